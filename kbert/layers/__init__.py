@@ -1,0 +1,1 @@
+"""The pieces of a Transformer as Keras layers, written with `keras.ops` alone."""

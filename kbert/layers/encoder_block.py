@@ -1,0 +1,134 @@
+"""One layer of a Transformer encoder."""
+
+from typing import Any
+
+import keras
+
+from kbert.layers.attention import SelfAttention
+from kbert.layers.feed_forward import FeedForward
+from kbert.layers.residual import Residual
+
+
+@keras.saving.register_keras_serializable("kbert")
+class EncoderBlock(keras.layers.Layer):
+    """Self-attention and feed-forward network, each within a residual connection.
+
+    Source: Vaswani et al. 2017, section 3.1.
+
+    Args:
+        num_heads: N; must divide the hidden width.
+        intermediate_dim: I, width of the feed-forward network.
+        dropout: rate of the dropout on the output of each sublayer.
+        attention_dropout: rate of the dropout on the attention probabilities.
+        activation: of the feed-forward network.
+        norm: "post" (BERT) or "pre".
+        epsilon: of the LayerNorms.
+        kernel_initializer: Keras initializer of the matrices.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: str = "gelu",
+        norm: str = "post",
+        epsilon: float = 1e-12,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation = activation
+        self.norm = norm
+        self.epsilon = epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        initializer = keras.initializers.serialize(self.kernel_initializer)
+        dtype = self.dtype_policy
+        self.attention = SelfAttention(
+            num_heads,
+            attention_dropout,
+            kernel_initializer=initializer,
+            dtype=dtype,
+            name="attention",
+        )
+        self.attention_residual = Residual(
+            dropout, norm, epsilon, dtype=dtype, name="attention_residual"
+        )
+        self.feed_forward = FeedForward(
+            intermediate_dim, activation, initializer, dtype=dtype, name="feed_forward"
+        )
+        self.feed_forward_residual = Residual(
+            dropout, norm, epsilon, dtype=dtype, name="feed_forward_residual"
+        )
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for an input (B, T, D)."""
+        self.attention.build(input_shape)
+        self.attention_residual.build(input_shape)
+        self.feed_forward.build(input_shape)
+        self.feed_forward_residual.build(input_shape)
+        self.built = True
+
+    def draw_seeds(self) -> tuple[Any, Any, Any]:
+        """Draws the seeds of one call, for blocks that are computed twice alike."""
+        return (
+            self.attention.dropout_layer.draw(),
+            self.attention_residual.dropout_layer.draw(),
+            self.feed_forward_residual.dropout_layer.draw(),
+        )
+
+    def call(
+        self, inputs: Any, mask: Any = None, training: bool | None = None, seeds: Any = None
+    ) -> Any:
+        """Encodes.
+
+        Args:
+            inputs: (B, T, D).
+            mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            training: whether dropout is on.
+            seeds: seeds from `draw_seeds`, or None to draw them now.
+
+        Returns:
+            (B, T, D).
+        """
+        attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
+        attended = self.attention_residual(
+            inputs,
+            sublayer=lambda x: self.attention(x, mask, training=training, seed=attention_seed),
+            training=training,
+            seed=attended_seed,
+        )
+        return self.feed_forward_residual(
+            attended,
+            sublayer=lambda x: self.feed_forward(x, training=training),
+            training=training,
+            seed=fed_seed,
+        )
+
+    def scores(self, inputs: Any, mask: Any = None) -> Any:
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
+        if self.norm == "pre":
+            inputs = self.attention_residual.layer_norm(inputs)
+        return self.attention.scores(inputs, mask)
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """The shape of the input."""
+        return input_shape
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation": self.activation,
+            "norm": self.norm,
+            "epsilon": self.epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,65 @@
+"""Attention masks: bool arrays in which True means "this query may attend to this key".
+
+Shapes: B batch, T query length, S key length. A mask is anything that broadcasts against
+(B, N, T, S), the scores of N heads; masks combine with `&`.
+"""
+
+from typing import Any
+
+from keras import ops
+
+# Far below every score, yet finite: -inf minus -inf would be NaN in a wholly masked row.
+_NEVER = {"float16": -3e4}
+_NEVER_DEFAULT = -1e9
+
+
+def padding_attention_mask(padding_mask: Any) -> Any:
+    """Lets every query see the real tokens only.
+
+    Args:
+        padding_mask: bool (B, S), True for a real token.
+
+    Returns:
+        bool (B, 1, 1, S).
+    """
+    return ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))
+
+
+def causal_attention_mask(length: Any) -> Any:
+    """Lets each position see itself and what came before (Vaswani et al. 2017, section 3.2.3).
+
+    Args:
+        length: T, an int or a scalar integer tensor.
+
+    Returns:
+        bool (1, 1, T, T).
+    """
+    positions = ops.arange(length)
+    return ops.expand_dims(ops.expand_dims(positions, 1) >= ops.expand_dims(positions, 0), (0, 1))
+
+
+def additive_mask(mask: Any, dtype: str) -> Any:
+    """The form that is added to scores: 0 where attention is allowed, a large negative elsewhere.
+
+    Args:
+        mask: bool, any shape.
+        dtype: the type of the scores.
+
+    Returns:
+        An array of `dtype` and of the shape of `mask`.
+    """
+    never = _NEVER.get(dtype, _NEVER_DEFAULT)
+    return ops.cast(ops.logical_not(mask), dtype) * ops.cast(never, dtype)
+
+
+def any_visible(mask: Any, dtype: str) -> Any:
+    """Tells the rows that see something from the wholly masked ones.
+
+    Args:
+        mask: bool (..., T, S).
+        dtype: the type of the result.
+
+    Returns:
+        (..., T, 1) of `dtype`: 1 where at least one key is visible, else 0.
+    """
+    return ops.cast(ops.any(mask, axis=-1, keepdims=True), dtype)

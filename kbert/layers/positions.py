@@ -1,0 +1,131 @@
+"""Position encodings: learned (BERT) and sinusoidal (the Transformer)."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable("kbert")
+class LearnedPositions(keras.layers.Layer):
+    """One trained vector a position.
+
+    Source: Gehring et al. 2017, section 3.1; Devlin et al. 2019.
+
+    Args:
+        max_sequence_length: P, rows of the table.
+        hidden_dim: D, width of the table.
+        initializer: Keras initializer of the table.
+    """
+
+    def __init__(
+        self, max_sequence_length: int, hidden_dim: int, initializer: Any = "uniform", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.hidden_dim = hidden_dim
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the table (P, D)."""
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.max_sequence_length, self.hidden_dim),
+            initializer=self.initializer,
+        )
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """Gives the vectors of the positions of `inputs`.
+
+        Args:
+            inputs: anything of shape (B, T, ...); only T is read.
+
+        Returns:
+            (T, D).
+
+        Raises:
+            ValueError: T is known and larger than P.
+        """
+        static_length = inputs.shape[1]
+        if static_length is not None and static_length > self.max_sequence_length:
+            raise ValueError(
+                "the sequence must not be longer than `max_sequence_length`="
+                f"{self.max_sequence_length}. Received: length {static_length}"
+            )
+        return self.embeddings[: ops.shape(inputs)[1]]
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """(B, T, ...) -> (T, D)."""
+        return (input_shape[1], self.hidden_dim)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_sequence_length": self.max_sequence_length,
+            "hidden_dim": self.hidden_dim,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SinusoidalPositions(keras.layers.Layer):
+    """Fixed waves: column 2i is sin(p / 10000^(2i/D)), column 2i + 1 the cosine.
+
+    Source: Vaswani et al. 2017, section 3.5.
+
+    Args:
+        max_sequence_length: P, the most positions.
+        hidden_dim: D, an even width.
+        interleaved: True as in the paper; False puts all sines in the first half and all cosines
+            in the second, as Marian does.
+
+    Raises:
+        ValueError: `hidden_dim` is odd.
+    """
+
+    def __init__(
+        self, max_sequence_length: int, hidden_dim: int, interleaved: bool = True, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if hidden_dim % 2:
+            raise ValueError(f"`hidden_dim` must be even. Received: hidden_dim={hidden_dim}")
+        self.max_sequence_length = max_sequence_length
+        self.hidden_dim = hidden_dim
+        self.interleaved = interleaved
+        self.table = sinusoidal_table(max_sequence_length, hidden_dim, interleaved)
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """Gives the waves (T, D) of the positions of `inputs` (B, T, ...)."""
+        static_length = inputs.shape[1]
+        if static_length is not None and static_length > self.max_sequence_length:
+            raise ValueError(
+                "the sequence must not be longer than `max_sequence_length`="
+                f"{self.max_sequence_length}. Received: length {static_length}"
+            )
+        table = ops.convert_to_tensor(self.table, dtype=self.compute_dtype)
+        return table[: ops.shape(inputs)[1]]
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """(B, T, ...) -> (T, D)."""
+        return (input_shape[1], self.hidden_dim)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_sequence_length": self.max_sequence_length,
+            "hidden_dim": self.hidden_dim,
+            "interleaved": self.interleaved,
+        }
+
+
+def sinusoidal_table(length: int, hidden_dim: int, interleaved: bool = True) -> np.ndarray:
+    """The waves of `SinusoidalPositions` as a float32 array (length, hidden_dim)."""
+    frequencies = 10000.0 ** (-np.arange(0, hidden_dim, 2) / hidden_dim)  # (D/2,)
+    angles = np.arange(length)[:, None] * frequencies  # (P, D/2)
+    waves = (np.sin(angles), np.cos(angles))
+    if interleaved:
+        return np.stack(waves, axis=-1).reshape(length, hidden_dim).astype("float32")
+    return np.concatenate(waves, axis=-1).astype("float32")

@@ -1,0 +1,1 @@
+"""Whole networks on token ids, written with Keras alone."""

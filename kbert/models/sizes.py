@@ -1,0 +1,31 @@
+"""The published sizes of BERT."""
+
+from typing import Any
+
+# Layers, hidden width and heads: Turc et al. 2019 (tiny to medium), Devlin et al. 2019 (base,
+# large). The feed-forward width is four times the hidden width in all of them.
+BERT_SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"num_layers": 2, "hidden_dim": 128, "num_heads": 2, "intermediate_dim": 512},
+    "mini": {"num_layers": 4, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024},
+    "small": {"num_layers": 4, "hidden_dim": 512, "num_heads": 8, "intermediate_dim": 2048},
+    "medium": {"num_layers": 8, "hidden_dim": 512, "num_heads": 8, "intermediate_dim": 2048},
+    "base": {"num_layers": 12, "hidden_dim": 768, "num_heads": 12, "intermediate_dim": 3072},
+    "large": {"num_layers": 24, "hidden_dim": 1024, "num_heads": 16, "intermediate_dim": 4096},
+}
+
+
+def bert_size(name: str) -> dict[str, Any]:
+    """The constructor arguments of a published size.
+
+    Args:
+        name: "tiny", "mini", "small", "medium", "base" or "large".
+
+    Returns:
+        num_layers, hidden_dim, num_heads and intermediate_dim.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    if name not in BERT_SIZES:
+        raise ValueError(f"`size` must be one of {list(BERT_SIZES)}. Received: size={name!r}")
+    return dict(BERT_SIZES[name])
