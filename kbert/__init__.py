@@ -1,0 +1,55 @@
+"""kbert: BERT with Keras 3, from raw text to answers, in training and in serving.
+
+The public names are loaded when they are first used (PEP 562), so `import kbert` alone imports
+neither TensorFlow nor Keras.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kbert.models.bert import Bert
+    from kbert.pipelines.classification import Classifier
+    from kbert.pipelines.multiple_choice import MultipleChoice
+    from kbert.pipelines.regression import Regressor
+    from kbert.serving.saved_model import export
+    from kbert.text.vocabulary import Vocabulary
+    from kbert.text.wordpiece import WordPiece
+
+__version__ = "0.1.0"
+
+# Public name -> the module that holds it.
+_MODULE_OF = {
+    "Bert": "kbert.models.bert",
+    "Classifier": "kbert.pipelines.classification",
+    "MultipleChoice": "kbert.pipelines.multiple_choice",
+    "Regressor": "kbert.pipelines.regression",
+    "Vocabulary": "kbert.text.vocabulary",
+    "WordPiece": "kbert.text.wordpiece",
+    "export": "kbert.serving.saved_model",
+}
+
+__all__ = [
+    "Bert",
+    "Classifier",
+    "MultipleChoice",
+    "Regressor",
+    "Vocabulary",
+    "WordPiece",
+    "__version__",
+    "export",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name from its module, once."""
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'kbert' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Lists the public names, loaded or not."""
+    return sorted({*globals(), *_MODULE_OF})

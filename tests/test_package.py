@@ -1,0 +1,72 @@
+"""The package itself: public names, what `import kbert` loads, and the version."""
+
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+import pytest
+
+import kbert
+
+PUBLIC_NAMES = sorted(name for name in kbert.__all__ if name != "__version__")
+
+# Optional or slow packages that `import kbert` must not load.
+HEAVY = (
+    "torch",
+    "transformers",
+    "jax",
+    "official",
+    "matplotlib",
+    "sklearn",
+    "tensorflow_datasets",
+    "tensorflow_hub",
+)
+
+
+def loaded_after(statement: str) -> set[str]:
+    """The top-level modules that a fresh Python holds after a statement."""
+    program = f"{statement}\nimport sys\nprint(' '.join({{m.split('.')[0] for m in sys.modules}}))"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
+    )
+    return set(run.stdout.splitlines()[-1].split())
+
+
+def test_import_kbert_loads_nothing_heavy():
+    loaded = loaded_after("import kbert")
+    assert not loaded & {*HEAVY, "tensorflow", "keras"}
+
+
+def test_every_public_name_loads_nothing_optional():
+    # Keras itself probes jax when it is installed, so only what kbert adds to Keras and
+    # tensorflow-text is counted.
+    ground = loaded_after("import keras, tensorflow, tensorflow_text")
+    names = ", ".join(PUBLIC_NAMES)
+    loaded = loaded_after(f"from kbert import {names}")
+    assert not (loaded - ground) & set(HEAVY)
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_public_name_is_what_its_module_holds(name):
+    value = getattr(kbert, name)
+    assert value.__name__ == name
+    assert value.__module__ == kbert._MODULE_OF[name]
+    assert value.__doc__
+
+
+def test_all_names_stand_in_dir_and_in_the_table():
+    assert set(kbert.__all__) == {*kbert._MODULE_OF, "__version__"}
+    assert set(kbert.__all__) <= set(dir(kbert))
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'kbert' has no attribute 'Brt'"):
+        kbert.Brt
+
+
+def test_installed_version_is_the_version_of_the_source():
+    try:
+        installed = version("kbert")
+    except PackageNotFoundError:
+        pytest.skip("kbert is not installed, only found on the path")
+    assert installed == kbert.__version__
