@@ -1,0 +1,123 @@
+"""Atomic writes: a folder or a file is there whole, or not at all."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Iterator[Path]:
+    """Gives a new folder to fill, which becomes `path` when the block ends well.
+
+    The folder is a hidden sibling of `path`, so that the last step is a rename within one
+    file system. Its files are flushed to the disk before the rename. When the block raises, the
+    folder is removed and `path` stays as it was.
+
+    A replaced folder is moved aside by one rename and the new one takes its place by the next;
+    the old one is deleted only after that. If the process is killed between these two renames, the
+    old folder is still there, whole, as `.<name>.<digits>.old`.
+
+    Args:
+        path: The folder to make. Missing parents are made.
+        replace: Whether a folder that is there already may be replaced, with all that it holds.
+
+    Yields:
+        The folder to write into.
+
+    Raises:
+        FileExistsError: If `path` is there and `replace` is False, at the start or at the end.
+        NotADirectoryError: If `path` is a file.
+    """
+    # A relative path must still mean the same folder if the block changes the working directory.
+    target = Path(os.path.abspath(path))
+    _check_target(target, replace)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mark = f".{target.name}.{secrets.token_hex(6)}"
+    partial = target.with_name(f"{mark}.partial")
+    partial.mkdir()
+    try:
+        yield partial
+        _flush_tree(partial)
+        _check_target(target, replace)
+        _move_into_place(partial, target, aside=target.with_name(f"{mark}.old"))
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _flush(target.parent)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Writes a file whole or not at all; a file that is there already is replaced.
+
+    Args:
+        path: The file. Missing parents are made.
+        content: Its bytes, or its text, which is written as UTF-8 with its line ends unchanged.
+
+    Raises:
+        IsADirectoryError: If `path` is a folder.
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"`path` must be a file. Received a folder: path={str(target)!r}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(6)}.partial")
+    try:
+        with partial.open("xb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _flush(target.parent)
+
+
+def _check_target(target: Path, replace: bool) -> None:
+    """Raises if `target` may not be written."""
+    if not os.path.lexists(target):
+        return
+    if not target.is_dir():
+        raise NotADirectoryError(f"`path` must be a folder. Received a file: path={str(target)!r}")
+    if not replace:
+        raise FileExistsError(
+            f"`path` must not exist yet, unless replace=True. Received: path={str(target)!r}"
+        )
+
+
+def _move_into_place(partial: Path, target: Path, aside: Path) -> None:
+    """Renames `partial` to `target`; what `target` held goes away after that."""
+    if not os.path.lexists(target):
+        os.rename(partial, target)
+        return
+    os.rename(target, aside)
+    try:
+        os.rename(partial, target)
+    except BaseException:
+        os.rename(aside, target)
+        raise
+    # The new folder is in place: a leftover of the old one must not turn success into failure.
+    if aside.is_symlink():
+        aside.unlink()
+    else:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _flush_tree(folder: Path) -> None:
+    """Flushes all files of a folder, and the folders themselves, to the disk."""
+    for root, _, files in os.walk(folder):
+        for name in files:
+            _flush(Path(root, name))
+        _flush(Path(root))
+
+
+def _flush(path: Path) -> None:
+    """Flushes one file or folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
