@@ -198,7 +198,8 @@ def check_dynamic_batch(
     try:
         twice = graph(*map_leaves(lambda x: tf.concat([x, x], axis=0), [arguments, keywords]))
     except (tf.errors.InvalidArgumentError, ValueError) as error:
-        raise AssertionError(f"the batch size must not be frozen. Received: {error}") from error
+        reason = next(line for line in reversed(str(error).splitlines()) if "[[" not in line)
+        raise AssertionError(f"the batch size must not be frozen. Received: {reason}") from error
     result = map_leaves(lambda x: x[: x.shape[0] // 2], twice)
     check_shapes(result, shape)
     check_close(result, output, 1e-5, "tf.function with another batch")
