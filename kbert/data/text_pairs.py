@@ -1,0 +1,191 @@
+"""Labelled texts and text pairs: the one form in which examples reach training and prediction."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kbert.data.label_columns import Labels, read_labels
+from kbert.data.text_files import Table, read_table
+
+# Columns tried in this order when none are given; the first pair or single that is there wins.
+_TEXT_COLUMNS: tuple[tuple[str, str | None], ...] = (
+    ("text_a", "text_b"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("premise", "hypothesis"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+    ("text_a", None),
+    ("text", None),
+    ("sentence", None),
+)
+_LABEL_COLUMNS = ("label", "gold_label", "labels", "category", "class")
+_SCORE_COLUMNS = ("score", "label")
+_ID_COLUMNS = ("id", "index", "idx", "guid")
+
+
+@dataclass(frozen=True)
+class TextExamples:
+    """Texts or text pairs with their labels.
+
+    Attributes:
+        text_a: the texts, or the first of each pair.
+        text_b: the second of each pair; None for single texts.
+        labels: class names; or floats (regression); or soft labels, one {class name: probability}
+            or one list of probabilities an example; None for unlabelled examples.
+        ids: the examples' own ids, as strings; None where the file has none.
+        source: where the examples come from, for messages.
+        lines: 1-based line of each example in its source.
+    """
+
+    text_a: list[str]
+    text_b: list[str] | None
+    labels: Labels | None
+    ids: list[str] | None
+    source: str
+    lines: list[int]
+
+    def __post_init__(self) -> None:
+        """Checks that all columns have one length."""
+        for name in ("text_b", "labels", "ids", "lines"):
+            column = getattr(self, name)
+            if column is not None and len(column) != len(self.text_a):
+                raise ValueError(
+                    f"`{name}` must be as long as `text_a`, {len(self.text_a)}. Received: "
+                    f"{len(column)} items"
+                )
+
+    def __len__(self) -> int:
+        """Returns the number of examples."""
+        return len(self.text_a)
+
+    def head(self, count: int) -> "TextExamples":
+        """Returns the first `count` examples.
+
+        Args:
+            count: number of examples to keep, at least 1.
+
+        Raises:
+            ValueError: `count` is below 1.
+        """
+        if count < 1:
+            raise ValueError(f"`count` must be at least 1. Received: count={count}")
+        return TextExamples(
+            self.text_a[:count],
+            None if self.text_b is None else self.text_b[:count],
+            None if self.labels is None else self.labels[:count],
+            None if self.ids is None else self.ids[:count],
+            self.source,
+            self.lines[:count],
+        )
+
+
+def read_text_examples(
+    path: str | os.PathLike[str],
+    text_a: str | int | None = None,
+    text_b: str | int | None = None,
+    label: str | int | Sequence[str | int] | Mapping[str, str | int] | None = None,
+    id: str | int | None = None,
+    *,
+    format: str | None = None,
+    header: bool | None = None,
+    quoting: bool | str | None = None,
+    regression: bool = False,
+    labeled: bool | None = None,
+    encoding_errors: str = "strict",
+    malformed_rows: str = "error",
+) -> TextExamples:
+    """Reads texts or text pairs from a TSV, CSV, JSON Lines or JSON file (or one with .gz).
+
+    Args:
+        path: the file, UTF-8. JSON is {id: {column: value}} or a list of objects.
+        text_a: column of the text, by name or 0-based index. None finds `text_a`, `text`,
+            `sentence`, or a pair such as `sentence1` and `sentence2` or `premise` and
+            `hypothesis`.
+        text_b: column of the second text. None reads none where `text_a` is given.
+        label: column of the labels; None finds `label`, `gold_label`, `category` or, for
+            regression, `score`. Soft labels: the columns of the probabilities as a list or as
+            {class name: column}; a JSON label may itself be {class name: probability}.
+        id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
+        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
+        header: whether the first line names the columns. None: yes, unless columns are given by
+            index.
+        quoting: whether fields may be quoted. None: in CSV yes, in TSV no (as GLUE has it), with a
+            warning where they look it. "auto": in TSV where they look it.
+        regression: whether the labels are numbers.
+        labeled: True: labels must be there; False: they are not read; None: read where there.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+        malformed_rows: "error", or "skip" to leave out rows with the wrong number of fields and
+            to warn once.
+
+    Returns:
+        `TextExamples`. An empty text stays an empty string; blank lines are left out.
+
+    Raises:
+        ValueError: the file, a row or a label is wrong; the message names file, line and column.
+        FileNotFoundError: there is no such file.
+    """
+    by_index = [c for c in (text_a, text_b, label, id) if isinstance(c, int)]
+    table = read_table(
+        path,
+        format=format,
+        header=not by_index if header is None else header,
+        quoting=quoting,
+        encoding_errors=encoding_errors,
+        malformed_rows=malformed_rows,
+    )
+    if text_a is None:
+        text_a, found_b = _find_texts(table)
+        text_b = found_b if text_b is None else text_b
+    if labeled is False:
+        labels = None
+    else:
+        if label is None:
+            label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+        labels = None if label is None else read_labels(table, label, regression)
+        if labeled and labels is None:
+            raise ValueError(
+                f"{table.source}: the examples must have labels. Received: "
+                + (f"an empty column `{label}`" if label is not None else _columns_of(table))
+            )
+    id = _find(table, _ID_COLUMNS) if id is None else id
+    return TextExamples(
+        text_a=table.texts(text_a),
+        text_b=None if text_b is None else table.texts(text_b),
+        labels=labels,
+        ids=None if id is None else _ids(table, id),
+        source=table.source,
+        lines=table.lines,
+    )
+
+
+def _find_texts(table: Table) -> tuple[str, str | None]:
+    known = table.columns or ()
+    for first, second in _TEXT_COLUMNS:
+        if first in known and (second is None or second in known):
+            return first, second
+    raise ValueError(
+        f"{table.source}, line 1: `text_a` must be given where no column is called `text`, "
+        f"`sentence`, `text_a` or such. Received: {_columns_of(table)}"
+    )
+
+
+def _find(table: Table, names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in (table.columns or ())), None)
+
+
+def _columns_of(table: Table) -> str:
+    if table.columns is None:
+        return "a file without a header"
+    return "columns " + ", ".join(f"`{name}`" for name in table.columns)
+
+
+def _ids(table: Table, column: str | int) -> list[str]:
+    values = table.values(column)
+    for value, line in zip(values, table.lines):
+        if isinstance(value, bool) or not isinstance(value, (str, int)):
+            raise ValueError(
+                f"{table.source}, line {line}, column `{column}`: the id must be a string or an "
+                f"integer. Received: {'nothing' if value is None else repr(value)}"
+            )
+    return values if isinstance(table.rows[0], list) else [str(value) for value in values]

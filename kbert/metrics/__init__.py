@@ -1,0 +1,1 @@
+"""Metrics: thin faces of scikit-learn, SciPy, seqeval, sacreBLEU and the Model Garden."""

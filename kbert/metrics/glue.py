@@ -1,0 +1,212 @@
+"""Metrics of classification and regression, and those that GLUE reports for each of its tasks.
+
+The numbers come from scikit-learn and SciPy.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn import metrics as sklearn_metrics
+
+from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
+
+# The class that F1 counts as positive, by name; "1" and 1 mean it too.
+_POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate"}
+
+
+def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
+    """Returns the metrics that GLUE reports for a task.
+
+    Args:
+        task: one of the nine tasks, or "ax"; spellings such as "STS-B" are accepted.
+        labels: the right answers, shape (examples,): class names, class numbers, or scores.
+        predictions: the model's answers, of the same kind and shape.
+
+    Returns:
+        {metric: value}, in the order of `GLUE_METRICS`.
+
+    Raises:
+        ValueError: unknown task, no examples, or labels and predictions that do not fit.
+    """
+    name = glue_task_name(task)
+    if name == "stsb":
+        return _only(regression_metrics(labels, predictions), name)
+    labels, predictions = _checked(labels, predictions)
+    metrics = {
+        "accuracy": float(np.mean(labels == predictions)),
+        "matthews": _matthews(labels, predictions),
+    }
+    if name in _POSITIVE:
+        positive = (_POSITIVE[name], "1")
+        metrics["f1"] = _f1(
+            np.isin(labels.astype(str), positive), np.isin(predictions.astype(str), positive)
+        )
+    return _only(metrics, name)
+
+
+def classification_metrics(
+    labels: Any, predictions: Any, names: Sequence[str], probabilities: Any | None = None
+) -> dict[str, Any]:
+    """Returns the metrics of a classifier as a dict that JSON can hold.
+
+    Args:
+        labels: the right classes, shape (examples,): names or indices into `names`.
+        predictions: the predicted classes, names or indices, shape (examples,).
+        names: all classes in the model's order.
+        probabilities: predicted probabilities, shape (examples, classes), or None.
+
+    Returns:
+        "accuracy"; "macro_f1" (mean over the classes that occur in labels or predictions);
+        "matthews" (0 where either side is constant); for two classes "f1" of `names[1]`;
+        "cross_entropy" in nats where probabilities are given; "per_class", for each name
+        precision, recall, f1 and support (0 where a ratio is 0 / 0); "confusion", counts with the
+        right classes as rows.
+
+    Raises:
+        ValueError: no examples, unequal lengths, an unknown class, or probabilities of another
+            shape or that are not finite.
+    """
+    right = _indices("labels", labels, names)
+    predicted = _indices("predictions", predictions, names)
+    _checked(right, predicted)
+    every = np.arange(len(names))
+    columns = sklearn_metrics.precision_recall_fscore_support(
+        right, predicted, labels=every, zero_division=0
+    )
+    occurring = np.union1d(right, predicted)
+    metrics: dict[str, Any] = {
+        "accuracy": float(np.mean(right == predicted)),
+        "macro_f1": float(np.mean(columns[2][occurring])),
+        "matthews": _matthews(right, predicted),
+    }
+    if len(names) == 2:
+        metrics["f1"] = float(columns[2][1])
+    if probabilities is not None:
+        metrics["cross_entropy"] = _cross_entropy(right, probabilities, len(names))
+    metrics["per_class"] = {
+        name: {
+            "precision": float(columns[0][i]),
+            "recall": float(columns[1][i]),
+            "f1": float(columns[2][i]),
+            "support": int(columns[3][i]),
+        }
+        for i, name in enumerate(names)
+    }
+    confusion = sklearn_metrics.confusion_matrix(right, predicted, labels=every)
+    metrics["confusion"] = confusion.tolist()
+    return metrics
+
+
+def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
+    """Returns Pearson and Spearman correlation and the mean squared error.
+
+    Where the labels or the predictions are all equal (or there is one example) a correlation is
+    undefined: it is given as 0.0, with a `RuntimeWarning`, so that a run that picks its best step
+    by it can go on.
+
+    Args:
+        labels: the right scores, shape (examples,).
+        predictions: the predicted scores, shape (examples,) or (examples, 1).
+
+    Raises:
+        ValueError: no examples, unequal lengths, or values that are not finite numbers.
+    """
+    right = _finite("labels", labels)
+    predicted = _finite("predictions", predictions)
+    right, predicted = _checked(right, predicted)
+    squared_error = float(np.mean(np.square(right - predicted)))
+    if np.ptp(right) == 0 or np.ptp(predicted) == 0:
+        side = "labels" if np.ptp(right) == 0 else "predictions"
+        warnings.warn(
+            f"The {side} are constant ({right.size} examples), so Pearson and Spearman "
+            "correlation are undefined; 0.0 stands for them.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return {"pearson": 0.0, "spearman": 0.0, "mse": squared_error}
+    return {
+        "pearson": float(stats.pearsonr(right, predicted)[0]),
+        "spearman": float(stats.spearmanr(right, predicted)[0]),
+        "mse": squared_error,
+    }
+
+
+def _only(metrics: dict[str, float], task: str) -> dict[str, float]:
+    return {name: metrics[name] for name in GLUE_METRICS[task]}
+
+
+def _checked(labels: Any, predictions: Any) -> tuple[np.ndarray, np.ndarray]:
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.ndim != 1 or labels.shape != predictions.shape or labels.size == 0:
+        raise ValueError(
+            "`labels` and `predictions` must be one value an example, at least one. Received: "
+            f"labels of shape {labels.shape}, predictions of shape {predictions.shape}"
+        )
+    if (labels.dtype.kind in "UO") != (predictions.dtype.kind in "UO"):
+        raise ValueError(
+            "`labels` and `predictions` must both be names or both be numbers. Received: labels "
+            f"such as {labels[0]!r}, predictions such as {predictions[0]!r}"
+        )
+    return labels, predictions
+
+
+def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
+    """scikit-learn gives 0 where either side is constant; for one single class it also warns."""
+    if len(np.unique(labels)) == 1 or len(np.unique(predictions)) == 1:
+        return 0.0
+    return float(sklearn_metrics.matthews_corrcoef(labels, predictions))
+
+
+def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    return float(sklearn_metrics.f1_score(labels, predictions, zero_division=0))
+
+
+def _indices(argument: str, values: Any, names: Sequence[str]) -> np.ndarray:
+    """Returns class indices for names or indices, after a check against `names`."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        wrong = array[(array < 0) | (array >= len(names))]
+        if wrong.size:
+            raise ValueError(
+                f"`{argument}` must be below the number of classes, {len(names)}. Received: "
+                f"{wrong[0]}"
+            )
+        return array
+    index = {name: i for i, name in enumerate(names)}
+    unknown = [str(value) for value in array.ravel().tolist() if value not in index]
+    if unknown:
+        raise ValueError(
+            f"`{argument}` must hold names out of {', '.join(names)}, or their indices. Received: "
+            f"{unknown[0]!r}"
+        )
+    return np.array([index[value] for value in array.ravel().tolist()], dtype="int64")
+
+
+def _finite(argument: str, values: Any) -> np.ndarray:
+    try:
+        array = np.asarray(values, dtype="float64")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`{argument}` must be numbers. Received: {error}") from error
+    array = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
+    wrong = np.flatnonzero(~np.isfinite(array))
+    if wrong.size:
+        raise ValueError(
+            f"`{argument}` must be finite numbers. Received: {wrong.size} of {array.size} that "
+            f"are not, the first at position {wrong[0]}"
+        )
+    return array
+
+
+def _cross_entropy(labels: np.ndarray, probabilities: Any, classes: int) -> float:
+    array = _finite("probabilities", probabilities)
+    if array.shape != (labels.size, classes):
+        raise ValueError(
+            f"`probabilities` must have the shape {(labels.size, classes)}. Received: "
+            f"{array.shape}"
+        )
+    # A probability of 0 for the right class costs log(1 / eps), not infinity.
+    chosen = np.clip(array[np.arange(labels.size), labels], np.finfo("float64").eps, 1.0)
+    return float(-np.mean(np.log(chosen)))
