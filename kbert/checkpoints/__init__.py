@@ -1,0 +1,5 @@
+"""Checkpoints: file formats of BERT <-> named NumPy arrays. Knows no model.
+
+`read_checkpoint.read_checkpoint` reads every format. TensorFlow is imported only by the readers of
+TensorFlow's own files, when they are called.
+"""

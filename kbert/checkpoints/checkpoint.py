@@ -1,0 +1,55 @@
+"""`Checkpoint`: what every format is read into and written from."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Checkpoint:
+    """A BERT encoder as named arrays, with what is needed to use it.
+
+    Attributes:
+        config: Hyperparameters under kbert's names (`encoder_config.CONFIG_KEYS`).
+        arrays: Canonical name -> array (`canonical_names.canonical_shapes`), in the dtype of the
+            source (float32, float16, bfloat16 or float64). The pooler may be absent.
+        heads: Arrays of task heads under their Hugging Face names and in Hugging Face's
+            orientation, for example `classifier.weight` (labels, D).
+        vocabulary_path: The vocabulary file, one token a line, if there is one.
+        lowercase: Whether text is lower-cased (and stripped of accents) before tokenization.
+        source_config: The raw `config.json` of Hugging Face, or {}. Unknown fields in it survive
+            a round trip; `id2label` given here is written.
+        format: The format that it was read from: "huggingface", "tf1_bert", "model_garden" or
+            "kbert".
+        report: What was decided, renamed or left out while reading, one sentence each.
+        vocabulary_tokens: The tokens in the order of their ids, where the source holds them but has
+            no vocabulary file (a folder with `tokenizer.json` alone).
+    """
+
+    config: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    heads: dict[str, np.ndarray] = field(default_factory=dict)
+    vocabulary_path: Path | None = None
+    lowercase: bool = True
+    source_config: dict[str, Any] = field(default_factory=dict)
+    format: str = "kbert"
+    report: list[str] = field(default_factory=list)
+    vocabulary_tokens: tuple[str, ...] | None = None
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether the pooler's weights are there."""
+        return "pooler/kernel" in self.arrays
+
+    def vocabulary_bytes(self) -> bytes | None:
+        """Returns the content of a vocabulary file, one token a line, or None without vocabulary.
+
+        The bytes of `vocabulary_path` are returned as they are.
+        """
+        if self.vocabulary_path is not None:
+            return self.vocabulary_path.read_bytes()
+        if self.vocabulary_tokens is not None:
+            return "".join(f"{token}\n" for token in self.vocabulary_tokens).encode("utf-8")
+        return None

@@ -1,0 +1,73 @@
+"""The hyperparameters of an encoder under kbert's names, and their check."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+CONFIG_KEYS = (
+    "vocabulary_size",
+    "hidden_dim",
+    "num_layers",
+    "num_heads",
+    "intermediate_dim",
+    "max_sequence_length",
+    "num_segments",
+    "dropout",
+    "attention_dropout",
+    "activation",
+    "layer_norm_epsilon",
+    "initializer_range",
+)
+_SIZES = CONFIG_KEYS[:7]
+_RATES = ("dropout", "attention_dropout")
+_POSITIVE = ("layer_norm_epsilon", "initializer_range")
+
+
+def check_config(config: Mapping[str, Any], source: str) -> None:
+    """Checks that a configuration has all known keys, no other ones, and possible values.
+
+    Args:
+        config: Hyperparameters under kbert's names.
+        source: What the error names as the origin, for example a file.
+
+    Raises:
+        ValueError: Naming the key, the value and, for an unknown key, the nearest known one.
+    """
+    for key in config:
+        if key not in CONFIG_KEYS:
+            near = difflib.get_close_matches(key, CONFIG_KEYS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{source}: the configuration must have only the keys {', '.join(CONFIG_KEYS)}."
+                f" Received: {key!r}.{hint}"
+            )
+    missing = [key for key in CONFIG_KEYS if key not in config]
+    if missing:
+        raise ValueError(f"{source}: the configuration must have {', '.join(missing)}.")
+    for key in _SIZES:
+        # bool is a kind of int in Python, and no size.
+        if type(config[key]) is not int or config[key] < 1:
+            raise _bad_value(source, key, "a positive whole number", config[key])
+    for key in _RATES:
+        if not _is_number(config[key]) or not 0 <= config[key] < 1:
+            raise _bad_value(source, key, "a number in [0, 1)", config[key])
+    for key in _POSITIVE:
+        if not _is_number(config[key]) or config[key] <= 0:
+            raise _bad_value(source, key, "a positive number", config[key])
+    if not isinstance(config["activation"], str):
+        raise _bad_value(source, "activation", "a name", config["activation"])
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"{source}: `hidden_dim` must be a multiple of `num_heads`. Received: "
+            f"hidden_dim={config['hidden_dim']}, num_heads={config['num_heads']}"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether `value` is a number of JSON (a bool is none)."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _bad_value(source: str, key: str, wanted: str, value: Any) -> ValueError:
+    """The error for an impossible value."""
+    return ValueError(f"{source}: `{key}` must be {wanted}. Received: {key}={value!r}")

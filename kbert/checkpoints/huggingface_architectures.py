@@ -1,0 +1,77 @@
+"""Which class of transformers a set of heads belongs to."""
+
+from collections.abc import Iterable
+
+# The pieces of each class's heads, by the beginnings of their names, and whether it has a pooler.
+_HEADS = {
+    "BertModel": ((), True),
+    "BertForSequenceClassification": (("classifier.",), True),
+    "BertForTokenClassification": (("classifier.",), False),
+    "BertForMultipleChoice": (("classifier.",), True),
+    "BertForQuestionAnswering": (("qa_outputs.",), False),
+    "BertForMaskedLM": (("cls.predictions.",), False),
+    "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
+    "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
+}
+
+
+def choose_architecture(heads: Iterable[str], has_pooler: bool, wanted: str | None) -> str:
+    """Chooses the class that holds just these heads.
+
+    Several classes have a `classifier`: the wanted one decides, or else the pooler, which
+    BertForSequenceClassification has and BertForTokenClassification has not.
+
+    Args:
+        heads: Names of the heads' tensors.
+        has_pooler: Whether the encoder's pooler is there.
+        wanted: The class that the source names, taken if it fits the heads.
+
+    Returns:
+        The name of the class.
+
+    Raises:
+        ValueError: If no class has such heads.
+    """
+    heads = list(heads)
+    fitting = [name for name, (parts, _) in _HEADS.items() if _fits(heads, parts)]
+    if wanted in fitting:
+        return str(wanted)
+    if not fitting:
+        raise ValueError(
+            f"`heads` must be those of one of {', '.join(_HEADS)}. Received: {', '.join(heads)}"
+        )
+    for name in fitting:
+        if _HEADS[name][1] == has_pooler:
+            return name
+    return fitting[0]
+
+
+def check_architecture(name: str, heads: Iterable[str], has_pooler: bool) -> None:
+    """Checks that a class holds just these heads, and that the pooler it needs is there.
+
+    Raises:
+        ValueError: Naming the class and the heads.
+    """
+    heads = list(heads)
+    if name not in _HEADS or not _fits(heads, _HEADS[name][0]):
+        raise ValueError(
+            f"`architecture` must be a class with the heads {', '.join(heads) or '(none)'}. "
+            f"Received: architecture={name!r}"
+        )
+    if heads and architecture_has_pooler(name) and not has_pooler:
+        raise ValueError(
+            f"`architecture` must be a class without a pooler, as the checkpoint has none. "
+            f"Received: architecture={name!r}"
+        )
+
+
+def architecture_has_pooler(name: str) -> bool:
+    """Whether the class keeps the pooler's weights."""
+    return _HEADS[name][1]
+
+
+def _fits(heads: list[str], parts: tuple[str, ...]) -> bool:
+    """Whether the heads have all these parts and no other."""
+    return all(head.startswith(parts) for head in heads) and all(
+        any(head.startswith(part) for head in heads) for part in parts
+    )

@@ -1,0 +1,32 @@
+"""JSON files that hold one object, read with errors that name the file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Reads a JSON file that must hold an object.
+
+    Args:
+        path: The file, in UTF-8.
+
+    Returns:
+        The object.
+
+    Raises:
+        ValueError: If the file is no JSON, or holds something else than an object.
+        OSError: If it cannot be read.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"`{path}` must be a JSON file. Received: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"`{path}` must hold a JSON object. Received: a {type(value).__name__}")
+    return value
+
+
+def json_text(value: dict[str, Any]) -> str:
+    """Returns an object as the text of a JSON file, keys in their order."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
