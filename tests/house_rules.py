@@ -1,0 +1,597 @@
+"""The rules of the house as functions over source text, with nothing but the standard library.
+
+Each function takes a `House` and returns the violations that it finds; `test_architecture.py` holds
+the project to them and lists the exceptions. Nothing of kbert is imported here.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+# Room -> floor. A module imports from lower floors and from its own room only.
+FLOORS = {
+    "storage": -1,
+    "layers": 0,
+    "decoding": 0,
+    "optimization": 0,
+    "checkpoints": 0,
+    "text": 0,
+    "metrics": 0,
+    "plots": 0,
+    "models": 1,
+    "data": 1,
+    "tasks": 2,
+    "pipelines": 3,
+    "training": 4,
+    "serving": 4,
+    "cli": 5,
+}
+# Rooms that work where TensorFlow is not installed.
+KERAS_ONLY = (
+    "storage",
+    "layers",
+    "decoding",
+    "optimization",
+    "checkpoints",
+    "models",
+    "tasks",
+)
+TENSORFLOW_ROOMS = ("text", "data", "metrics", "plots")
+TENSORFLOW_PACKAGES = (
+    "official",
+    "tensorflow",
+    "tensorflow_datasets",
+    "tensorflow_hub",
+    "tensorflow_text",
+    "tf_keras",
+)
+# Optional or slow to load: imported inside the function that uses them, with an error that names
+# what to install. No other package is imported inside a function.
+HEAVY_PACKAGES = (
+    "ctranslate2",
+    "grpc",
+    "huggingface_hub",
+    "jax",
+    "keras_hub",
+    "matplotlib",
+    "official",
+    "sacrebleu",
+    "scipy",
+    "sentencepiece",
+    "seqeval",
+    "sklearn",
+    "tensorflow_datasets",
+    "tensorflow_hub",
+    "tensorflow_serving",
+    "tf_keras",
+    "tokenizers",
+    "torch",
+    "transformers",
+)
+SCRIPT_FOLDERS = ("export", "tpu", "benchmarks")
+BANNED_NAMES = ("util", "utils", "helper", "helpers", "common", "misc", "tools")
+TOP_LEVEL_ENTRIES = (
+    ".ci",
+    ".gitattributes",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "benchmarks",
+    "docs",
+    "export",
+    "kbert",
+    "pyproject.toml",
+    "setup.cfg",
+    "tests",
+    "tpu",
+)
+MAX_FILE_LINES = 300
+MAX_FUNCTION_LINES = 60
+MAX_SCRIPT_LINES = 120
+MAX_LAYER_ARGUMENTS = 10
+MAX_MODEL_ARGUMENTS = 16
+LAYER_BASES = ("keras.layers.Layer", "keras.Layer", "layers.Layer")
+MODEL_BASES = ("keras.Model", "keras.models.Model", "models.Model")
+# Methods whose contract is the one of Keras or Python; their docstrings would repeat it.
+KNOWN_CONTRACTS = ("build", "compute_output_shape", "compute_output_spec", "get_config")
+# Written in two pieces, so that this file itself does not mention them.
+MACHINE_PATHS = ("/" + "work/", "/" + "root/")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule broken in a place: `where` is a path, or path::name, as exceptions spell it."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module and where it stands; `function` is "" at the top of the file."""
+
+    module: str
+    line: int
+    function: str
+    for_types: bool
+
+    @property
+    def package(self) -> str:
+        """The top-level package."""
+        return self.module.split(".")[0]
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of source."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The parsed file."""
+        return ast.parse(self.text, filename=self.path)
+
+    @property
+    def name(self) -> str:
+        """kbert/text/packing.py -> kbert.text.packing."""
+        return self.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    @property
+    def room(self) -> str | None:
+        """kbert/text/packing.py -> text; None for the package itself and for scripts."""
+        parts = self.path.split("/")
+        return parts[1] if parts[0] == "kbert" and len(parts) > 2 else None
+
+    def imports(self) -> list[Import]:
+        """Every import of the file, in order."""
+        return list(self._imports(self.tree, "", False))
+
+    def _imports(self, node: ast.AST, function: str, for_types: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(alias.name, child.lineno, function, for_types)
+            elif isinstance(child, ast.ImportFrom):
+                base = self._absolute(child)
+                for alias in child.names:
+                    module = f"{base}.{alias.name}"
+                    yield Import(module, child.lineno, function, for_types)
+            else:
+                inside = child.name if isinstance(child, Function) else function
+                typing = for_types or is_type_checking(child)
+                yield from self._imports(child, inside, typing)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if node.level == 0:
+            return node.module or ""
+        package = self.name.split(".")
+        if not self.path.endswith("__init__.py"):
+            package = package[:-1]
+        package = package[: len(package) - node.level + 1]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+
+@dataclass(frozen=True)
+class House:
+    """A checkout: the modules of kbert, the scripts, and every tracked path."""
+
+    root: Path
+    tracked: tuple[str, ...]
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """The files of kbert/."""
+        return self._read(("kbert",))
+
+    @cached_property
+    def scripts(self) -> tuple[Module, ...]:
+        """The files of export/, tpu/ and benchmarks/."""
+        return self._read(SCRIPT_FOLDERS)
+
+    @cached_property
+    def classes(self) -> dict[str, list[str]]:
+        """Class of kbert -> the names of its bases as written."""
+        return {
+            node.name: [ast.unparse(base) for base in node.bases]
+            for module in self.modules
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ClassDef)
+        }
+
+    def _read(self, folders: tuple[str, ...]) -> tuple[Module, ...]:
+        found = []
+        for folder in folders:
+            for file in sorted((self.root / folder).rglob("*.py")):
+                path = file.relative_to(self.root).as_posix()
+                found.append(Module(path, file.read_text(encoding="utf-8")))
+        return tuple(found)
+
+    def derives_from(self, name: str, roots: tuple[str, ...]) -> bool:
+        """Whether a class, or a base of it in kbert, has one of the roots as a base."""
+        waiting, seen = [name], set()
+        while waiting:
+            current = waiting.pop()
+            if current in roots:
+                return True
+            if current not in seen:
+                seen.add(current)
+                waiting.extend(self.classes.get(current.split(".")[-1], []))
+        return False
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    """Whether a node is `if TYPE_CHECKING:`."""
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def room_of(imported: Import) -> str | None:
+    """The room of kbert that an import reaches into, or None."""
+    parts = imported.module.split(".")
+    return parts[1] if parts[0] == "kbert" and len(parts) > 1 else None
+
+
+def functions_of(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function, bool]]:
+    """Qualified name, node, and whether it is public and not nested in a function."""
+    yield from _functions(tree, prefix, True)
+
+
+def _functions(node: ast.AST, prefix: str, public: bool) -> Iterator[tuple[str, Function, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function):
+            name = f"{prefix}{child.name}"
+            yield name, child, public and not child.name.startswith("_")
+            yield from _functions(child, f"{name}.", False)
+        elif isinstance(child, ast.ClassDef):
+            seen = public and not child.name.startswith("_")
+            yield from _functions(child, f"{prefix}{child.name}.", seen)
+        else:
+            yield from _functions(child, prefix, public)
+
+
+# --- floors and imports ----------------------------------------------------------------------
+
+
+def unknown_rooms(house: House) -> list[Violation]:
+    """Every folder of kbert/ has a floor."""
+    return [
+        Violation(module.path, f"room {module.room!r} has no floor; add it to FLOORS and to docs")
+        for module in house.modules
+        if module.room is not None and module.room not in FLOORS
+    ]
+
+
+def upward_imports(house: House) -> list[Violation]:
+    """Imports reach lower floors or the own room, never up or across."""
+    found = []
+    for module in house.modules:
+        for imported in module.imports():
+            room = room_of(imported)
+            if module.room is None or room == module.room or room is None or room == "__version__":
+                continue
+            if room not in FLOORS:
+                message = f"imports {imported.module}: import a module of a room"
+            elif FLOORS[room] < FLOORS.get(module.room, -2):
+                continue
+            else:
+                message = (
+                    f"{module.room} (floor {FLOORS.get(module.room)}) must not import "
+                    f"{imported.module} (floor {FLOORS[room]})"
+                )
+            found.append(Violation(module.path, f"line {imported.line}: {message}"))
+    return found
+
+
+def tensorflow_imports(house: House) -> list[Violation]:
+    """Keras-only rooms import no TensorFlow, and no room that needs it."""
+    found = []
+    for module in house.modules:
+        if module.room not in KERAS_ONLY:
+            continue
+        for imported in module.imports():
+            if imported.package in TENSORFLOW_PACKAGES:
+                message = f"{module.room} must work without TensorFlow; it imports"
+            elif room_of(imported) in TENSORFLOW_ROOMS:
+                message = f"{module.room} must work without TensorFlow; it imports the room of"
+            else:
+                continue
+            where = f"{module.path}::{imported.function}" if imported.function else module.path
+            found.append(Violation(where, f"line {imported.line}: {message} {imported.module}"))
+    return found
+
+
+def import_cycles(house: House) -> list[Violation]:
+    """No module imports itself by way of others, at whatever depth the imports stand."""
+    names = {module.name for module in house.modules}
+    graph: dict[str, set[str]] = {}
+    for module in house.modules:
+        reached = set()
+        for imported in module.imports():
+            if imported.for_types and module.name == "kbert":
+                continue
+            for target in (imported.module, imported.module.rpartition(".")[0]):
+                if target in names and target not in (module.name, "kbert"):
+                    reached.add(target)
+                    break
+        graph[module.name] = reached
+    found = []
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> None:
+        if name in trail:
+            cycle = " -> ".join([*trail[trail.index(name) :], name])
+            path = next(module.path for module in house.modules if module.name == name)
+            found.append(Violation(path, f"import cycle {cycle}"))
+            return
+        if name in done:
+            return
+        for target in sorted(graph[name]):
+            visit(target, [*trail, name])
+        done.add(name)
+
+    for name in sorted(graph):
+        visit(name, [])
+    return found
+
+
+def heavy_imports_at_the_top(house: House) -> list[Violation]:
+    """Heavy packages are imported where they are used."""
+    return [
+        Violation(module.path, f"line {i.line}: {i.package} must be imported where it is used")
+        for module in house.modules
+        for i in module.imports()
+        if i.package in HEAVY_PACKAGES and not i.function and not i.for_types
+    ]
+
+
+def imports_inside_functions(house: House) -> list[Violation]:
+    """All other imports stand at the top; a verb of the CLI may load its room when it runs."""
+    found = []
+    for module in house.modules:
+        for i in module.imports():
+            if not i.function or i.package in HEAVY_PACKAGES:
+                continue
+            if module.room == "cli" and i.package == "kbert":
+                continue
+            if module.room in KERAS_ONLY and i.package in TENSORFLOW_PACKAGES:
+                continue  # `tensorflow_imports` judges it
+            message = f"line {i.line}: the import of {i.module} must stand at the top of the file"
+            found.append(Violation(f"{module.path}::{i.function}", message))
+    return found
+
+
+def private_keras_imports(house: House) -> list[Violation]:
+    """`keras.src` is not ours to use."""
+    return [
+        Violation(module.path, f"line {i.line}: {i.module} is private to Keras")
+        for module in house.modules
+        for i in module.imports()
+        if i.module.startswith("keras.src")
+    ]
+
+
+def imports_of_scripts(house: House) -> list[Violation]:
+    """Nothing imports export/, tpu/ or benchmarks/."""
+    return [
+        Violation(module.path, f"line {i.line}: nothing may import the scripts of {i.package}/")
+        for module in (*house.modules, *house.scripts)
+        for i in module.imports()
+        if i.package in SCRIPT_FOLDERS
+    ]
+
+
+# --- sizes and names -------------------------------------------------------------------------
+
+
+def long_files(house: House) -> list[Violation]:
+    """Files of kbert/ and scripts keep their limits."""
+    found = []
+    for modules, limit in ((house.modules, MAX_FILE_LINES), (house.scripts, MAX_SCRIPT_LINES)):
+        for module in modules:
+            lines = len(module.text.splitlines())
+            if lines > limit:
+                found.append(Violation(module.path, f"{lines} lines, at most {limit} are allowed"))
+    return found
+
+
+def long_functions(house: House) -> list[Violation]:
+    """Functions keep their limit, counted from `def` to the last line, docstring included."""
+    found = []
+    for module in house.modules:
+        for name, node, _ in functions_of(module.tree):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                message = f"{lines} lines, at most {MAX_FUNCTION_LINES} are allowed"
+                found.append(Violation(f"{module.path}::{name}", message))
+    return found
+
+
+def long_constructors(house: House) -> list[Violation]:
+    """Constructors of layers and models keep their limits."""
+    found = []
+    for module in house.modules:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            if house.derives_from(node.name, MODEL_BASES):
+                kind, limit = "model", MAX_MODEL_ARGUMENTS
+            elif house.derives_from(node.name, LAYER_BASES):
+                kind, limit = "layer", MAX_LAYER_ARGUMENTS
+            else:
+                continue
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                    given = (*item.args.posonlyargs, *item.args.args, *item.args.kwonlyargs)
+                    count = len([a for a in given if a.arg not in ("self", "name", "dtype")])
+                    if count > limit:
+                        message = f"{count} arguments; a {kind} may have {limit}"
+                        found.append(Violation(f"{module.path}::{node.name}", message))
+    return found
+
+
+def banned_names(house: House) -> list[Violation]:
+    """No file or folder is named after nothing."""
+    found = []
+    for path in house.tracked:
+        words = {Path(part).stem for part in path.split("/")}
+        if words & set(BANNED_NAMES):
+            found.append(Violation(path, "name the file after the one concept that it holds"))
+    return found
+
+
+def unknown_top_level_entries(house: House) -> list[Violation]:
+    """The root of the checkout holds what the plan names."""
+    entries = sorted({path.split("/")[0] for path in house.tracked})
+    return [
+        Violation(entry, "not in the plan; add it to TOP_LEVEL_ENTRIES and docs/architecture.md")
+        for entry in entries
+        if entry not in TOP_LEVEL_ENTRIES
+    ]
+
+
+def machine_paths(house: House) -> list[Violation]:
+    """No tracked text mentions a path of one machine."""
+    found = []
+    for path in house.tracked:
+        file = house.root / path
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+            for machine_path in MACHINE_PATHS:
+                if machine_path in line:
+                    found.append(Violation(path, f"line {number} mentions {machine_path}"))
+    return found
+
+
+# --- constructs ------------------------------------------------------------------------------
+
+
+def asserts(house: House) -> list[Violation]:
+    """`python -O` drops assert, so errors of kbert are raised."""
+    return [
+        Violation(module.path, f"line {node.lineno}: raise an error instead of assert")
+        for module in house.modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Assert)
+    ]
+
+
+def bare_excepts(house: House) -> list[Violation]:
+    """`except:` also catches the interrupt of the user."""
+    return [
+        Violation(module.path, f"line {node.lineno}: name the exceptions to catch")
+        for module in (*house.modules, *house.scripts)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ExceptHandler) and node.type is None
+    ]
+
+
+def prints(house: House) -> list[Violation]:
+    """Only the command line prints."""
+    return [
+        Violation(module.path, f"line {node.lineno}: only kbert/cli prints")
+        for module in house.modules
+        if module.room != "cli"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+
+
+def unregistered_classes(house: House) -> list[Violation]:
+    """Layers and models are registered with Keras under "kbert"."""
+    found = []
+    for module in house.modules:
+        for node in ast.walk(module.tree):
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            if not house.derives_from(node.name, (*LAYER_BASES, *MODEL_BASES)):
+                continue
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            if not any("register_keras_serializable('kbert'" in d for d in decorators):
+                message = 'must have @keras.saving.register_keras_serializable("kbert")'
+                found.append(Violation(f"{module.path}::{node.name}", message))
+    return found
+
+
+def missing_annotations(house: House) -> list[Violation]:
+    """Public functions annotate every argument and what they return."""
+    found = []
+    for module in house.modules:
+        for name, node, public in functions_of(module.tree):
+            if not public:
+                continue
+            arguments = node.args
+            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            every += [a for a in (arguments.vararg, arguments.kwarg) if a is not None]
+            bare = [a.arg for a in every if a.annotation is None and a.arg not in ("self", "cls")]
+            bare += ["return"] if node.returns is None else []
+            if bare:
+                message = f"without annotation: {', '.join(bare)}"
+                found.append(Violation(f"{module.path}::{name}", message))
+    return found
+
+
+def missing_docstrings(house: House) -> list[Violation]:
+    """Modules, public classes and public functions say what they are."""
+    found = []
+    for module in house.modules:
+        empty_room = module.path.endswith("__init__.py") and not module.text.strip()
+        if not empty_room and ast.get_docstring(module.tree) is None:
+            found.append(Violation(module.path, "the module has no docstring"))
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                if ast.get_docstring(node) is None:
+                    found.append(Violation(f"{module.path}::{node.name}", "has no docstring"))
+        for name, node, public in functions_of(module.tree):
+            decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+            known = node.name in KNOWN_CONTRACTS or any(
+                d.endswith((".setter", "overload")) for d in decorators
+            )
+            if public and not known and ast.get_docstring(node) is None:
+                found.append(Violation(f"{module.path}::{name}", "has no docstring"))
+    return found
+
+
+# --- the mirror of the tests -----------------------------------------------------------------
+
+
+def missing_tests(house: House) -> list[Violation]:
+    """kbert/text/packing.py is tested in tests/text/test_packing.py."""
+    found = []
+    for module in house.modules:
+        folder, _, file = module.path.removeprefix("kbert/").rpartition("/")
+        if file == "__init__.py":
+            continue
+        expected = "/".join(part for part in ("tests", folder, f"test_{file}") if part)
+        if not (house.root / expected).is_file():
+            found.append(Violation(module.path, f"has no {expected}"))
+    return found
+
+
+def homeless_tests(house: House) -> list[Violation]:
+    """tests/text/test_packing.py, or test_packing_x.py, tests kbert/text/packing.py."""
+    found = []
+    for room in FLOORS:
+        stems = {Path(module.path).stem for module in house.modules if module.room == room}
+        for file in sorted((house.root / "tests" / room).glob("test_*.py")):
+            name = file.stem.removeprefix("test_")
+            if not any(name == stem or name.startswith(f"{stem}_") for stem in stems):
+                path = file.relative_to(house.root).as_posix()
+                found.append(Violation(path, f"there is no kbert/{room}/{name}.py"))
+    return found
