@@ -35,7 +35,7 @@ $(BIN)/python:
 		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
 		exit 1; fi
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || { \
-		echo "kbert needs Python 3.11 or 3.12. Received: $$($(PYTHON) --version 2>&1)" >&2; \
+		echo "kbert needs Python 3.11 or 3.12. Received: $$($(PYTHON) --version 2>&1 | head -n 1)" >&2; \
 		exit 1; }
 	$(PYTHON) -m venv $(VENV)
 

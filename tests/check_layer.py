@@ -36,7 +36,7 @@ def check_layer(
         expected_output_shape: the shape, in the structure of the output (dict, tuple, list).
         expected_variables: path -> shape of every weight, without the layer's own name; or their
             number; or None for no check.
-        call_kwargs: keyword arguments of `call`, arrays with a batch axis too.
+        call_kwargs: keyword arguments of `call`: arrays with a batch axis too, or functions.
         package: where the class is registered; None for no check.
         output_dtype: of floating outputs; None means the compute dtype of the policy.
         own_dtype: names of sublayers that keep a policy of their own, on purpose.
@@ -83,9 +83,12 @@ def run(layer: keras.layers.Layer, arguments: tuple, keywords: dict, training: b
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """Applies a function to every array of nested dicts, tuples and lists; None stays None."""
-    if tree is None:
-        return None
+    """Applies a function to every array of nested dicts, tuples and lists.
+
+    None and Python functions stay as they are.
+    """
+    if tree is None or inspect.isroutine(tree):
+        return tree
     if isinstance(tree, Mapping):
         return {key: map_leaves(function, value) for key, value in tree.items()}
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
@@ -93,6 +96,15 @@ def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
     if isinstance(tree, (tuple, list)):
         return type(tree)(map_leaves(function, value) for value in tree)
     return function(tree)
+
+
+def assign_weights(layer: keras.layers.Layer, arrays: Mapping[str, Any]) -> None:
+    """Gives every weight of a built layer its array, by path without the layer's own name."""
+    by_path = {v.path.removeprefix(f"{layer.name}/"): v for v in layer.weights}
+    if sorted(by_path) != sorted(arrays):
+        raise AssertionError(f"arrays must be {sorted(by_path)}. Received: {sorted(arrays)}")
+    for path, variable in by_path.items():
+        variable.assign(np.asarray(arrays[path]))
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -186,13 +198,16 @@ def check_dynamic_batch(
 ) -> None:
     """A trace with an unknown batch axis works on another batch; symbolic shapes fit."""
 
+    functions = {key: value for key, value in keywords.items() if inspect.isroutine(value)}
+    keywords = {key: value for key, value in keywords.items() if key not in functions}
+
     def spec(x: Any) -> tf.TensorSpec:
         x = tf.convert_to_tensor(x)
         return tf.TensorSpec((None, *x.shape[1:]), x.dtype)
 
     @tf.function(input_signature=map_leaves(spec, [arguments, keywords]))
     def graph(arguments: tuple, keywords: dict) -> Any:
-        return run(layer, arguments, keywords)
+        return run(layer, arguments, {**keywords, **functions})
 
     # Twice the batch, so that a batch size frozen in the code comes to light.
     try:
@@ -209,7 +224,7 @@ def check_dynamic_batch(
         return keras.Input(shape=x.shape[1:], dtype=x.dtype.name)
 
     symbols, named = map_leaves(symbol, (arguments, keywords))
-    symbolic = map_leaves(lambda x: tuple(x.shape)[1:], layer(*symbols, **named))
+    symbolic = map_leaves(lambda x: tuple(x.shape)[1:], layer(*symbols, **named, **functions))
     expected = map_leaves(lambda x: tuple(x.shape)[1:], output)
     if symbolic != expected:
         raise AssertionError(f"symbolic shape must be (None, *{expected}). Received: {symbolic}")

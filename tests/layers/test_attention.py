@@ -1,0 +1,193 @@
+"""Attention against the NumPy reference: masks, blind queries, other widths."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.layers.attention import (
+    CrossAttention,
+    MultiHeadAttention,
+    SelfAttention,
+    attention_probabilities,
+    dot_product_attention,
+)
+from tests import numpy_reference as reference
+from tests.check_layer import assign_weights, check_layer
+
+B, T, S, D, M, N = 2, 4, 5, 6, 7, 3
+DRAW = np.random.default_rng(9)
+X = DRAW.normal(size=(B, T, D)).astype("float32")
+MEMORY = DRAW.normal(size=(B, S, M)).astype("float32")
+SELF_SHAPES = {
+    "qkv/kernel": (D, 3 * D),
+    "qkv/bias": (3 * D,),
+    "output/kernel": (D, D),
+    "output/bias": (D,),
+}
+CROSS_SHAPES = {
+    "query/kernel": (D, D),
+    "query/bias": (D,),
+    "key_value/kernel": (M, 2 * D),
+    "key_value/bias": (2 * D,),
+    "output/kernel": (D, D),
+    "output/bias": (D,),
+}
+PADDING = np.array([[1, 1, 1, 0], [1, 1, 0, 0]], bool)
+BLIND = np.ones((B, T, T), bool)
+BLIND[0, 1] = False  # one query that may attend to nothing
+BLIND[1] = False  # a sentence in which none may
+SELF_MASKS = {
+    "none": None,
+    "padding": reference.key_mask(PADDING, T),
+    "causal": np.stack([reference.causal_mask(T)] * B),
+    "both": reference.key_mask(PADDING, T) & reference.causal_mask(T),
+    "blind": BLIND,
+}
+
+
+def self_weights(arrays):
+    return reference.block_attention_weights(
+        {f"block/attention/{name}": array for name, array in arrays.items()}, "block"
+    )
+
+
+def cross_weights(arrays):
+    kernel, bias = arrays["key_value/kernel"], arrays["key_value/bias"]
+    return reference.AttentionWeights(
+        arrays["query/kernel"],
+        arrays["query/bias"],
+        kernel[:, :D],
+        bias[:D],
+        kernel[:, D:],
+        bias[D:],
+        arrays["output/kernel"],
+        arrays["output/bias"],
+    )
+
+
+def per_head(mask):
+    """(B, T, S) -> (B, 1, T, S), as kbert's layers take it."""
+    return None if mask is None else mask[:, None]
+
+
+@pytest.mark.parametrize("name", SELF_MASKS)
+def test_functions_are_the_reference(name):
+    query, key, value = (DRAW.normal(size=(B, N, T, 2)).astype("float32") for _ in range(3))
+    mask = SELF_MASKS[name]
+    probabilities = attention_probabilities(query, key, per_head(mask))
+    context = dot_product_attention(probabilities, value, per_head(mask))
+    expected, expected_probabilities = reference.scaled_dot_product_attention(
+        query, key, value, mask
+    )
+    np.testing.assert_allclose(context, expected, atol=1e-5)
+    assert np.isfinite(probabilities).all()
+    seen = np.broadcast_to(True if mask is None else mask.any(-1)[:, None], (B, N, T))
+    np.testing.assert_allclose(
+        np.asarray(probabilities)[seen], expected_probabilities[seen], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", SELF_MASKS)
+def test_self_attention_is_the_reference(name):
+    mask = SELF_MASKS[name]
+    layer = SelfAttention(N, name="attention")
+    layer.build(X.shape)
+    arrays = reference.random_arrays(SELF_SHAPES)
+    assign_weights(layer, arrays)
+    expected, probabilities = reference.multi_head_attention(
+        X, X, X, self_weights(arrays), N, mask
+    )
+    np.testing.assert_allclose(layer(X, per_head(mask)), expected, atol=1e-5)
+    np.testing.assert_allclose(layer.scores(X, per_head(mask)), probabilities, atol=1e-5)
+
+
+def test_self_attention_ritual():
+    init = {"num_heads": N, "dropout": 0.1}
+    mask = PADDING[:, None, None]
+    check_layer(SelfAttention, init, (X, mask), (B, T, D), SELF_SHAPES)
+    check_layer(SelfAttention, {"num_heads": 1, "use_bias": False}, X, (B, T, D), 2)
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_cross_attention_with_its_own_key_value_width(blind):
+    mask = np.ones((B, T, S), bool)
+    mask[0, :, 3:] = False
+    if blind:
+        mask[1, 2] = False
+    init = {"num_heads": N, "dropout": 0.1}
+    inputs = (X, MEMORY, per_head(mask))
+    layer = check_layer(CrossAttention, init, inputs, (B, T, D), CROSS_SHAPES)
+    arrays = reference.random_arrays(CROSS_SHAPES)
+    assign_weights(layer, arrays)
+    expected, probabilities = reference.multi_head_attention(
+        X, MEMORY, MEMORY, cross_weights(arrays), N, mask
+    )
+    np.testing.assert_allclose(layer(X, MEMORY, per_head(mask)), expected, atol=1e-5)
+    np.testing.assert_allclose(layer.scores(X, MEMORY, per_head(mask)), probabilities, atol=1e-5)
+    if blind:
+        output = np.asarray(layer(X, MEMORY, per_head(mask)))
+        np.testing.assert_allclose(output[1, 2], arrays["output/bias"], atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["float32", "bfloat16", "mixed_bfloat16", "float16"])
+def test_a_blind_query_gives_the_output_bias_in_every_type(policy):
+    layer = SelfAttention(N, dtype=policy, name="attention")
+    layer.build(X.shape)
+    arrays = reference.random_arrays(SELF_SHAPES)
+    assign_weights(layer, arrays)
+    output = tf.cast(layer(X, per_head(BLIND)), "float32").numpy()
+    for row in (output[0, 1], *output[1]):
+        np.testing.assert_allclose(row, arrays["output/bias"], atol=5e-3)
+
+
+def test_gradients_of_blind_queries_are_finite():
+    layer = SelfAttention(N)
+    layer.build(X.shape)
+    x = tf.constant(X)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(layer(x, per_head(BLIND)) ** 2)
+    gradients = tape.gradient(total, [x, *(v.value for v in layer.trainable_variables)])
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    np.testing.assert_array_equal(gradients[0][1], 0.0)  # nobody looks at this sentence
+
+
+def test_what_is_masked_has_no_influence():
+    layer = SelfAttention(N)
+    other = X.copy()
+    other[~PADDING] = 1e3
+    mask = PADDING[:, None, None]
+    first, second = np.asarray(layer(X, mask)), np.asarray(layer(other, mask))
+    np.testing.assert_allclose(first[PADDING], second[PADDING], atol=1e-6)
+
+
+def test_large_scores_stay_finite_and_masked():
+    # Scores of about 1e6, far from the additive mask's -1e9 but large for any exponential.
+    query = np.full((1, 1, 1, 1), 1e3, "float32")
+    key = np.array([[[[1e3], [2e3]]]], "float32")
+    probabilities = attention_probabilities(query, key, np.array([[[[True, False]]]]))
+    np.testing.assert_allclose(probabilities, [[[[1.0, 0.0]]]])
+
+
+def test_dropout_of_probabilities_only_in_training():
+    layer = SelfAttention(N, dropout=0.5)
+    quiet = np.asarray(layer(X))
+    np.testing.assert_array_equal(layer(X, training=False), quiet)
+    assert not np.allclose(layer(X, training=True), quiet)
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="`num_heads` must be at least 1. Received: num_heads=0"):
+        SelfAttention(0)
+    message = "`num_heads` must divide the hidden width. Received: num_heads=4, hidden width 6"
+    with pytest.raises(ValueError, match=message):
+        SelfAttention(4).build((None, None, 6))
+
+
+def test_both_attentions_share_their_constructor():
+    assert issubclass(SelfAttention, MultiHeadAttention)
+    assert issubclass(CrossAttention, MultiHeadAttention)
+    config = SelfAttention(N, 0.1, False, keras.initializers.Zeros()).get_config()
+    again = CrossAttention.from_config(config).get_config()
+    assert again == config

@@ -1,0 +1,37 @@
+"""Layer normalization against the formula of the NumPy reference."""
+
+import numpy as np
+import pytest
+
+from kbert.layers.layer_norm import LayerNorm
+from tests import numpy_reference as reference
+from tests.check_layer import assign_weights, check_layer
+
+DRAW = np.random.default_rng(5)
+X = DRAW.normal(2.0, 3.0, size=(2, 3, 8)).astype("float32")
+WEIGHTS = {"gamma": DRAW.normal(1.0, 0.5, size=8), "beta": DRAW.normal(size=8)}
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-3, 2.0])
+def test_ritual_and_numbers(epsilon):
+    shapes = {"gamma": (8,), "beta": (8,)}
+    layer = check_layer(LayerNorm, {"epsilon": epsilon}, X, (2, 3, 8), shapes)
+    assign_weights(layer, WEIGHTS)
+    expected = reference.layer_norm(X, WEIGHTS["gamma"], WEIGHTS["beta"], epsilon)
+    np.testing.assert_allclose(layer(X), expected, atol=1e-5)
+
+
+def test_a_constant_row_gives_beta():
+    # By hand: x - mean is 0, whatever the variance.
+    layer = LayerNorm(1e-12)
+    layer.build((None, 8))
+    assign_weights(layer, WEIGHTS)
+    np.testing.assert_allclose(layer(np.full((1, 8), 7.0)), [WEIGHTS["beta"]], atol=1e-6)
+
+
+def test_float16_does_not_overflow():
+    # 3000^2 is far above 65504, the largest float16.
+    x = X * 1000.0
+    layer = LayerNorm(1e-12, dtype="float16")
+    expected = reference.layer_norm(x, np.ones(8), np.zeros(8), 1e-12)
+    np.testing.assert_allclose(np.asarray(layer(x)).astype("float32"), expected, atol=5e-3)
