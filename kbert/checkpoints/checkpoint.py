@@ -26,6 +26,8 @@ class Checkpoint:
         report: What was decided, renamed or left out while reading, one sentence each.
         vocabulary_tokens: The tokens in the order of their ids, where the source holds them but has
             no vocabulary file (a folder with `tokenizer.json` alone).
+        pipeline: What a whole text model adds to its encoder and heads (class, labels, ...), in
+            JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
     """
 
     config: dict[str, Any]
@@ -37,6 +39,7 @@ class Checkpoint:
     format: str = "kbert"
     report: list[str] = field(default_factory=list)
     vocabulary_tokens: tuple[str, ...] | None = None
+    pipeline: dict[str, Any] = field(default_factory=dict)
 
     @property
     def has_pooler(self) -> bool:

@@ -92,7 +92,7 @@ def _tensorflow_format(prefix: Path) -> DetectedFormat:
     index = Path(f"{prefix}.index").read_bytes()
     if not any(prefix.parent.glob(f"{prefix.name}.data-*")):
         raise ValueError(
-            f"`path` must have its data beside its index: `{prefix}.data-00000-of-00001` is missing."
+            f"`path` must have its data beside its index. Missing: `{prefix}.data-00000-of-00001`"
         )
     return DetectedFormat("model_garden" if GRAPH_KEY.encode() in index else "tf1_bert", prefix)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from kbert.checkpoints.bert_config import CONFIG, config_from_google
 from kbert.checkpoints.checkpoint import Checkpoint
@@ -174,8 +175,6 @@ def _configuration(
 
 def _encoder_params(path: Path) -> dict[str, Any]:
     """The fields of the encoder, wherever they lie in `params.yaml`."""
-    import yaml
-
     try:
         queue: list[Any] = [yaml.safe_load(path.read_text(encoding="utf-8"))]
     except yaml.YAMLError as error:

@@ -44,6 +44,7 @@ def write_native(
         "config": checkpoint.config,
         "lowercase": checkpoint.lowercase,
         "source_config": checkpoint.source_config,
+        "pipeline": checkpoint.pipeline,
     }
     heads = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     vocabulary = checkpoint.vocabulary_bytes()
@@ -99,5 +100,6 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         vocabulary_path=vocabulary_path,
         lowercase=bool(about["lowercase"]),
         source_config=about["source_config"],
+        pipeline=about.get("pipeline", {}),
         format="kbert",
     )
