@@ -100,74 +100,76 @@ def read_text_examples(
     Args:
         path: the file, UTF-8. JSON is {id: {column: value}} or a list of objects.
         text_a: column of the text, by name or 0-based index. None finds `text_a`, `text`,
-            `sentence`, or a pair such as `sentence1` and `sentence2` or `premise` and
-            `hypothesis`.
+            `sentence`, or a pair such as `sentence1`, `sentence2` or `premise`, `hypothesis`.
         text_b: column of the second text. None reads none where `text_a` is given.
         label: column of the labels; None finds `label`, `gold_label`, `category` or, for
             regression, `score`. Soft labels: the columns of the probabilities as a list or as
             {class name: column}; a JSON label may itself be {class name: probability}.
         id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
-        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
-        header: whether the first line names the columns. None: yes, unless columns are given by
-            index.
-        quoting: whether fields may be quoted. None: in CSV yes, in TSV no (as GLUE has it), with a
-            warning where they look it. "auto": in TSV where they look it.
+        format: as in `read_table`, like `quoting`, `encoding_errors` and `malformed_rows`.
+        header: whether the first line names the columns. None: unless they are given by index.
+        quoting: whether fields may be quoted. None: in CSV, not in TSV (as GLUE has it).
         regression: whether the labels are numbers.
         labeled: True: labels must be there; False: they are not read; None: read where there.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
-        malformed_rows: "error", or "skip" to leave out rows with the wrong number of fields and
-            to warn once.
+        encoding_errors: "strict" or "replace".
+        malformed_rows: "error" or "skip".
 
     Returns:
         `TextExamples`. An empty text stays an empty string; blank lines are left out.
 
     Raises:
         ValueError: the file, a row or a label is wrong; the message names file, line and column.
-        FileNotFoundError: there is no such file.
     """
-    by_index = [c for c in (text_a, text_b, label, id) if isinstance(c, int)]
+    if header is None:
+        header = not any(isinstance(column, int) for column in (text_a, text_b, label, id))
     table = read_table(
         path,
         format=format,
-        header=not by_index if header is None else header,
+        header=header,
         quoting=quoting,
         encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
-    if text_a is None:
-        text_a, found_b = _find_texts(table)
-        text_b = found_b if text_b is None else text_b
-    if labeled is False:
-        labels = None
-    else:
-        if label is None:
-            label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
-        labels = None if label is None else read_labels(table, label, regression)
-        if labeled and labels is None:
-            raise ValueError(
-                f"{table.source}: the examples must have labels. Received: "
-                + (f"an empty column `{label}`" if label is not None else _columns_of(table))
-            )
-    id = _find(table, _ID_COLUMNS) if id is None else id
+    text_a, text_b = _text_columns(table, text_a, text_b)
+    labels = None if labeled is False else _labels(table, label, regression, labeled is True)
     return TextExamples(
         text_a=table.texts(text_a),
         text_b=None if text_b is None else table.texts(text_b),
         labels=labels,
-        ids=None if id is None else _ids(table, id),
+        ids=_ids(table, _find(table, _ID_COLUMNS) if id is None else id),
         source=table.source,
         lines=table.lines,
     )
 
 
-def _find_texts(table: Table) -> tuple[str, str | None]:
+def _text_columns(
+    table: Table, text_a: str | int | None, text_b: str | int | None
+) -> tuple[str | int, str | int | None]:
+    if text_a is not None:
+        return text_a, text_b
     known = table.columns or ()
     for first, second in _TEXT_COLUMNS:
         if first in known and (second is None or second in known):
-            return first, second
+            return first, second if text_b is None else text_b
     raise ValueError(
         f"{table.source}, line 1: `text_a` must be given where no column is called `text`, "
         f"`sentence`, `text_a` or such. Received: {_columns_of(table)}"
     )
+
+
+def _labels(
+    table: Table,
+    label: str | int | Sequence[str | int] | Mapping[str, str | int] | None,
+    regression: bool,
+    required: bool,
+) -> Labels | None:
+    if label is None:
+        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+    labels = None if label is None else read_labels(table, label, regression)
+    if required and labels is None:
+        received = _columns_of(table) if label is None else f"an empty column `{label}`"
+        raise ValueError(f"{table.source}: the examples must have labels. Received: {received}")
+    return labels
 
 
 def _find(table: Table, names: Sequence[str]) -> str | None:
@@ -180,7 +182,9 @@ def _columns_of(table: Table) -> str:
     return "columns " + ", ".join(f"`{name}`" for name in table.columns)
 
 
-def _ids(table: Table, column: str | int) -> list[str]:
+def _ids(table: Table, column: str | int | None) -> list[str] | None:
+    if column is None:
+        return None
     values = table.values(column)
     for value, line in zip(values, table.lines):
         if isinstance(value, bool) or not isinstance(value, (str, int)):

@@ -67,13 +67,7 @@ def read_tfds(
         ImportError: tensorflow-datasets is not installed.
     """
     tfds = _tfds()
-    try:
-        builder = tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
-    except (tfds.core.DatasetNotFoundError, ValueError) as error:
-        raise ValueError(
-            f"`name` must be a dataset of TFDS. Received: name={name!r}. "
-            f"{str(error).strip().splitlines()[0]}"
-        ) from error
+    builder = _builder(tfds, name, data_dir)
     config = name.removeprefix("glue/").partition(":")[0] if name.startswith("glue/") else None
     if text_a is None and config in _GLUE_TEXTS:
         text_a, text_b = _GLUE_TEXTS[config]
@@ -81,13 +75,7 @@ def read_tfds(
     given = {"text_a": text_a, "text_b": text_b, "label": None if label == "label" else label}
     _check_features(name, list(features), given)
     _prepare(tfds, builder, None if manual_dir is None else Path(manual_dir), check_manual_files)
-    split = split.replace("dev", "validation", 1) if split.startswith("dev") else split
-    base = split.partition("[")[0]
-    if "+" not in split and base not in builder.info.splits and base != "all":
-        raise ValueError(
-            f"`split` must be one of {', '.join(builder.info.splits)} for {name}. Received: "
-            f"split={split!r}.{nearest(base, builder.info.splits)}"
-        )
+    split = _known_split(name, split, list(builder.info.splits))
     rows = list(tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False)))
     if config is not None:
         rows.sort(key=lambda row: int(row["idx"]))
@@ -99,6 +87,28 @@ def read_tfds(
         source=f"tfds:{name}/{split}",
         lines=list(range(1, len(rows) + 1)),
     )
+
+
+def _builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) -> Any:
+    try:
+        return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
+    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+        raise ValueError(
+            f"`name` must be a dataset of TFDS. Received: name={name!r}. "
+            f"{str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def _known_split(name: str, split: str, known: list[str]) -> str:
+    """Returns the split as TFDS writes it; sums ("train+test") are left to TFDS."""
+    split = split.replace("dev", "validation", 1) if split.startswith("dev") else split
+    base = split.partition("[")[0]
+    if "+" not in split and base not in (*known, "all"):
+        raise ValueError(
+            f"`split` must be one of {', '.join(known)} for {name}. Received: split={split!r}."
+            f"{nearest(base, known)}"
+        )
+    return split
 
 
 def _tfds() -> ModuleType:
@@ -147,8 +157,8 @@ def _prepare(tfds: Any, builder: Any, manual_dir: Path | None, check: bool) -> N
         shown = ", ".join(files[:20]) if files else "see the dataset's page"
         raise RuntimeError(
             f"{builder.info.full_name} could not be prepared: {type(error).__name__}: "
-            f"{str(error).strip()[:300]}. Without a network, put the dataset's original files "
-            f"({shown}) into a folder, and pass it as `manual_dir`; pass "
+            f"{' '.join(str(error).split())[:300]}. Without a network, put the dataset's original "
+            f"files ({shown}) into a folder, and pass it as `manual_dir`; pass "
             "check_manual_files=False where their bytes are not the recorded ones. Received: "
             f"manual_dir={None if manual_dir is None else os.fspath(manual_dir)!r}"
         ) from error

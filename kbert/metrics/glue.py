@@ -116,6 +116,8 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     """
     right = _finite("labels", labels)
     predicted = _finite("predictions", predictions)
+    if predicted.ndim == 2 and predicted.shape[1] == 1:
+        predicted = predicted[:, 0]  # a regression head gives (examples, 1)
     right, predicted = _checked(right, predicted)
     squared_error = float(np.mean(np.square(right - predicted)))
     if np.ptp(right) == 0 or np.ptp(predicted) == 0:
@@ -190,7 +192,6 @@ def _finite(argument: str, values: Any) -> np.ndarray:
         array = np.asarray(values, dtype="float64")
     except (TypeError, ValueError) as error:
         raise ValueError(f"`{argument}` must be numbers. Received: {error}") from error
-    array = array.reshape(-1) if array.ndim == 2 and array.shape[1] == 1 else array
     wrong = np.flatnonzero(~np.isfinite(array))
     if wrong.size:
         raise ValueError(

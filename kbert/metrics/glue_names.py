@@ -18,7 +18,13 @@ GLUE_METRICS: dict[str, tuple[str, ...]] = {
     "wnli": ("accuracy",),
     "ax": ("matthews",),
 }
-_ALIASES = {"diagnostic": "ax", "mnlim": "mnli", "mnlimm": "mnli"}
+_ALIASES = {
+    "diagnostic": "ax",
+    "mnlim": "mnli",
+    "mnlimm": "mnli",
+    "mnlimatched": "mnli",
+    "mnlimismatched": "mnli",
+}
 
 
 def glue_task_name(task: str) -> str:

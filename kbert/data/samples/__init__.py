@@ -1,0 +1,23 @@
+"""Small data of the project's own, shipped with the package: see README.md in this folder."""
+
+from importlib import resources
+from pathlib import Path
+
+
+def sample_path(name: str) -> Path:
+    """Returns the path of a sample file.
+
+    Args:
+        name: path below this folder, such as "support/train.tsv".
+
+    Raises:
+        FileNotFoundError: there is no such sample; the message lists those that there are.
+    """
+    root = Path(str(resources.files(__name__)))
+    path = root / name
+    if not path.is_file():
+        known = sorted(file.relative_to(root).as_posix() for file in root.glob("*/*.tsv"))
+        raise FileNotFoundError(
+            f"`name` must be one of {', '.join(known)}. Received: name={name!r}"
+        )
+    return path

@@ -1,0 +1,88 @@
+"""The sample data: what its README promises."""
+
+import re
+from collections import Counter
+from itertools import combinations
+
+import pytest
+
+from kbert.data.labels import check_labels, label_names
+from kbert.data.samples import sample_path
+from kbert.data.text_pairs import read_text_examples
+
+SIZES = {"train": 360, "validation": 90, "test": 90}
+TOPICS = ["account", "billing", "delivery", "praise", "product_question", "returns"]
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return {name: read_text_examples(sample_path(f"support/{name}.tsv")) for name in SIZES}
+
+
+def words(text):
+    return re.findall(r"\w+", text.lower())
+
+
+def test_sizes_and_balance(splits):
+    for name, size in SIZES.items():
+        assert Counter(splits[name].labels) == {topic: size // 6 for topic in TOPICS}
+        assert splits[name].text_b is None
+    names = label_names(splits["train"])
+    assert names == TOPICS
+    check_labels(splits["validation"], names)
+    check_labels(splits["test"], names)
+
+
+def test_lengths_vary(splits):
+    lengths = [len(text.split()) for examples in splits.values() for text in examples.text_a]
+    assert (min(lengths), max(lengths)) == (1, 45)
+    assert 12 < sum(lengths) / len(lengths) < 16
+
+
+def test_texts_are_clean(splits):
+    for examples in splits.values():
+        for text in examples.text_a:
+            assert text == text.strip()
+            assert "  " not in text
+
+
+def test_there_are_emoji_and_accents(splits):
+    everything = "".join(text for examples in splits.values() for text in examples.text_a)
+    assert {"🙂", "❤", "é", "ñ", "ü", "£", "€"} <= set(everything)
+
+
+def test_no_two_messages_are_alike(splits):
+    """Two messages share at most 40 percent of their words, where both have four or more."""
+    texts = [text for examples in splits.values() for text in examples.text_a]
+    assert len({" ".join(words(text)) for text in texts}) == sum(SIZES.values())
+    bags = [(text, set(words(text))) for text in texts]
+    for (one, first), (other, second) in combinations(bags, 2):
+        if min(len(first), len(second)) >= 4:
+            assert len(first & second) / len(first | second) <= 0.4, (one, other)
+
+
+def test_splits_share_no_phrase_of_five_words(splits):
+    """Templates would show as long phrases that many messages share."""
+    phrases = {
+        name: {
+            tuple(tokens[i : i + 5])
+            for tokens in map(words, examples.text_a)
+            for i in range(len(tokens) - 4)
+        }
+        for name, examples in splits.items()
+    }
+    for one, other in combinations(phrases, 2):
+        shared = phrases[one] & phrases[other]
+        # English has its set phrases: "I'd like to know if" and such.
+        assert len(shared) <= 3, shared
+
+
+def test_readme_lies_beside_the_data():
+    readme = sample_path("support/train.tsv").parents[1] / "README.md"
+    assert "Apache-2.0" in readme.read_text(encoding="utf-8")
+
+
+def test_an_unknown_sample_lists_those_that_are_there():
+    message = r"`name` must be one of support/test\.tsv, .*Received: name='support/dev\.tsv'"
+    with pytest.raises(FileNotFoundError, match=message):
+        sample_path("support/dev.tsv")
