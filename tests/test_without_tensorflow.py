@@ -1,0 +1,61 @@
+"""The Keras-only rooms work where TensorFlow is not installed, with Keras on JAX."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kbert
+from tests.house_rules import KERAS_ONLY
+
+# A fresh process that cannot find TensorFlow, as if it were not there.
+PROGRAM = """
+import importlib, sys
+
+class NoTensorFlow:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoTensorFlow())
+for module in sys.argv[1:]:
+    importlib.import_module(module)
+
+import keras
+import numpy as np
+from kbert.models.bert import Bert
+
+model = Bert(11, 8, 2, 2, 16, max_sequence_length=6)
+inputs = {
+    "token_ids": np.array([[1, 2, 3], [4, 5, 0]]),
+    "segment_ids": np.array([[0, 0, 1], [0, 1, 0]]),
+    "padding_mask": np.array([[True, True, True], [True, True, False]]),
+}
+outputs = model(inputs)
+print(keras.backend.backend(), *outputs["sequence_output"].shape, "tensorflow" in sys.modules)
+"""
+
+
+def modules_of_keras_only_rooms(root: Path) -> list[str]:
+    """Dotted names of the files in the rooms that need no TensorFlow."""
+    files = [file for room in KERAS_ONLY for file in sorted((root / "kbert" / room).glob("*.py"))]
+    return [".".join(file.relative_to(root).with_suffix("").parts) for file in files]
+
+
+def test_import_and_forward_on_jax():
+    pytest.importorskip("jax")
+    root = Path(kbert.__file__).parents[1]
+    names = modules_of_keras_only_rooms(root)
+    assert "kbert.models.bert" in names
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *names],
+        cwd=root,
+        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.stdout.split() == ["jax", "2", "3", "8", "False"]
