@@ -514,13 +514,20 @@ def prints(house: House) -> list[Violation]:
 
 
 def unregistered_classes(house: House) -> list[Violation]:
-    """Layers and models are registered with Keras under "kbert"."""
+    """Layers and models are registered with Keras under "kbert".
+
+    A class from which others of kbert derive, and which has no `call`, is abstract and need not be.
+    """
+    bases = {base.split(".")[-1] for every in house.classes.values() for base in every}
     found = []
     for module in house.modules:
         for node in ast.walk(module.tree):
             if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
                 continue
             if not house.derives_from(node.name, (*LAYER_BASES, *MODEL_BASES)):
+                continue
+            methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+            if node.name in bases and "call" not in methods:
                 continue
             decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
             if not any("register_keras_serializable('kbert'" in d for d in decorators):
