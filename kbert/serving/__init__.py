@@ -1,0 +1,1 @@
+"""Serving: SavedModels for TF Serving, written, checked, and run with and without Python."""

@@ -1,0 +1,170 @@
+"""Exports loaded back into Python: the same graph that TF Serving runs."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
+
+from kbert.serving.metadata import read_metadata
+from kbert.serving.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
+from kbert.serving.version_folders import find_export
+
+_BATCH_ROWS = 32
+
+
+class Exported:
+    """An export, ready to answer. `load_export` makes it.
+
+    Args:
+        path: The version folder.
+
+    Raises:
+        FileNotFoundError: The folder is no export of kbert.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metadata = read_metadata(path)
+        self.signatures = signatures_of(read_meta_graph(path))
+        # The object keeps the weights alive; the signatures alone do not.
+        self._loaded = tf.saved_model.load(str(path))
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The class names in the order of the scores, or None for a model without."""
+        return self.metadata.get("labels")
+
+    def input_names(self, signature: str = SERVING_DEFAULT) -> list[str]:
+        """The names of a signature's inputs, in the order of the arguments.
+
+        Raises:
+            ValueError: There is no such signature.
+        """
+        signatures = self.metadata["signatures"]
+        if signature not in signatures:
+            raise ValueError(
+                f"`signature` must be one of {sorted(signatures)}. "
+                f"Received: signature={signature!r}"
+            )
+        return [tensor["name"] for tensor in signatures[signature]["inputs"]]
+
+    def run(
+        self, inputs: Mapping[str, Any], signature: str = SERVING_DEFAULT
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature once.
+
+        Args:
+            inputs: Name of each input -> its batch, an array or nested list (B, ...).
+            signature: The name of the signature.
+
+        Returns:
+            Name of each output -> its batch, (B, ...). Strings are bytes.
+
+        Raises:
+            ValueError: The signature is unknown, its inputs are others, or have another rank.
+        """
+        names = self.input_names(signature)
+        if set(inputs) != set(names):
+            raise ValueError(
+                f"`inputs` of the signature {signature!r} must be {names}. "
+                f"Received: inputs={sorted(inputs)}"
+            )
+        tensors = {
+            name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
+            for name, tensor in self.signatures[signature].inputs.items()
+        }
+        answers = self._loaded.signatures[signature](**tensors)
+        return {name: answer.numpy() for name, answer in answers.items()}
+
+    def predict(
+        self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS
+    ) -> dict[str, np.ndarray]:
+        """Answers raw texts through "serving_default".
+
+        Texts of like length share a batch; the answers come in the order of the texts.
+
+        Args:
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+            batch_size: Rows a batch.
+
+        Returns:
+            Name of each output -> n answers, (n, ...).
+
+        Raises:
+            ValueError: The number of sequences is not that of the inputs, or they differ in length.
+        """
+        names = self.input_names()
+        columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
+        if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
+            raise ValueError(
+                f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
+                f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
+            )
+        if not batch_size > 0:
+            raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
+        sizes = [sum(map(_size, row)) for row in zip(*columns, strict=True)]
+        order = np.argsort(sizes, kind="stable")
+        batches = []
+        for start in range(0, max(len(order), 1), batch_size):
+            rows = order[start : start + batch_size]
+            inputs = {n: [column[i] for i in rows] for n, column in zip(names, columns)}
+            batches.append(self.run(inputs))
+        joined = {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
+        back = np.argsort(order, kind="stable")
+        return {key: values[back] for key, values in joined.items()}
+
+    def answers(self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS) -> list[dict[str, Any]]:
+        """What people want to know of each text.
+
+        Args:
+            *texts: As for `predict`.
+            batch_size: Rows a batch.
+
+        Returns:
+            A dict a row, of plain Python values: the outputs, with `scores` by name and without
+            `labels` where the model has labels.
+        """
+        found = self.predict(*texts, batch_size=batch_size)
+        rows = len(next(iter(found.values())))
+        return [self._answer({key: found[key][i] for key in found}) for i in range(rows)]
+
+    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
+        answer = {key: _plain(value) for key, value in sorted(row.items())}
+        if "labels" in answer and "scores" in answer:
+            answer["scores"] = dict(zip(answer.pop("labels"), answer["scores"]))
+        return answer
+
+
+def load_export(path: str | os.PathLike[str]) -> Exported:
+    """Loads an export into Python.
+
+    Args:
+        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+
+    Returns:
+        The export: `run`, `predict`, `answers`, `labels`, `metadata`.
+
+    Raises:
+        FileNotFoundError: There is none; the message names what is there.
+    """
+    return Exported(find_export(path))
+
+
+def _size(text: Any) -> int:
+    """A measure of a text's length, for sorting only."""
+    if isinstance(text, str | bytes):
+        return len(text)
+    return sum(map(_size, text)) if isinstance(text, Iterable) else 0
+
+
+def _plain(value: Any) -> Any:
+    """Plain Python values for JSON; bytes as text."""
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,100 @@
+"""Where exports lie: BASE/<model>/<version>/, as TF Serving looks for them.
+
+TF Serving takes each folder of a model whose name is an integer for a version, and serves the
+highest. What has another name it does not see. Source: tensorflow/serving,
+`sources/storage_path/file_system_storage_path_source.cc`.
+"""
+
+import os
+import re
+from pathlib import Path
+
+SAVED_MODEL_FILE = "saved_model.pb"
+_MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_VERSION = re.compile(r"[0-9]+")
+_LARGEST_VERSION = 2**63 - 1
+
+
+def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
+    """The versions of a model, lowest first.
+
+    Args:
+        folder: BASE/<model>. It need not exist.
+
+    Returns:
+        Version number -> its folder, complete or not.
+    """
+    path = Path(folder)
+    children = path.iterdir() if path.is_dir() else ()
+    found = {int(child.name): child for child in children if _VERSION.fullmatch(child.name)}
+    return dict(sorted(found.items()))
+
+
+def new_version(
+    base: str | os.PathLike[str], name: str, version: int | None = None
+) -> tuple[Path, int]:
+    """The folder of a version that is not there yet.
+
+    Args:
+        base: The folder of all models.
+        name: The model's name: letters, digits, `_`, `-` and `.`, as it stands in a URL.
+        version: The version's number; None for one more than the highest, or 1.
+
+    Returns:
+        BASE/<name>/<version>, which does not exist, and the version.
+
+    Raises:
+        ValueError: The name or the version cannot be one.
+        FileExistsError: The version is there already.
+    """
+    if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
+        raise ValueError(
+            "`name` must be made of letters, digits, `_`, `-` and `.`, and not begin with `-` or "
+            f"`.`. Received: name={name!r}"
+        )
+    folder = Path(base) / name
+    present = versions(folder)
+    if version is None:
+        return folder / str(max(present, default=0) + 1), max(present, default=0) + 1
+    is_number = isinstance(version, int) and not isinstance(version, bool)
+    if not is_number or not 0 < version <= _LARGEST_VERSION:
+        raise ValueError(
+            "`version` must be an integer of at least 1, below 2**63. "
+            f"Received: version={version!r}"
+        )
+    if version in present:
+        raise FileExistsError(
+            "`version` must not be there yet: a server may be reading it. "
+            f"Received: version={version}, which is {present[version]}. "
+            f"The next free one is {max(present) + 1}"
+        )
+    return folder / str(version), version
+
+
+def find_export(path: str | os.PathLike[str]) -> Path:
+    """The version folder that `path` means.
+
+    Args:
+        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+
+    Returns:
+        A folder that holds saved_model.pb.
+
+    Raises:
+        FileNotFoundError: There is none; the message names what is there.
+    """
+    folder = Path(path)
+    if (folder / SAVED_MODEL_FILE).is_file():
+        return folder
+    complete = [v for v in versions(folder).values() if (v / SAVED_MODEL_FILE).is_file()]
+    if complete:
+        return complete[-1]
+    if not folder.is_dir():
+        found = "no such folder"
+    else:
+        models = sorted(child.name for child in folder.iterdir() if versions(child))
+        found = f"a folder of the models {models}: name one" if models else "a folder without one"
+    raise FileNotFoundError(
+        "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
+        f"{SAVED_MODEL_FILE}. Received: path={str(path)!r}, {found}"
+    )
