@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.tensorflow_import import import_tensorflow
+from kbert.checkpoints.tensorflow_variables import TensorflowVariables
 
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
@@ -27,15 +27,14 @@ class ObjectGraph:
     """
 
     def __init__(self, prefix: str) -> None:
-        tensorflow = import_tensorflow("Reading a TensorFlow 2 checkpoint")
+        self._variables = TensorflowVariables(prefix, "Reading a TensorFlow 2 checkpoint")
         from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
-        self._reader = tensorflow.train.load_checkpoint(prefix)
         graph = TrackableObjectGraph()
-        graph.ParseFromString(self._reader.get_tensor(GRAPH_KEY))
+        graph.ParseFromString(self._variables.bytes_of(GRAPH_KEY))
         self._nodes: Any = graph.nodes
-        shapes = self._reader.get_variable_to_shape_map()
-        self.shapes = {key: tuple(shape) for key, shape in shapes.items() if key != GRAPH_KEY}
+        self.shapes = dict(self._variables.shapes)
+        del self.shapes[GRAPH_KEY]
 
     def children(self, node: int) -> dict[str, int]:
         """Returns the attributes of an object that are objects themselves: name -> node."""
@@ -75,8 +74,7 @@ class ObjectGraph:
 
     def load(self, key: str) -> np.ndarray:
         """Returns the array of a variable."""
-        array: np.ndarray = self._reader.get_tensor(key)
-        return array
+        return self._variables.load(key)
 
     def _own_key(self, node: int) -> str | None:
         """The key of a node that is a variable, else None."""

@@ -15,6 +15,7 @@ from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.json_object import json_text, read_json_object
 from kbert.checkpoints.lowercase import resolve_lowercase
 from kbert.checkpoints.tensorflow_import import import_tensorflow
+from kbert.checkpoints.tensorflow_variables import TensorflowVariables
 from kbert.checkpoints.vocabulary_file import find_vocabulary
 from kbert.checkpoints.weight_table import (
     assemble,
@@ -108,9 +109,8 @@ def read_tf1_bert(prefix: str | os.PathLike[str]) -> Checkpoint:
     raw = read_json_object(directory / CONFIG)
     config = config_from_google(raw, f"`{directory / CONFIG}`", gelu="gelu")
     report: list[str] = [_GELU_NOTE] if config["activation"] == "gelu" else []
-    tensorflow = import_tensorflow("Reading a TensorFlow 1 checkpoint")
-    reader = tensorflow.train.load_checkpoint(str(prefix))
-    found = {name: tuple(shape) for name, shape in reader.get_variable_to_shape_map().items()}
+    variables = TensorflowVariables(str(prefix), "Reading a TensorFlow 1 checkpoint")
+    found = variables.shapes
     table = weight_table(config, _NAMES, _BLOCK_NAMES)
     table = without_absent_pooler(table, found, report)
     known = {name for entry in table for name in entry.sources}
@@ -127,8 +127,8 @@ def read_tf1_bert(prefix: str | os.PathLike[str]) -> Checkpoint:
     report.append(reason)
     return Checkpoint(
         config=config,
-        arrays=assemble(table, reader.get_tensor),
-        heads={hf: _orient(reader.get_tensor(name), t) for hf, (name, t) in heads.items()},
+        arrays=assemble(table, variables.load),
+        heads={hf: _orient(variables.load(name), t) for hf, (name, t) in heads.items()},
         vocabulary_path=vocabulary_path,
         lowercase=lowercase,
         format="tf1_bert",

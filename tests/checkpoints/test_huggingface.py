@@ -1,16 +1,12 @@
 """Hugging Face's format: what is read, what comes back, and what is refused."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.huggingface import read_huggingface, write_huggingface
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
 
@@ -291,74 +287,3 @@ def test_a_minilm_round_trip(tmp_path: Path, minilm_directory: Path) -> None:
     written = load_file(tmp_path / "out" / "model.safetensors")
     assert source.keys() - written.keys() == {"embeddings.position_ids"}
     assert all(same_bytes(written[name], source[name]) for name in written)
-
-
-_PEER = """
-import json, sys
-import torch, transformers
-folder = sys.argv[1]
-raw = json.load(open(folder + "/config.json"))
-cls = getattr(transformers, raw["architectures"][0])
-auto = {"BertModel": "AutoModel", "BertForSequenceClassification":
-        "AutoModelForSequenceClassification", "BertForTokenClassification":
-        "AutoModelForTokenClassification", "BertForQuestionAnswering":
-        "AutoModelForQuestionAnswering"}[raw["architectures"][0]]
-model, info = getattr(transformers, auto).from_pretrained(folder, output_loading_info=True)
-assert type(model) is cls, type(model)
-problems = {key: sorted(map(str, value)) for key, value in info.items()}
-tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-ids = tokenizer("The XS É.")["input_ids"]
-model.save_pretrained(sys.argv[2])
-print(json.dumps({"problems": problems, "ids": ids, "dtype": str(model.dtype)}))
-"""
-
-
-def _peer_python() -> str:
-    """A Python that has transformers: this one, or the one of KBERT_PEER_PYTHON."""
-    given = os.environ.get("KBERT_PEER_PYTHON")
-    if given:
-        return given
-    pytest.importorskip("transformers", reason="needs transformers here or in KBERT_PEER_PYTHON")
-    pytest.importorskip("torch", reason="needs torch here or in KBERT_PEER_PYTHON")
-    return sys.executable
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize(
-    ("architecture", "heads", "dtype"),
-    [
-        ("BertModel", {}, "float32"),
-        ("BertForSequenceClassification", SEQUENCE, "bfloat16"),
-        ("BertForTokenClassification", SEQUENCE, "float16"),
-        ("BertForQuestionAnswering", SPANS, "float32"),
-    ],
-)
-def test_transformers_loads_it_and_saves_the_same(
-    tmp_path: Path, architecture: str, heads: dict[str, tuple[int, ...]], dtype: str
-) -> None:
-    python = _peer_python()
-    pooler = architecture in ("BertModel", "BertForSequenceClassification")
-    source = write_hf(
-        tmp_path / "source",
-        hf_tensors(dtype, "bert." if heads else "", pooler, heads),
-        architectures=[architecture],
-    )
-    ours = write_huggingface(read_huggingface(source), tmp_path / "ours")
-    done = subprocess.run(
-        [python, "-c", _PEER, str(ours), str(tmp_path / "theirs")],
-        capture_output=True,
-        text=True,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"},
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answer = json.loads(done.stdout.splitlines()[-1])
-    assert not any(answer["problems"].values()), answer["problems"]
-    # [CLS] the x ##s [UNK] . [SEP]: lower-cased; É loses its accent, and e is no token.
-    assert answer["ids"] == [2, 5, 10, 7, 1, 9, 3]
-    # What transformers saves again: the same tensors, and kbert reads them the same.
-    a, b = load_file(ours / "model.safetensors"), load_file(tmp_path / "theirs/model.safetensors")
-    assert a.keys() == b.keys()
-    assert all(same_bytes(a[name], b[name]) for name in a)
-    again: Checkpoint = read_huggingface(tmp_path / "theirs")
-    assert again.config == CONFIG
