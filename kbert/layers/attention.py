@@ -105,7 +105,7 @@ class MultiHeadAttention(keras.layers.Layer):
         head_dim = width // (parts * self.num_heads)
         split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
         split = ops.transpose(split, (2, 0, 3, 1, 4))  # (parts, B, N, S, H)
-        return tuple(split[part] for part in range(parts))
+        return tuple(ops.unstack(split, parts, axis=0))
 
     def attend(
         self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any

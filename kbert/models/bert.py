@@ -3,16 +3,28 @@
 Shapes: B batch, T length, D hidden, N heads, V vocabulary.
 """
 
+import logging
+import os
+from pathlib import Path
 from typing import Any
 
 import keras
-from keras import ops
 
+from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface import write_huggingface
+from kbert.checkpoints.native import write_native
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tf1_bert import write_tf1_bert
 from kbert.layers.bert_embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
 from kbert.layers.masks import padding_attention_mask
+from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.sizes import bert_size
+
+logger = logging.getLogger(__name__)
+_WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
+_NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -119,6 +131,66 @@ class Bert(keras.Model):
             **kwargs: further arguments of the constructor.
         """
         return cls(vocabulary_size, **{**bert_size(size), **kwargs})
+
+    @classmethod
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> "Bert":
+        """Loads a published encoder or one from a directory.
+
+        Args:
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a Hugging Face, TF1 BERT,
+                Model Garden or kbert checkpoint; what it is, is found by looking.
+            **kwargs: arguments of the constructor that replace the checkpoint's, such as `dropout`,
+                `dtype` or `gradient_checkpointing`.
+
+        Raises:
+            ValueError: it is no BERT checkpoint, or weights are missing, left over or misshapen.
+            FileNotFoundError: there is no such directory or name.
+        """
+        return cls.from_checkpoint(read_checkpoint(name_or_directory), **kwargs)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "Bert":
+        """An encoder with the weights of a checkpoint; `kwargs` as in `from_pretrained`."""
+        for line in checkpoint.report:
+            logger.info("%s", line)
+        model = cls(**{**checkpoint.config, **kwargs})
+        assign_arrays(model, checkpoint.arrays)
+        return model
+
+    def to_checkpoint(self) -> Checkpoint:
+        """The weights as named arrays (float32 ones for a mixed policy), with the configuration."""
+        config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
+        return Checkpoint(config=config, arrays=encoder_arrays(self))
+
+    def save_pretrained(
+        self,
+        directory: str | os.PathLike[str],
+        format: str = "kbert",
+        vocabulary: str | os.PathLike[str] | None = None,
+        lowercase: bool = True,
+    ) -> Path:
+        """Writes the encoder for `from_pretrained`, or for other packages.
+
+        Args:
+            directory: the directory to make; must not exist.
+            format: "kbert", "huggingface" or "tf1".
+            vocabulary: a vocabulary file to put beside the weights.
+            lowercase: whether its tokenizer lower-cases; told to those who read the directory.
+
+        Returns:
+            The directory.
+
+        Raises:
+            ValueError: the format is unknown.
+            FileExistsError: the directory is there.
+        """
+        if format not in _WRITERS:
+            raise ValueError(f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}")
+        checkpoint = self.to_checkpoint()
+        checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
+        checkpoint.lowercase = lowercase
+        return Path(_WRITERS[format](checkpoint, directory))
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; their shapes do not depend on the input."""

@@ -1,0 +1,96 @@
+"""Which examples go together: batches of like length, by count or by a budget of tokens."""
+
+import numpy as np
+
+# Examples are sorted by length inside pools of this many batches: wide enough for little padding,
+# narrow enough that a batch's company changes from epoch to epoch.
+BATCHES_PER_POOL = 100
+
+
+def batch_plan(
+    lengths: np.ndarray,
+    batch_size: int | None = 32,
+    batch_tokens: int | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    epoch: int = 0,
+) -> list[np.ndarray]:
+    """Divides examples into batches of like length.
+
+    A pure function of its arguments: the same seed and epoch give the same batches, anywhere.
+
+    Args:
+        lengths: int (n,), tokens of each example.
+        batch_size: examples a batch (the last one may be smaller), or None.
+        batch_tokens: the most cells, rows times longest row, of a batch; takes the place of
+            `batch_size`. An example longer than that is a batch of its own.
+        shuffle: whether order and company change with seed and epoch; else the longest come first,
+            so that memory runs out at once or never.
+        seed: of the shuffling.
+        epoch: number of the epoch, from 0.
+
+    Returns:
+        Arrays of indices into `lengths`, every example exactly once.
+
+    Raises:
+        ValueError: not exactly one of `batch_size` and `batch_tokens` is given, or it is not
+            positive.
+    """
+    _check(batch_size, batch_tokens)
+    lengths = np.asarray(lengths)
+    if not shuffle:
+        return _cut(np.argsort(-lengths, kind="stable"), lengths, batch_size, batch_tokens)
+    random = np.random.default_rng((seed, epoch))
+    order = random.permutation(len(lengths))
+    pool = BATCHES_PER_POOL * (batch_size or max(1, _examples(lengths, batch_tokens)))
+    batches = []
+    for start in range(0, len(order), pool):
+        chosen = order[start : start + pool]
+        # Stable, so that equally long examples keep their shuffled order.
+        chosen = chosen[np.argsort(-lengths[chosen], kind="stable")]
+        batches.extend(_cut(chosen, lengths, batch_size, batch_tokens))
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
+    """The share of padding among all cells of the batches, 0 to 1.
+
+    Args:
+        lengths: int (n,), tokens of each example.
+        batches: from `batch_plan`.
+    """
+    lengths = np.asarray(lengths)
+    cells = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
+    return 1.0 - int(lengths.sum()) / cells if cells else 0.0
+
+
+def _check(batch_size: int | None, batch_tokens: int | None) -> None:
+    if batch_tokens is not None and batch_size is not None:
+        raise ValueError(
+            "`batch_size` must be None where `batch_tokens` is given. Received: "
+            f"batch_size={batch_size}, batch_tokens={batch_tokens}"
+        )
+    name, value = ("batch_size", batch_size) if batch_tokens is None else ("batch_tokens", batch_tokens)
+    if value is None or value < 1:
+        raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
+
+
+def _examples(lengths: np.ndarray, batch_tokens: int | None) -> int:
+    """About how many examples fill a batch."""
+    return int((batch_tokens or 0) / max(1.0, float(lengths.mean()) if len(lengths) else 1.0))
+
+
+def _cut(
+    order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
+) -> list[np.ndarray]:
+    """Cuts indices, longest first, into batches."""
+    if batch_size is not None:
+        return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    batches, start = [], 0
+    while start < len(order):
+        # The first row is the longest: it sets the width of the batch.
+        width = max(1, int(lengths[order[start]]))
+        end = start + max(1, (batch_tokens or 0) // width)
+        batches.append(order[start:end])
+        start = end
+    return batches

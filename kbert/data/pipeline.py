@@ -1,0 +1,182 @@
+"""From texts to batches: tokenized once, kept without padding, batched by length.
+
+Shapes: B batch, T the longest example of the batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batching import batch_plan
+from kbert.text.packing import pack
+from kbert.text.wordpiece import WordPiece
+
+_TEXTS_PER_CALL = 512
+
+
+@dataclass(frozen=True)
+class PackedExamples:
+    """Examples as token ids, one after the other, without padding.
+
+    Attributes:
+        token_ids: int32 (tokens of all examples).
+        segment_ids: int32, of the same shape: 0 in the first text, 1 in the second.
+        starts: int64 (n,), where each example begins.
+        lengths: int32 (n,), tokens of each example.
+        truncated: bool (n,), whether tokens were cut off.
+        padding_id: id of the padding token.
+    """
+
+    token_ids: np.ndarray
+    segment_ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    truncated: np.ndarray
+    padding_id: int = 0
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all examples, special ones included."""
+        return len(self.token_ids)
+
+
+def pack_examples(
+    tokenizer: WordPiece,
+    text_a: Sequence[Any],
+    text_b: Sequence[Any] | None = None,
+    max_sequence_length: int = 128,
+) -> PackedExamples:
+    """Tokenizes texts, or pairs of texts, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+
+    Args:
+        tokenizer: the tokenizer.
+        text_a: n str or bytes.
+        text_b: n str or bytes, or None.
+        max_sequence_length: longer examples are cut, the longer text of a pair first.
+
+    Returns:
+        The packed examples, in the order of the texts.
+
+    Raises:
+        ValueError: the two sequences differ in length.
+    """
+    if text_b is not None and len(text_a) != len(text_b):
+        raise ValueError(
+            "`text_b` must be as long as `text_a`. "
+            f"Received: {len(text_a)} and {len(text_b)} texts"
+        )
+
+    def tokenize(*texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        packed = pack(
+            [tokenizer.tokenize(text) for text in texts], tokenizer.vocabulary, max_sequence_length
+        )
+        real = packed.padding_mask
+        return (
+            tf.boolean_mask(packed.token_ids, real),
+            tf.boolean_mask(packed.segment_ids, real),
+            packed.lengths,
+            packed.truncated,
+        )
+
+    columns = (text_a,) if text_b is None else (text_a, text_b)
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(_strings(column) for column in columns))
+    dataset = dataset.batch(_TEXTS_PER_CALL).map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+    chunks = list(dataset.as_numpy_iterator())
+    empty = np.zeros(0, "int32")
+    token_ids, segment_ids, lengths, truncated = (
+        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(4)
+    )
+    starts = np.cumsum(lengths, dtype="int64") - lengths
+    return PackedExamples(
+        token_ids,
+        segment_ids,
+        starts,
+        lengths,
+        truncated.astype(bool),
+        tokenizer.vocabulary.padding_id,
+    )
+
+
+def batched_dataset(
+    packed: PackedExamples,
+    labels: np.ndarray | None = None,
+    sample_weights: np.ndarray | None = None,
+    batch_size: int | None = 32,
+    batch_tokens: int | None = None,
+    shuffle: bool = False,
+    seed: int = 0,
+    fixed_length: int | None = None,
+) -> tf.data.Dataset:
+    """Batches of like length, as `fit` and `evaluate` take them.
+
+    Every pass over the dataset is one epoch; with `shuffle`, each shuffles anew.
+
+    Args:
+        packed: the examples.
+        labels: (n, ...) or None.
+        sample_weights: float (n,) or None; needs `labels`.
+        batch_size: as in `batch_plan`.
+        batch_tokens: as in `batch_plan`.
+        shuffle: as in `batch_plan`.
+        seed: as in `batch_plan`.
+        fixed_length: pad to this length instead of the longest of the batch.
+
+    Returns:
+        A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
+        or (inputs, labels), or (inputs, labels, weights).
+    """
+    epochs = count()
+
+    def batches() -> Iterator[np.ndarray]:
+        plan = batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, next(epochs))
+        yield from (rows.astype("int64") for rows in plan)
+
+    extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
+    gather = _gatherer(packed, fixed_length)
+
+    def assemble(rows: tf.Tensor) -> Any:
+        inputs = gather(rows)
+        return (inputs, *(tf.gather(extra, rows) for extra in extras)) if extras else inputs
+
+    signature = tf.TensorSpec((None,), tf.int64)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
+    if not shuffle or batch_size is not None:
+        # Token budgets may give another epoch another number of batches; counts cannot.
+        size = len(batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, 0))
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
+    return dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def _gatherer(packed: PackedExamples, fixed_length: int | None) -> Any:
+    """A graph function from indices (B,) to padded inputs."""
+    token_ids, segment_ids = tf.constant(packed.token_ids), tf.constant(packed.segment_ids)
+    starts, lengths = tf.constant(packed.starts), tf.constant(packed.lengths)
+
+    def gather(rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        row_lengths = tf.gather(lengths, rows)
+        width = tf.reduce_max(row_lengths) if fixed_length is None else fixed_length
+        columns = tf.range(width)
+        real = columns < row_lengths[:, None]  # (B, T)
+        cells = tf.gather(starts, rows)[:, None] + tf.cast(columns, tf.int64)
+        cells = tf.where(real, cells, 0)
+        return {
+            "token_ids": tf.where(real, tf.gather(token_ids, cells), packed.padding_id),
+            "segment_ids": tf.where(real, tf.gather(segment_ids, cells), 0),
+            "padding_mask": real,
+        }
+
+    return gather
+
+
+def _strings(column: Sequence[Any]) -> tf.Tensor:
+    """str or bytes (n,) as a string tensor; broken surrogates become U+FFFD."""
+    encoded = [x if isinstance(x, bytes) else str(x).encode("utf-8", "replace") for x in column]
+    return tf.constant(encoded, dtype=tf.string, shape=(len(encoded),))

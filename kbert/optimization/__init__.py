@@ -1,0 +1,1 @@
+"""Losses, learning-rate schedules and optimizers."""

@@ -1,0 +1,128 @@
+"""AdamW as BERT is fine-tuned with."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+NOT_DECAYED = ("bias", "gamma", "beta")
+
+
+def is_decayed(variable: Any) -> bool:
+    """Whether weight decay applies to a variable: not to biases, nor to the weights of a LayerNorm.
+
+    Args:
+        variable: a Keras variable; the last part of its path decides.
+    """
+    return variable.path.split("/")[-1] not in NOT_DECAYED
+
+
+@keras.saving.register_keras_serializable("kbert")
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with bias correction and decoupled weight decay.
+
+    m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, then
+    w = w - rate decay w - rate sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + epsilon').
+
+    Source: Loshchilov and Hutter 2019, algorithm 2, with the efficient form of Kingma and Ba 2015
+    (end of section 2): `epsilon` there is epsilon' = epsilon sqrt(1 - b2^t), so that it means what
+    it means in algorithm 1. Biases and LayerNorm weights do not decay (Devlin et al. 2019, A.2).
+
+    Args:
+        learning_rate: float or schedule.
+        weight_decay: decay a step, as a share of the learning rate.
+        beta_1: b1.
+        beta_2: b2.
+        epsilon: added to the root of the corrected second moment.
+        global_clipnorm: the gradients of all variables together are scaled down to this norm.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 2e-5,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-8,
+        global_clipnorm: float | None = 1.0,
+        name: str = "adamw",
+        **kwargs: Any,
+    ) -> None:
+        # The base class would decay in a pass of its own, and by its own rule.
+        super().__init__(learning_rate, global_clipnorm=global_clipnorm, name=name, **kwargs)
+        if weight_decay < 0:
+            raise ValueError(
+                f"`weight_decay` must not be negative. Received: weight_decay={weight_decay}"
+            )
+        self.decay = weight_decay
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+
+    def build(self, variables: Any) -> None:
+        """Creates both moments of every variable."""
+        if self.built:
+            return
+        super().build(variables)
+        # Asked once, here: at the update TensorFlow hands over its own variables, without paths.
+        self._decayed = [is_decayed(variable) for variable in variables]
+        self._momentums = [self.add_variable_from_reference(v, name="momentum") for v in variables]
+        self._velocities = [self.add_variable_from_reference(v, name="velocity") for v in variables]
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        """Updates all variables with their gradients; see Keras' `Optimizer.apply`."""
+        # The numbers that all variables share are computed once a step, not once a variable.
+        step = ops.cast(self.iterations + 1, "float32")
+        powers = (ops.power(self.beta_1, step), ops.power(self.beta_2, step))
+        self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
+        return super().apply(grads, trainable_variables)
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates one variable with its gradient, both of the same shape."""
+        rate, beta_1_power, beta_2_power = (
+            ops.cast(number, variable.dtype) for number in self._step_numbers
+        )
+        correction = ops.sqrt(1 - beta_2_power)
+        index = self._get_variable_index(variable)
+        if self.decay > 0 and self._decayed[index]:
+            self.assign_sub(variable, (rate * self.decay) * variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        epsilon = self.epsilon * correction
+        if keras.backend.backend() == "tensorflow":
+            numbers = (beta_1_power, beta_2_power, rate, self.beta_1, self.beta_2, epsilon)
+            _apply_in_one_pass(variable, momentum, velocity, gradient, numbers)
+            return
+        self.assign_add(momentum, (gradient - momentum) * (1 - self.beta_1))
+        self.assign_add(velocity, (ops.square(gradient) - velocity) * (1 - self.beta_2))
+        scaled = rate * correction / (1 - beta_1_power)
+        self.assign_sub(variable, scaled * momentum / (ops.sqrt(velocity) + epsilon))
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        config.update(
+            weight_decay=self.decay,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+        )
+        return config
+
+
+def _apply_in_one_pass(
+    variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
+) -> None:
+    """TensorFlow's fused kernel: one pass over the weights where single operations need eight."""
+    import tensorflow as tf  # only where TensorFlow is the running backend
+
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.value.handle,
+        v=velocity.value.handle,
+        **dict(
+            zip(
+                ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
+                (tf.cast(number, variable.dtype) for number in numbers),
+            )
+        ),
+        grad=tf.convert_to_tensor(gradient),  # an embedding's IndexedSlices become dense
+    )

@@ -1,0 +1,1 @@
+"""Raw strings in, answers out: the Keras models that people hold."""

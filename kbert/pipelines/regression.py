@@ -1,0 +1,123 @@
+"""Text regression: raw strings in, numbers out."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.models.bert import Bert
+from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
+from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.tasks.regression import SequenceRegression
+from kbert.text.wordpiece import WordPiece
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Regressor(RawTextModel, SequenceRegression):
+    """Assigns each text, or pair of texts, a number.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        max_sequence_length: longer texts are cut, in tokens with the special ones.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.SequenceHead`.
+        dropout: rate of the head's dropout.
+        pair: whether it reads two texts; this decides the inputs of its export.
+
+    Raises:
+        ValueError: tokenizer or length do not fit the encoder.
+    """
+
+    huggingface_architecture = "BertForSequenceClassification"
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 128,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        pair: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "regressor")
+        super().__init__(encoder, head, dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.max_sequence_length = max_sequence_length
+        self.pair = pair
+        self.check_tokenizer()
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
+    ) -> "Regressor":
+        """Loads a saved regressor, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: as in `Bert.from_pretrained`.
+            **kwargs: arguments of the constructor, or of `Bert`.
+        """
+        return load_pipeline(cls, name_or_directory, **kwargs)
+
+    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
+        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
+        return save_pipeline(self, directory, format)
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return {"problem_type": "regression", "classifier_dropout": self.dropout}
+
+    def encode_targets(self, y: Any) -> np.ndarray:
+        """Numbers as float32.
+
+        Raises:
+            ValueError: an entry is no finite number.
+        """
+        values = np.asarray(y, dtype="float32")
+        if not np.isfinite(values).all():
+            raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
+        return values
+
+    def predict_step(self, data: Any) -> Any:
+        """Numbers (B,) of one batch."""
+        return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
+
+    def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
+        """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code."""
+        packed = self.preprocess(text_a, text_b)
+        return {
+            "score": self(model_inputs(packed), training=False),
+            "truncated": packed.truncated,
+        }
+
+    def score_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
+        """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code."""
+        return {"score": self(token_inputs(token_ids, segment_ids, lengths), training=False)}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        return {
+            "serving_default": (self.score, text_specs(self.pair)),
+            "tokens": (self.score_tokens, token_specs()),
+        }
+
+    def answers(self, x: Any) -> list[dict[str, Any]]:
+        """A dict with `score` for each text or pair; `x` as in `fit`."""
+        return [{"score": float(value)} for value in self.predict(x)]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
+            "max_sequence_length": self.max_sequence_length,
+            "pair": self.pair,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Regressor":
+        """Makes the model of a configuration from `get_config`."""
+        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return super().from_config({**config, "tokenizer": tokenizer})

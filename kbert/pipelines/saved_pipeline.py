@@ -1,0 +1,138 @@
+"""Whole text models as directories: encoder, head, vocabulary and what the task adds."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface import write_huggingface
+from kbert.checkpoints.native import write_native
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.models.bert import Bert
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece import WordPiece
+
+_ENCODER_ARGUMENTS = (
+    "attention_dropout",
+    "gradient_checkpointing",
+    "initializer_range",
+    "layer_norm_epsilon",
+    "encoder_dropout",
+)
+_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", "strip_accents", "handle_cjk")
+
+
+def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
+    """The tokenizer that a checkpoint was made with.
+
+    Args:
+        checkpoint: a checkpoint with a vocabulary.
+        **kwargs: arguments of `WordPiece`.
+
+    Raises:
+        ValueError: it has no vocabulary, or one that does not fit the encoder.
+    """
+    if checkpoint.vocabulary_path is not None:
+        vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
+    elif checkpoint.vocabulary_tokens is not None:
+        vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
+    else:
+        raise ValueError(
+            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. Received: none"
+        )
+    return WordPiece(vocabulary, **{"lowercase": checkpoint.lowercase, **kwargs})
+
+
+def load_pipeline(
+    cls: Any,
+    name_or_directory: str | os.PathLike[str],
+    labels: Sequence[str] | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Loads a text model of class `cls`; see `Classifier.from_pretrained`."""
+    checkpoint = read_checkpoint(name_or_directory)
+    saved = dict(checkpoint.pipeline)
+    saved_class = saved.pop("class", None)
+    if saved_class not in (None, cls.__name__):
+        raise ValueError(
+            f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
+            f"{name_or_directory}, a {saved_class}"
+        )
+    tokenizer = tokenizer_of(checkpoint, **{k: saved.pop(k) for k in _TOKENIZER_ARGUMENTS if k in saved})
+    settings = {**saved, **kwargs}
+    encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
+    if "encoder_dropout" in encoder_settings:
+        encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
+    if "dtype" in settings:
+        encoder_settings["dtype"] = settings["dtype"]
+    encoder = Bert.from_checkpoint(checkpoint, **encoder_settings)
+    head = {k: v for k, v in checkpoint.heads.items() if k.startswith(("classifier.", "hidden."))}
+    if hasattr(cls, "labels"):
+        settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
+    model = cls(encoder, tokenizer, **settings)
+    if head:
+        _assign_head(model, head, name_or_directory)
+    return model
+
+
+def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) -> Path:
+    """Writes a text model; see `Classifier.save_pretrained`."""
+    checkpoint = model.encoder.to_checkpoint()
+    checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
+    checkpoint.lowercase = model.tokenizer.lowercase
+    head = model.sequence_head
+    for name in ("hidden", "classifier"):
+        dense = getattr(head, name, None)
+        if dense is not None:
+            checkpoint.heads[f"{name}.weight"] = np.ascontiguousarray(np.asarray(dense.kernel).T)
+            checkpoint.heads[f"{name}.bias"] = np.asarray(dense.bias)
+    if format == "kbert":
+        checkpoint.pipeline = _pipeline_config(model)
+        return Path(write_native(checkpoint, directory))
+    if format != "huggingface":
+        raise ValueError(f'`format` must be "kbert" or "huggingface". Received: format={format!r}')
+    if model.head != "pooler":
+        raise ValueError(
+            f'`head` must be "pooler" for format "huggingface", which knows no other. '
+            f"Received: head={model.head!r}"
+        )
+    checkpoint.source_config = model.huggingface_config()
+    return Path(write_huggingface(checkpoint, directory, architecture=model.huggingface_architecture))
+
+
+def _pipeline_config(model: Any) -> dict[str, Any]:
+    config = model.get_config()
+    for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
+        config.pop(key, None)
+    tokenizer = {key: getattr(model.tokenizer, key) for key in _TOKENIZER_ARGUMENTS}
+    return {"class": type(model).__name__, **config, **tokenizer}
+
+
+def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
+    """The class names of a Hugging Face configuration."""
+    if not head:
+        raise ValueError(
+            "`labels` must be given for an encoder without a classification head. Received: None"
+        )
+    named = checkpoint.source_config.get("id2label") or {}
+    count = head["classifier.weight"].shape[0]
+    return [str(named.get(str(i), named.get(i, f"LABEL_{i}"))) for i in range(count)]
+
+
+def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
+    for name in ("hidden", "classifier"):
+        dense = getattr(model.sequence_head, name, None)
+        if dense is None:
+            continue
+        kernel, bias = head.get(f"{name}.weight"), head.get(f"{name}.bias")
+        if kernel is None or bias is None or kernel.T.shape != tuple(dense.kernel.shape):
+            raise ValueError(
+                f"{source}: the head `{name}` must have a weight of shape "
+                f"{tuple(dense.kernel.shape)[::-1]} and a bias. Received: "
+                f"{None if kernel is None else kernel.shape}"
+            )
+        dense.kernel.assign(kernel.T.astype(dense.kernel.dtype))
+        dense.bias.assign(bias.astype(dense.bias.dtype))

@@ -1,0 +1,179 @@
+"""Classification and regression of one sequence: an encoder and a head on its first position."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.dropout import Dropout
+from kbert.layers.linear import Linear
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.losses import SoftmaxCrossEntropy, label_accuracy
+
+HEADS = ("pooler", "two_layer")
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SequenceHead(keras.layers.Layer):
+    """From an encoder's output to `units` numbers a sequence.
+
+    "pooler": one dense layer on the pooled output (Devlin et al. 2019, section 4.1).
+    "two_layer": dense, tanh, dense on the state of [CLS]; the pooler is not used.
+
+    Args:
+        units: numbers a sequence.
+        head: "pooler" or "two_layer".
+        dropout: rate of the dropout before each dense layer.
+        initializer_range: standard deviation of the new weights.
+
+    Raises:
+        ValueError: `head` is neither.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if head not in HEADS:
+            raise ValueError(f"`head` must be one of {list(HEADS)}. Received: head={head!r}")
+        self.units = units
+        self.head = head
+        self.dropout = dropout
+        self.initializer_range = initializer_range
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        self.classifier = self._dense(units, None, "classifier")
+
+    def _dense(self, units: int, activation: str | None, name: str) -> Linear:
+        initializer = keras.initializers.TruncatedNormal(stddev=self.initializer_range)
+        return Linear(
+            units,
+            activation,
+            kernel_initializer=keras.initializers.serialize(initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, hidden_dim: int) -> None:
+        """Creates the weights for an encoder of width `hidden_dim`."""
+        self.dropout_layer.build()
+        if self.head == "two_layer":
+            self.hidden = self._dense(hidden_dim, "tanh", "hidden")
+            self.hidden.build((None, hidden_dim))
+        self.classifier.build((None, hidden_dim))
+        self.built = True
+
+    def call(self, outputs: Any, training: bool | None = None) -> Any:
+        """Applies the head.
+
+        Args:
+            outputs: what `Bert` returns.
+            training: whether dropout is on.
+
+        Returns:
+            float32 (B, units).
+        """
+        if self.head == "two_layer":
+            first = self.dropout_layer(outputs["sequence_output"][:, 0], training=training)
+            state = self.hidden(first)
+        else:
+            state = outputs["pooled_output"]
+        logits = self.classifier(self.dropout_layer(state, training=training))
+        return ops.cast(logits, "float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "head": self.head,
+            "dropout": self.dropout,
+            "initializer_range": self.initializer_range,
+        }
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SequenceClassification(keras.Model):
+    """Gives each sequence, or pair of sequences, logits over classes.
+
+    Args:
+        encoder: a `Bert`.
+        num_labels: C, the number of classes.
+        head: "pooler" or "two_layer", see `SequenceHead`.
+        dropout: rate of the head's dropout.
+    """
+
+    def __init__(
+        self,
+        encoder: Bert,
+        num_labels: int,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_labels < 1:
+            raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
+        self.encoder = encoder
+        self.num_labels = num_labels
+        self.head = head
+        self.dropout = dropout
+        self.sequence_head = SequenceHead(
+            num_labels,
+            head,
+            dropout,
+            encoder.initializer_range,
+            dtype=self.dtype_policy,
+            name="sequence_head",
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not self.built:
+            if self.head == "two_layer":
+                self.encoder.pooler.trainable = False  # not used: nothing would train it
+            self.sequence_head.build(self.encoder.hidden_dim)
+            self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Maps the inputs of `Bert` to float32 logits (B, C)."""
+        return self.sequence_head(self.encoder(inputs, training=training), training=training)
+
+    def compile(
+        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
+    ) -> None:
+        """As Keras' `compile`; without arguments AdamW, cross-entropy and accuracy are taken."""
+        super().compile(
+            optimizer=AdamW() if optimizer is None else optimizer,
+            loss=self.default_loss() if loss is None else loss,
+            metrics=self.default_metrics() if metrics is None else metrics,
+            **kwargs,
+        )
+
+    def default_loss(self) -> Any:
+        """Cross-entropy with class ids or distributions."""
+        return SoftmaxCrossEntropy()
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy."""
+        return [keras.metrics.MeanMetricWrapper(label_accuracy, name="accuracy")]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "num_labels": self.num_labels,
+            "head": self.head,
+            "dropout": self.dropout,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "SequenceClassification":
+        """Makes the model of a configuration from `get_config`."""
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})
