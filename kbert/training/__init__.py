@@ -1,0 +1,1 @@
+"""Training: a configuration goes in, a finished run directory comes out."""

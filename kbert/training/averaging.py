@@ -1,0 +1,69 @@
+"""Several models as one: the mean of their predictions."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from kbert.pipelines.load import load
+from kbert.training.evaluation import measure, prepare
+from kbert.training.run_data import Examples
+from kbert.training.run_directory import is_run, load_run
+
+
+def load_model(directory: str | os.PathLike[str]) -> Any:
+    """Loads the model of a run, or of a folder that `save_pretrained` wrote.
+
+    Args:
+        directory: A run directory or a model's.
+
+    Raises:
+        FileNotFoundError: There is no such folder, or the run is not finished.
+        ValueError: It is neither a run nor a model.
+    """
+    return load(load_run(directory).model_directory if is_run(directory) else directory)
+
+
+def evaluate_average(
+    directories: Iterable[str | os.PathLike[str]], examples: Examples, glue: str | None = None
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Measures the mean of several models' predictions: of probabilities, or of scores.
+
+    Only one model is in memory at a time.
+
+    Args:
+        directories: Runs or models of one task with the same labels in the same order.
+        examples: Labelled examples.
+        glue: The GLUE task whose official metrics apply, or None.
+
+    Returns:
+        The metrics, as `kbert.training.evaluation.measure`, and the mean predictions.
+
+    Raises:
+        ValueError: There are no directories, or the models do not fit each other or the examples.
+    """
+    total: Any = 0.0
+    first: Any = None
+    count = 0
+    for directory in directories:
+        model = load_model(directory)
+        kind = (type(model).__name__, getattr(model, "labels", None))
+        if first is None:
+            first = (kind, directory)
+        elif kind != first[0]:
+            raise ValueError(
+                f"`directories` must hold models of one kind with the same labels. Received: "
+                f"{_words(first[0])} in {first[1]}, {_words(kind)} in {directory}"
+            )
+        measured = prepare(model, examples, glue)
+        total = total + measured.input.predict(model).astype("float64")
+        count += 1
+    if not count:
+        raise ValueError("`directories` must hold at least one run. Received: none")
+    mean = total / count
+    return measure(measured, mean), mean
+
+
+def _words(kind: tuple[str, list[str] | None]) -> str:
+    return kind[0] if kind[1] is None else f"{kind[0]} of {', '.join(kind[1])}"

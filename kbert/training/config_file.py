@@ -1,0 +1,98 @@
+"""YAML of a run's configuration, read without the surprises of YAML 1.1.
+
+`5e-5` is a number, `no` and `on` are text, and a key that is there twice is an error. Source of the
+forms of numbers and booleans: YAML 1.2.2, section 10.3.2 (the core schema).
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_NULL = re.compile(r"~|null|Null|NULL|")
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain scalars by the core schema of YAML 1.2."""
+
+    # Of its own, so that PyYAML's other loaders stay as they are.
+    yaml_implicit_resolvers: dict[Any, Any] = {}
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Builds a mapping; a key that is there twice is an error."""
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, (list, dict)):
+                continue  # the base class refuses it
+            if key in seen:
+                line = key_node.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line}: the key `{key}` is there twice")
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern in (("bool", _BOOL), ("int", _WHOLE), ("float", _FLOAT), ("null", _NULL)):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern.pattern})$"), None
+    )
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """Returns the value that a YAML text holds.
+
+    Args:
+        text: The text.
+        source: Where it comes from, for the message.
+
+    Raises:
+        ValueError: If it is no YAML.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{source} must be YAML. Received: {reason}") from error
+
+
+def read_config_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the keys and values of a YAML file.
+
+    Args:
+        path: The file, UTF-8: one `key: value` a line. An empty file gives no keys.
+
+    Raises:
+        ValueError: If the file is not UTF-8, no YAML, or no mapping of names.
+        FileNotFoundError: If there is no such file.
+    """
+    file = Path(path)
+    try:
+        content = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} must be UTF-8. Received: {error}") from error
+    values = parse_yaml(content, str(file))
+    if values is None:
+        return {}
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise ValueError(
+            f"{file} must hold one `key: value` a line. Received: {type(values).__name__} "
+            f"{str(values)[:80]!r}"
+        )
+    return values
+
+
+def config_text(values: Mapping[str, Any]) -> str:
+    """Returns the text that `read_config_file` reads back.
+
+    Args:
+        values: Keys and values.
+    """
+    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)

@@ -1,0 +1,134 @@
+"""The Keras callback that measures each epoch, keeps the best one and stops where none comes."""
+
+import math
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from kbert.training.evaluation import Measured, is_better, measure, numbers
+from kbert.training.run_config import RunConfig
+from kbert.training.run_log import RunLog
+
+# Between two lines about the steps inside an epoch, where no progress bar can be drawn.
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+class EpochRecord(keras.callbacks.Callback):
+    """Measures the validation examples after each epoch, and writes down what it finds.
+
+    Args:
+        config: The run's configuration.
+        validation: The validation examples, or None.
+        monitor: The metric that epochs are compared by.
+        tokens: Real tokens of an epoch of training.
+        folder: Where the weights of the best epoch are kept, in kbert's format.
+        log: Where the lines go.
+
+    Attributes:
+        monitor: As given.
+        epochs: One dict an epoch: its losses, metrics and times.
+        best_epoch: Number of the epoch whose weights are kept, from 1.
+        best_value: Its value of the monitored metric, or None without validation examples.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        validation: Measured | None,
+        monitor: str,
+        tokens: int,
+        folder: Path,
+        log: RunLog,
+    ) -> None:
+        super().__init__()
+        self.epochs: list[dict[str, Any]] = []
+        self.best_epoch = 0
+        self.best_value: float | None = None
+        self._config = config
+        self._validation = validation
+        self.monitor = monitor
+        self._tokens = tokens
+        self._folder = folder
+        self._log = log
+        self._begin = self._last_line = 0.0
+
+    @property
+    def kept(self) -> Path:
+        """The folder of the weights that stay."""
+        return self._folder / f"epoch-{self.best_epoch}"
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Starts the clock."""
+        self._begin = self._last_line = time.perf_counter()
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Writes a line now and then where stderr is no terminal."""
+        now = time.perf_counter()
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
+            return
+        self._last_line = now
+        speed = (batch + 1) / (now - self._begin)
+        loss = (logs or {}).get("loss", math.nan)
+        self._log.line(f"  step {batch + 1}: loss {loss:.4f}, {speed:.2f} steps/s")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Measures the epoch, keeps its weights if it is the best, and may end the training.
+
+        Raises:
+            FloatingPointError: The loss is no finite number.
+        """
+        logs = {} if logs is None else logs
+        seconds = time.perf_counter() - self._begin
+        training = {name: float(value) for name, value in logs.items()}
+        if not math.isfinite(training["loss"]):
+            raise FloatingPointError(
+                f"the loss must stay finite. Received: {training['loss']} in epoch {epoch + 1}. "
+                f"Try a lower learning_rate than {self._config.learning_rate}"
+            )
+        record: dict[str, Any] = {
+            "epoch": epoch + 1,
+            "training": training,
+            "seconds": seconds,
+            "tokens_per_second": self._tokens / seconds,
+        }
+        if self._validation is not None:
+            predictions = self._validation.input.predict(self.model)
+            record["validation"] = numbers(measure(self._validation, predictions))
+            # For callbacks after this one, such as TensorBoard's.
+            logs.update({f"val_{name}": value for name, value in record["validation"].items()})
+        self.epochs.append(record)
+        self._keep(epoch + 1, record)
+        self._log.line(_epoch_line(record, self._config.epochs, self.best_epoch == epoch + 1))
+        patience = self._config.early_stopping
+        if patience is not None and epoch + 1 - self.best_epoch >= patience:
+            self.model.stop_training = True
+            if epoch + 1 < self._config.epochs:
+                self._log.line(f"stopped early: no better {self.monitor} for {patience} epochs")
+
+    def _keep(self, epoch: int, record: dict[str, Any]) -> None:
+        """Writes the weights of an epoch that is the best so far; the ones before it go."""
+        value = record.get("validation", {}).get(self.monitor)
+        choosing = self._config.keep == "best" and value is not None
+        if choosing and not is_better(self.monitor, value, self.best_value):
+            return
+        # Without a choice only the last epoch matters, but a stopped run should leave something.
+        before = self.kept
+        self.best_epoch, self.best_value = epoch, value
+        self.model.save_pretrained(self.kept)
+        shutil.rmtree(before, ignore_errors=True)
+
+
+def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
+    """One epoch in words."""
+    parts = [f"loss {record['training']['loss']:.4f}"]
+    measured = record.get("validation", {})
+    parts += [f"{name} {value:.4f}" for name, value in measured.items()]
+    mark = " *" if kept and measured else ""
+    return (
+        f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  ({record['seconds']:.1f} s, "
+        f"{record['tokens_per_second']:,.0f} tokens/s){mark}"
+    )

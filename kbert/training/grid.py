@@ -1,0 +1,136 @@
+"""A grid of batch sizes, learning rates and epochs; the best point is chosen on validation.
+
+Source of the default grid: Devlin et al. 2019, appendix A.3 (batch 16, 32; Adam's rate 5e-5, 3e-5,
+2e-5; without its 2 epochs).
+"""
+
+import itertools
+import shutil
+from pathlib import Path
+from typing import Any
+
+from kbert.training.environment import environment
+from kbert.training.evaluation import is_better
+from kbert.training.run_config import GRID_KEYS, RunConfig
+from kbert.training.run_data import RunData, read_run_data
+from kbert.training.run_directory import (
+    ENVIRONMENT,
+    LOG,
+    METRICS,
+    MODEL,
+    REPORT,
+    check_output,
+    load_run,
+    run_directory,
+    write_config,
+    write_json,
+)
+from kbert.training.run_log import RunLog
+from kbert.training.seeds import summarize, train_seeds
+from kbert.training.single_run import train_once
+
+GRID: dict[str, list[Any]] = {
+    "batch_size": [16, 32],
+    "learning_rate": [5e-5, 3e-5, 2e-5],
+    "epochs": [3, 4],
+}
+
+
+def grid_points(config: RunConfig) -> list[dict[str, Any]]:
+    """Returns the points of a configuration's grid: a dict of values each.
+
+    Args:
+        config: A configuration with `grid` true (the published grid) or lists of values.
+
+    Raises:
+        ValueError: A value of the grid is not possible; the message names key and value.
+    """
+    chosen = config.grid if isinstance(config.grid, dict) else GRID
+    keys = [key for key in GRID_KEYS if key in chosen]
+    points = [dict(zip(keys, values)) for values in itertools.product(*(chosen[k] for k in keys))]
+    for point in points:
+        config.with_values(**point, grid=False)
+    return points
+
+
+def train_grid(config: RunConfig) -> Path:
+    """Trains each point of a grid, with `config.seeds` seeds each.
+
+    The run directory holds a folder for each point, `metrics.json` with the table of all points and
+    the best one's metrics, and its model in `model/`; the other points keep no model.
+
+    Args:
+        config: The configuration.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
+    """
+    output, log = config.output or "", RunLog()
+    points = grid_points(config)
+    check_output(output, config.overwrite)
+    with log.listening():
+        data = read_run_data(config)
+        with run_directory(output, config.overwrite) as folder, log.writing(folder / LOG):
+            write_config(config, folder)
+            write_json(environment(), folder / ENVIRONMENT)
+            rows: list[dict[str, Any]] = []
+            best: dict[str, Any] | None = None
+            for number, point in enumerate(points, start=1):
+                log.line(f"-- grid {number} of {len(points)}: {_words(point)}")
+                run = _train_point(config, point, folder / f"grid-{number}", data)
+                row = {"folder": run.name, **point, **_summary(run, config)}
+                rows.append(row)
+                log.line(_row(row))
+                if best is None or is_better(row["monitor"], row["value"], best["value"]):
+                    best = row
+                    shutil.rmtree(folder / MODEL, ignore_errors=True)
+                    shutil.move(run / MODEL, folder / MODEL)
+                _drop_models(run)
+            if best is not None:
+                _write_best(folder, best, rows)
+                log.line("\n".join(["the grid:", *map(_row, rows), f"best: {_words(best)}"]))
+    return Path(output)
+
+
+def _train_point(config: RunConfig, point: dict[str, Any], output: Path, data: RunData) -> Path:
+    values = {**point, "grid": False, "output": str(output), "overwrite": False}
+    one = config.with_values(**values)
+    return train_seeds(one, data) if config.seeds > 1 else train_once(one, data)
+
+
+def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
+    """The monitored metric of a point: mean and deviation over its seeds."""
+    metrics = load_run(run).metrics
+    summary = metrics if config.seeds > 1 else summarize({config.seed: metrics})
+    monitor = summary["monitor"]
+    return {
+        "monitor": monitor,
+        "value": summary["mean"]["validation"][monitor],
+        "mean": summary["mean"],
+        "standard_deviation": summary["standard_deviation"],
+    }
+
+
+def _drop_models(run: Path) -> None:
+    """Weights are large; of a grid only the winner's are kept."""
+    for folder in (run, *run.glob("seed-*")):
+        shutil.rmtree(folder / MODEL, ignore_errors=True)
+
+
+def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    metrics = load_run(folder / best["folder"]).metrics
+    write_json({**metrics, "grid": rows, "best": best["folder"]}, folder / METRICS)
+    shutil.copy2(folder / best["folder"] / REPORT, folder / REPORT)
+
+
+def _words(point: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {point[key]:g}" for key in GRID_KEYS if key in point)
+
+
+def _row(row: dict[str, Any]) -> str:
+    deviation = row["standard_deviation"]["validation"][row["monitor"]]
+    spread = "" if deviation is None else f" +- {deviation:.4f}"
+    return f"  {_words(row)}: {row['monitor']} {row['value']:.4f}{spread}"

@@ -1,0 +1,95 @@
+"""What is known of a run before its first step: examples, lengths, steps, speed of the input."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from kbert.training.run_config import RunConfig
+from kbert.training.run_data import RunData, class_weights, label_counts
+from kbert.training.run_input import RunInput
+
+# The input's speed is measured for about this long.
+_SECONDS = 1.0
+_MAX_BATCHES = 200
+
+
+def start_report(
+    config: RunConfig, data: RunData, model: Any, inputs: dict[str, RunInput], steps: list[int]
+) -> dict[str, Any]:
+    """Returns what is known of a run before its first step, as a dict that JSON can hold.
+
+    Args:
+        config: The run's configuration.
+        data: The run's examples.
+        model: The run's model.
+        inputs: Part -> its tokenized examples.
+        steps: Steps of each epoch.
+    """
+    report: dict[str, Any] = {"task": config.task, "glue": data.glue, "examples": {}}
+    for part, examples in data.parts.items():
+        report["examples"][part] = {
+            "count": len(examples),
+            "source": examples.source,
+            "tokens": int(inputs[part].lengths.sum()),
+            "longest": int(inputs[part].lengths.max()),
+            "truncated_share": float(np.mean(inputs[part].truncated)),
+        }
+        if data.labels is not None:
+            report["examples"][part]["labels"] = label_counts(examples, data.labels)
+    train = inputs["train"]
+    weights = [np.prod(variable.shape) for variable in model.trainable_variables]
+    report |= {
+        "class_weights": class_weights(config, data),
+        "padding_share": train.padding_share(config),
+        "steps_per_epoch": steps,
+        "steps": sum(steps),
+        "warmup_steps": int(config.warmup_fraction * sum(steps)),
+        "parameters": int(sum(weights)),
+        "input_tokens_per_second": input_speed(config, model, train),
+    }
+    return report
+
+
+def input_speed(config: RunConfig, model: Any, train: RunInput) -> float:
+    """Returns how many real tokens a second the input gives where nothing else runs.
+
+    Args:
+        config: The run's configuration.
+        model: The run's model.
+        train: The tokenized training examples.
+    """
+    tokens, begin = 0, time.perf_counter()
+    for number, inputs in enumerate(train.dataset(model, config), start=1):
+        tokens += int(np.count_nonzero(inputs["padding_mask"]))
+        if number == _MAX_BATCHES or time.perf_counter() - begin > _SECONDS:
+            break
+    return tokens / (time.perf_counter() - begin)
+
+
+def report_lines(report: dict[str, Any]) -> str:
+    """Returns a report as text for people.
+
+    Args:
+        report: From `start_report`.
+    """
+    lines = []
+    for part, about in report["examples"].items():
+        lines.append(
+            f"{part}: {about['count']} examples, {about['tokens']} tokens, the longest has "
+            f"{about['longest']}; {about['truncated_share']:.1%} were cut  ({about['source']})"
+        )
+        if "labels" in about:
+            shown = [f"{name} {count:g}" for name, count in list(about["labels"].items())[:20]]
+            more = f", and {len(about['labels']) - 20} more" if len(about["labels"]) > 20 else ""
+            lines.append(f"  labels: {', '.join(shown)}{more}")
+    if report["class_weights"] is not None:
+        shown = [f"{name} {weight:.3g}" for name, weight in report["class_weights"].items()]
+        lines.append(f"class weights: {', '.join(shown)}")
+    lines.append(
+        f"steps: {report['steps']} ({report['warmup_steps']} of warm-up); "
+        f"padding: {report['padding_share']:.1%} of the batches; "
+        f"input alone: {report['input_tokens_per_second']:,.0f} tokens/s"
+    )
+    lines.append(f"parameters: {report['parameters']:,}")
+    return "\n".join(lines)

@@ -1,0 +1,36 @@
+"""`train`: the one function that turns a configuration into a finished run directory."""
+
+from pathlib import Path
+
+from kbert.training.grid import train_grid
+from kbert.training.run_config import RunConfig
+from kbert.training.seeds import train_seeds
+from kbert.training.single_run import train_once
+
+
+def train(config: RunConfig) -> Path:
+    """Trains as a configuration says: once, with several seeds, or over a grid.
+
+    All examples are read and checked before anything is trained. Progress goes to stderr.
+
+    The run directory holds `config.yaml`, `model/` (kbert's own format, with the vocabulary),
+    `metrics.json` (final, and epoch by epoch), `report.json`, `environment.json` and `log.txt`. It
+    is called `<output>.incomplete` until the run is finished. See `kbert.training.run_directory`.
+
+    Args:
+        config: The configuration.
+
+    Returns:
+        The run directory, for `kbert.training.run_directory.load_run`.
+
+    Raises:
+        ValueError: Data, encoder or configuration are wrong or do not fit each other.
+        FileNotFoundError: A file is missing.
+        FileExistsError: The output, or what a stopped run left of it, is there already.
+        FloatingPointError: The loss became infinite or NaN.
+    """
+    if config.grid is not False:
+        return train_grid(config)
+    if config.seeds > 1:
+        return train_seeds(config)
+    return train_once(config)

@@ -1,0 +1,261 @@
+"""`RunConfig`: all that a training run can be told, and the one place of its defaults."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kbert.data.text_files import nearest
+from kbert.metrics.glue_names import glue_task_name
+from kbert.models.sizes import BERT_SIZES
+from kbert.training.config_file import read_config_file
+from kbert.training.option_kinds import (
+    choice,
+    column,
+    flag,
+    grid,
+    kind_of,
+    names,
+    number,
+    option,
+    text,
+    weights,
+    whole,
+)
+
+TASKS = ("classification", "regression", "multiple-choice")
+SCRATCH = "scratch:"
+TFDS = "tfds:"
+GRID_KEYS = ("batch_size", "learning_rate", "epochs")
+_DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
+_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """The configuration of one training run.
+
+    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
+    line and the errors take their words from there. `docs/training.md` lists them all.
+
+    Raises:
+        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
+            other; the message names key, expectation and value.
+    """
+
+    task: str = option("classification", choice(*TASKS), _DATA, "What is learned.")
+    train: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), or tfds:glue/sst2@train; with "
+        "--glue the name of a split, by default train.",
+    )
+    validation: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Validation examples, to be measured after each epoch; with --glue by default dev.",
+    )
+    test: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Labelled test examples, to be measured once, at the end.",
+    )
+    glue: str | None = option(
+        None,
+        text("a task of GLUE"),
+        _DATA,
+        "A GLUE task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.",
+    )
+    data: str | None = option(
+        None, text("a folder"), _DATA, "Folder of GLUE in its official layout, or of prepared TFDS."
+    )
+    text_a: str | int | None = option(
+        None, column(), _DATA, "Column of the text, by name or index; by default it is looked for."
+    )
+    text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
+    label: str | int | None = option(None, column(), _DATA, "Column of the label or score.")
+    labels: list[str] | None = option(
+        None, names(), _DATA, "The labels in their order, [a, b]; by default those of the training."
+    )
+    encoder: str | None = option(
+        None,
+        text("a name, a folder, or scratch:SIZE"),
+        _MODEL,
+        "The encoder to fine-tune: a published name, a folder in any known format, or scratch:tiny "
+        "for random weights.",
+    )
+    vocabulary: str | None = option(
+        None, text("a vocabulary file"), _MODEL, "vocab.txt, one token a line; for scratch:SIZE."
+    )
+    lowercase: bool = option(
+        True, flag(), _MODEL, "With scratch:SIZE: whether text is lower-cased, without accents."
+    )
+    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "The head's layers.")
+    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
+    max_sequence_length: int = option(
+        128, whole(3), _MODEL, "Longest input in tokens; the rest is cut off."
+    )
+    epochs: int = option(3, whole(1), _TRAINING, "Passes over the training examples.")
+    batch_size: int = option(32, whole(1), _TRAINING, "Examples a step.")
+    batch_tokens: int | None = option(
+        None, whole(1, optional=True), _TRAINING, "Tokens a step, padding included, instead."
+    )
+    learning_rate: float = option(
+        5e-5, number("a number above 0", lambda v: v > 0), _TRAINING, "Peak of the learning rate."
+    )
+    warmup_fraction: float = option(
+        0.1,
+        number("a number in [0, 1]", lambda v: 0 <= v <= 1),
+        _TRAINING,
+        "Share of the steps in which the rate rises; then it falls to 0.",
+    )
+    weight_decay: float = option(
+        0.01, number("a number, at least 0", lambda v: v >= 0), _TRAINING, "Weight decay of AdamW."
+    )
+    clip: float | None = option(
+        1.0,
+        number("a number above 0", lambda v: v > 0, optional=True),
+        _TRAINING,
+        "The gradients of all weights together are scaled down to this norm.",
+    )
+    class_weights: str | dict[str, float] = option(
+        "none", weights(), _TRAINING, "none, balanced, or {label: weight}."
+    )
+    early_stopping: int | None = option(
+        None, whole(1, optional=True), _TRAINING, "Stop after this many epochs without a new best."
+    )
+    monitor: str | None = option(
+        None,
+        text("a metric"),
+        _TRAINING,
+        "The validation metric that the best epoch is chosen by; by default the task's first.",
+    )
+    keep: str = option("best", choice("best", "last"), _TRAINING, "The epoch whose weights stay.")
+    precision: str = option(
+        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "Precision of the computation."
+    )
+    gradient_checkpointing: bool = option(
+        False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."
+    )
+    output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
+    overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
+    seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
+    seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
+    grid: bool | dict[str, list[Any]] = option(
+        False, grid(GRID_KEYS), _RUN, "Try batch 16, 32; rate 5e-5, 3e-5, 2e-5; epochs 3, 4."
+    )
+    deterministic: bool = option(
+        False, flag(), _RUN, "Use only operations that give the same bits again; slower."
+    )
+    tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
+
+    def __post_init__(self) -> None:
+        """Checks each value by itself, then the values against each other."""
+        for field in dataclasses.fields(self):
+            kind_of(field).check(field.name, getattr(self, field.name))
+        _check_model(self)
+        _check_data(self)
+        _check_choices(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> "RunConfig":
+        """Makes a configuration of keys and values.
+
+        Args:
+            values: The values that are not the defaults.
+            source: Where they come from, for the message.
+
+        Raises:
+            ValueError: A key is not known (the nearest known one is named), or a value is wrong.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                near = nearest(key.replace("-", "_"), known)
+                raise ValueError(
+                    f"{source}: the key must be one of {', '.join(known)}. Received: {key!r}.{near}"
+                )
+        return cls(**values)
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> "RunConfig":
+        """Makes a configuration of a YAML file.
+
+        Args:
+            path: The file.
+            **overrides: Values that take the place of the file's.
+
+        Raises:
+            ValueError: As `from_dict`, or the file is no YAML mapping.
+            FileNotFoundError: There is no such file.
+        """
+        return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all keys and values, as `from_dict` takes them."""
+        return dataclasses.asdict(self)
+
+    def with_values(self, **values: Any) -> "RunConfig":
+        """Returns a configuration with other values.
+
+        Args:
+            **values: The values that change.
+        """
+        return RunConfig.from_dict({**self.to_dict(), **values})
+
+    @property
+    def scratch_size(self) -> str | None:
+        """The size after `scratch:`, or None where the encoder has weights."""
+        encoder = self.encoder or ""
+        return encoder.removeprefix(SCRATCH) if encoder.startswith(SCRATCH) else None
+
+
+def _wrong(key: str, expected: str, value: Any) -> ValueError:
+    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
+
+
+def _check_model(config: RunConfig) -> None:
+    if config.encoder is None:
+        raise _wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
+    if config.output is None:
+        raise _wrong("output", "given: the run directory to make", None)
+    size = config.scratch_size
+    if size is not None and size not in BERT_SIZES:
+        raise _wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
+    if size is not None and config.vocabulary is None:
+        raise _wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
+
+
+def _check_data(config: RunConfig) -> None:
+    if config.glue is not None:
+        is_score = glue_task_name(config.glue) == "stsb"
+        expected = "regression" if is_score else "classification"
+        if config.task != expected:
+            raise _wrong("task", f"{expected} with glue={config.glue!r}", config.task)
+        if config.data is None:
+            raise _wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
+    elif config.train is None:
+        raise _wrong("train", "given: a file or tfds:NAME (or give glue and data)", None)
+    if config.task == "multiple-choice":
+        for key in ("train", "validation", "test"):
+            if str(getattr(config, key)).startswith(TFDS):
+                raise _wrong(key, "a file with task='multiple-choice'", getattr(config, key))
+        if config.batch_tokens is not None:
+            raise _wrong(
+                "batch_tokens", "left out with task='multiple-choice'", config.batch_tokens
+            )
+
+
+def _check_choices(config: RunConfig) -> None:
+    if config.task != "classification":
+        for key in ("class_weights", "labels"):
+            if getattr(config, key) not in (None, "none"):
+                raise _wrong(key, f"left out with task={config.task!r}", getattr(config, key))
+    if config.glue is None and config.validation is None:
+        for key in ("early_stopping", "monitor", "grid"):
+            if getattr(config, key) not in (None, False):
+                raise _wrong(key, "left out where there is no validation", getattr(config, key))

@@ -1,0 +1,64 @@
+"""The lines that a run writes for people: to stderr at once, and to the run's `log.txt`."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, Any
+
+
+class RunLog:
+    """Lines with their time. Those written before the file is there are kept for it.
+
+    Attributes:
+        warnings: Text of each warning that was shown while `listening`.
+    """
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self._waiting: list[str] = []
+        self._file: IO[str] | None = None
+
+    def line(self, text: str) -> None:
+        """Writes one line, or several, to stderr and to the file.
+
+        Args:
+            text: The line.
+        """
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+        stamp = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        lines = [f"{stamp}  {line}\n" for line in text.split("\n")]
+        if self._file is None:
+            self._waiting.extend(lines)
+        else:
+            self._file.writelines(lines)
+            self._file.flush()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Python's warnings become lines while the block runs."""
+        with warnings.catch_warnings():
+            warnings.showwarning = self._show
+            yield
+
+    @contextmanager
+    def writing(self, path: Path) -> Iterator[None]:
+        """Lines go to a file too while the block runs, those before it first.
+
+        Args:
+            path: The file.
+        """
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(self._waiting)
+            self._waiting, self._file = [], file
+            try:
+                yield
+            finally:
+                self._file = None
+
+    def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
+        self.warnings.append(str(message))
+        self.line(f"{category.__name__}: {message}")

@@ -1,0 +1,82 @@
+"""The model of a run: an encoder with weights or without, and a new head."""
+
+from typing import Any
+
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.losses import SoftmaxCrossEntropy
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.regression import Regressor
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece import WordPiece
+from kbert.training.run_config import RunConfig
+from kbert.training.run_data import RunData, class_weights
+
+PIPELINES: dict[str, Any] = {
+    "classification": Classifier,
+    "regression": Regressor,
+    "multiple-choice": MultipleChoice,
+}
+
+
+def build_model(config: RunConfig, data: RunData) -> Any:
+    """Makes the model of a run, with new weights where the encoder brings none.
+
+    Args:
+        config: The run's configuration.
+        data: The run's examples; they say the labels, and whether there are pairs.
+
+    Returns:
+        A `Classifier`, `Regressor` or `MultipleChoice`, not compiled.
+
+    Raises:
+        ValueError: Vocabulary, length or labels do not fit the encoder, or it is no encoder.
+        FileNotFoundError: There is no such encoder or vocabulary.
+        OSError: The encoder cannot be fetched.
+    """
+    pipeline = PIPELINES[config.task]
+    settings: dict[str, Any] = {
+        "max_sequence_length": config.max_sequence_length,
+        "head": config.head,
+        "dropout": config.dropout,
+        "dtype": config.precision,
+    }
+    if config.task != "multiple-choice":
+        settings["pair"] = data.pair
+    if config.task == "classification":
+        settings["labels"] = data.labels
+    if config.vocabulary is None:
+        return pipeline.from_pretrained(
+            config.encoder, gradient_checkpointing=config.gradient_checkpointing, **settings
+        )
+    vocabulary = Vocabulary.from_file(config.vocabulary)
+    tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
+    encoder_settings: dict[str, Any] = {
+        "gradient_checkpointing": config.gradient_checkpointing,
+        "dtype": config.precision,
+    }
+    if config.scratch_size is None:
+        encoder = Bert.from_pretrained(config.encoder or "", **encoder_settings)
+    else:
+        encoder = Bert.from_size(config.scratch_size, len(vocabulary), **encoder_settings)
+    return pipeline(encoder, tokenizer, **settings)
+
+
+def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:
+    """Gives a model its optimizer and loss: AdamW, linear warm-up and decay, the task's loss.
+
+    Args:
+        model: From `build_model`.
+        config: The run's configuration.
+        data: The run's examples.
+        total_steps: Steps of the whole training.
+    """
+    schedule = WarmupLinearDecay(
+        config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
+    )
+    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
+    weights = class_weights(config, data)
+    loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
+    model.compile(optimizer=optimizer, loss=loss)

@@ -1,0 +1,132 @@
+"""The same run with several seeds: mean, deviation, and the best one's model."""
+
+import gc
+import shutil
+import statistics
+from pathlib import Path
+from typing import Any
+
+from kbert.training.environment import environment
+from kbert.training.evaluation import is_better, numbers
+from kbert.training.run_config import RunConfig
+from kbert.training.run_data import RunData, read_run_data
+from kbert.training.run_directory import (
+    ENVIRONMENT,
+    LOG,
+    METRICS,
+    MODEL,
+    REPORT,
+    check_output,
+    load_run,
+    run_directory,
+    write_config,
+    write_json,
+)
+from kbert.training.run_log import RunLog
+from kbert.training.single_run import train_once
+
+
+def train_seeds(config: RunConfig, data: RunData | None = None, log: RunLog | None = None) -> Path:
+    """Trains with `config.seeds` seeds, from `config.seed` on.
+
+    The run directory holds a whole run for each seed (`seed-1/`, ...), in `model/` a copy of the
+    best one's model, and in `metrics.json` the metrics of each seed with mean and standard
+    deviation (the sample's, with n - 1). "final" are the best seed's: of several runs the best is
+    better than one run can be expected to be, so report the mean.
+
+    Args:
+        config: The configuration.
+        data: Its examples where they are read already.
+        log: Where lines go; by default a log of its own.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
+    """
+    output = config.output or ""
+    log = RunLog() if log is None else log
+    check_output(output, config.overwrite)
+    with log.listening():
+        data = read_run_data(config) if data is None else data
+        with run_directory(output, config.overwrite) as folder, log.writing(folder / LOG):
+            write_config(config, folder)
+            write_json(environment(), folder / ENVIRONMENT)
+            metrics: dict[int, dict[str, Any]] = {}
+            for seed in range(config.seed, config.seed + config.seeds):
+                log.line(f"-- seed {seed} ({len(metrics) + 1} of {config.seeds})")
+                single = {"seed": seed, "seeds": 1, "grid": False}
+                place = {"output": str(folder / f"seed-{seed}"), "overwrite": False}
+                run = train_once(config.with_values(**single, **place), data, RunLog())
+                metrics[seed] = load_run(run).metrics
+                gc.collect()
+            summary = summarize(metrics)
+            write_json(summary, folder / METRICS)
+            best = folder / f"seed-{summary['best_seed']}"
+            shutil.copytree(best / MODEL, folder / MODEL)
+            shutil.copy2(best / REPORT, folder / REPORT)
+            log.line(summary_line(summary))
+    return Path(output)
+
+
+def summarize(metrics: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Returns mean and standard deviation over seeds, and which seed was best.
+
+    Args:
+        metrics: Seed -> `metrics.json` of its run.
+
+    Returns:
+        "seeds" (seed -> part -> metric -> value), "mean" and "standard_deviation" (part -> metric
+        -> value; the sample's deviation, None for one seed), "best_seed", its "final" and more.
+        Without validation examples the first seed counts as best.
+    """
+    first = next(iter(metrics.values()))
+    best = next(iter(metrics))
+    monitor = first["monitor"]
+    if monitor is not None:
+        values = {seed: found["final"]["validation"][monitor] for seed, found in metrics.items()}
+        for seed, value in values.items():
+            if seed != best and is_better(monitor, value, values[best]):
+                best = seed
+    each = {
+        seed: {part: numbers(values) for part, values in found["final"].items()}
+        for seed, found in metrics.items()
+    }
+    mean: dict[str, dict[str, float]] = {}
+    deviation: dict[str, dict[str, float | None]] = {}
+    for part, names in each[best].items():
+        columns = {name: [found[part][name] for found in each.values()] for name in names}
+        mean[part] = {name: statistics.fmean(column) for name, column in columns.items()}
+        deviation[part] = {
+            name: statistics.stdev(column) if len(column) > 1 else None
+            for name, column in columns.items()
+        }
+    return {
+        "task": first["task"],
+        "glue": first["glue"],
+        "monitor": monitor,
+        "seeds": {str(seed): found for seed, found in each.items()},
+        "mean": mean,
+        "standard_deviation": deviation,
+        "best_seed": best,
+        "kept_epoch": metrics[best]["kept_epoch"],
+        "final": metrics[best]["final"],
+        "epochs": metrics[best]["epochs"],
+        "seconds": sum(found["seconds"] for found in metrics.values()),
+    }
+
+
+def summary_line(summary: dict[str, Any]) -> str:
+    """Returns the mean and deviation of each metric in words.
+
+    Args:
+        summary: From `summarize`.
+    """
+    lines = [f"{len(summary['seeds'])} seeds, best: {summary['best_seed']}"]
+    for part, means in summary["mean"].items():
+        for name, mean in means.items():
+            deviation = summary["standard_deviation"][part][name]
+            spread = "" if deviation is None else f" +- {deviation:.4f}"
+            lines.append(f"  {part} {name}: {mean:.4f}{spread}")
+    return "\n".join(lines)
