@@ -15,7 +15,8 @@ def label_names(examples: TextExamples) -> list[str]:
     """Returns the sorted class names of examples.
 
     Warns (`UserWarning`) of names that occur once: often a misspelling, and one example teaches
-    little and cannot be in both the training and the validation data.
+    little and cannot be in both the training and the validation data. Warns too of names that
+    differ only in case or in spaces around them.
 
     Args:
         examples: examples with names or {class name: probability} as labels.
@@ -40,6 +41,7 @@ def label_names(examples: TextExamples) -> list[str]:
             f"{listed}{', ...' if len(single) > 10 else ''}. Are they misspelt?",
             stacklevel=2,
         )
+    _warn_of_lookalikes(examples.source, first)
     return sorted(first)
 
 
@@ -109,3 +111,18 @@ def label_probabilities(examples: TextExamples, names: Sequence[str]) -> np.ndar
         for name, probability in (label if isinstance(label, dict) else {label: 1.0}).items():
             matrix[i, column[name]] = probability
     return matrix
+
+
+def _warn_of_lookalikes(source: str, first: dict[str, int]) -> None:
+    groups: dict[str, list[str]] = {}
+    for name in sorted(first):
+        groups.setdefault(name.strip().casefold(), []).append(name)
+    alike = [names for names in groups.values() if len(names) > 1]
+    if alike:
+        listed = "; ".join(
+            " and ".join(f"{name!r} (line {first[name]})" for name in names) for names in alike
+        )
+        warnings.warn(
+            f"{source}: labels that differ only in case or spaces are different classes: {listed}.",
+            stacklevel=3,
+        )

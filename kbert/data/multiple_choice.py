@@ -91,7 +91,7 @@ def read_choice_examples(
             f"{', '.join(f'`{name}`' for name in columns)}, no label in any row"
         )
     id_column = next((name for name in _ID_COLUMNS if name in columns), None)
-    ids = None if id_column is None else [str(value) for value in table.values(id_column)]
+    ids = None if id_column is None else table.ids(id_column)
     return ChoiceExamples(contexts, choices, labels, ids, table.source, table.lines)
 
 

@@ -110,6 +110,26 @@ class Table:
                     )
         return values
 
+    def ids(self, column: str | int) -> list[str]:
+        """Returns the ids in a column as strings.
+
+        Args:
+            column: name of a column, or its 0-based index.
+
+        Raises:
+            ValueError: no such column, or a JSON value that is neither string nor integer.
+        """
+        values = self.values(column)
+        if isinstance(self.rows[0], list):
+            return values
+        for value, line in zip(values, self.lines):
+            if isinstance(value, bool) or not isinstance(value, (str, int)):
+                raise ValueError(
+                    f"{self.source}, line {line}, column `{column}`: the id must be a string or "
+                    f"an integer. Received: {'nothing' if value is None else repr(value)}"
+                )
+        return [str(value) for value in values]
+
 
 def read_table(
     path: str | os.PathLike[str],
@@ -192,9 +212,12 @@ def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> 
         # The codec counts from behind the byte order mark.
         start = error.start + (3 if content.startswith(b"\xef\xbb\xbf") else 0)
         line = content.count(b"\n", 0, start) + 1
+        hint = "Convert the file, or pass encoding_errors='replace'."
+        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+            hint = "It looks like UTF-16: convert the file."
         raise ValueError(
             f"{path}, line {line}: the file must be UTF-8. Received: byte 0x{content[start]:02x} "
-            f"({error.reason}). Convert the file, or pass encoding_errors='replace'."
+            f"({error.reason}). {hint}"
         ) from error
 
 

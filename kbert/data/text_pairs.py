@@ -106,13 +106,13 @@ def read_text_examples(
             regression, `score`. Soft labels: the columns of the probabilities as a list or as
             {class name: column}; a JSON label may itself be {class name: probability}.
         id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
-        format: as in `read_table`, like `quoting`, `encoding_errors` and `malformed_rows`.
+        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
         header: whether the first line names the columns. None: unless they are given by index.
         quoting: whether fields may be quoted. None: in CSV, not in TSV (as GLUE has it).
         regression: whether the labels are numbers.
         labeled: True: labels must be there; False: they are not read; None: read where there.
-        encoding_errors: "strict" or "replace".
-        malformed_rows: "error" or "skip".
+        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        malformed_rows: "error", or "skip" to leave out rows of another width, with a warning.
 
     Returns:
         `TextExamples`. An empty text stays an empty string; blank lines are left out.
@@ -120,23 +120,23 @@ def read_text_examples(
     Raises:
         ValueError: the file, a row or a label is wrong; the message names file, line and column.
     """
-    if header is None:
-        header = not any(isinstance(column, int) for column in (text_a, text_b, label, id))
+    by_index = any(isinstance(column, int) for column in (text_a, text_b, label, id))
     table = read_table(
         path,
         format=format,
-        header=header,
+        header=not by_index if header is None else header,
         quoting=quoting,
         encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
     text_a, text_b = _text_columns(table, text_a, text_b)
     labels = None if labeled is False else _labels(table, label, regression, labeled is True)
+    id = _find(table, _ID_COLUMNS) if id is None else id
     return TextExamples(
         text_a=table.texts(text_a),
         text_b=None if text_b is None else table.texts(text_b),
         labels=labels,
-        ids=_ids(table, _find(table, _ID_COLUMNS) if id is None else id),
+        ids=None if id is None else table.ids(id),
         source=table.source,
         lines=table.lines,
     )
@@ -180,16 +180,3 @@ def _columns_of(table: Table) -> str:
     if table.columns is None:
         return "a file without a header"
     return "columns " + ", ".join(f"`{name}`" for name in table.columns)
-
-
-def _ids(table: Table, column: str | int | None) -> list[str] | None:
-    if column is None:
-        return None
-    values = table.values(column)
-    for value, line in zip(values, table.lines):
-        if isinstance(value, bool) or not isinstance(value, (str, int)):
-            raise ValueError(
-                f"{table.source}, line {line}, column `{column}`: the id must be a string or an "
-                f"integer. Received: {'nothing' if value is None else repr(value)}"
-            )
-    return values if isinstance(table.rows[0], list) else [str(value) for value in values]

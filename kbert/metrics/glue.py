@@ -120,8 +120,10 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
         predicted = predicted[:, 0]  # a regression head gives (examples, 1)
     right, predicted = _checked(right, predicted)
     squared_error = float(np.mean(np.square(right - predicted)))
-    if np.ptp(right) == 0 or np.ptp(predicted) == 0:
-        side = "labels" if np.ptp(right) == 0 else "predictions"
+    # Below this the deviations square to nothing, and SciPy gives nan.
+    smallest = np.sqrt(np.finfo("float64").tiny)
+    if np.ptp(right) < smallest or np.ptp(predicted) < smallest:
+        side = "labels" if np.ptp(right) < smallest else "predictions"
         warnings.warn(
             f"The {side} are constant ({right.size} examples), so Pearson and Spearman "
             "correlation are undefined; 0.0 stands for them.",
@@ -142,6 +144,9 @@ def _only(metrics: dict[str, float], task: str) -> dict[str, float]:
 
 def _checked(labels: Any, predictions: Any) -> tuple[np.ndarray, np.ndarray]:
     labels, predictions = np.asarray(labels), np.asarray(predictions)
+    # True and 1 are one class, also where names are compared as text.
+    labels = labels.astype("int64") if labels.dtype == bool else labels
+    predictions = predictions.astype("int64") if predictions.dtype == bool else predictions
     if labels.ndim != 1 or labels.shape != predictions.shape or labels.size == 0:
         raise ValueError(
             "`labels` and `predictions` must be one value an example, at least one. Received: "

@@ -1,8 +1,12 @@
 """Rows of TSV and CSV text. Expected rows were written by hand from RFC 4180."""
 
 import csv
+import io
+import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kbert.data.delimited_rows import looks_quoted, plain_rows, quoted_rows
 
@@ -63,3 +67,22 @@ def test_looks_quoted(field, expected):
 
 def test_one_field_against_it_settles_the_matter():
     assert not looks_quoted([['"a ""b"" c"'], ['5" pipe']])
+
+
+FIELDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+
+
+@given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_what_csv_writes_is_read_back(rows):
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer).writerows(rows)
+    assert quoted_rows("f.csv", buffer.getvalue(), ",")[0] == rows
+
+
+@given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), min_size=1, max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_plain_rows_undo_a_join(rows):
+    rows = [[re.sub(r"[\t\n\r]", "", field) for field in row] for row in rows]
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    assert plain_rows(text, "\t") == (rows, list(range(1, len(rows) + 1)))

@@ -68,3 +68,13 @@ def test_label_probabilities():
     np.testing.assert_array_equal(soft, [[0.25, 0.75, 0], [0, 1, 0]])
     arrays = label_probabilities(examples([[0.5, 0.5]]), ["a", "b"])
     np.testing.assert_array_equal(arrays, [[0.5, 0.5]])
+
+
+def test_labels_that_look_alike_are_a_warning():
+    message = (
+        r"f\.tsv: labels that differ only in case or spaces are different classes: "
+        r"'Billing' \(line 3\) and 'billing' \(line 2\) and 'billing ' \(line 4\)\."
+    )
+    with pytest.warns(UserWarning, match=message):
+        names = ["billing", "Billing", "billing "]
+        assert label_names(examples(names + names)) == ["Billing", "billing", "billing "]

@@ -82,3 +82,10 @@ def test_csv_errors(tmp_path):
     path = write(tmp_path / "d.csv", HEADER + "1,2\n")
     with pytest.raises(ValueError, match=r"d\.csv, line 2: each row must have 12 fields"):
         read_choice_examples(path)
+
+
+def test_a_missing_id_is_an_error(tmp_path):
+    row = '{"context": "x", "choices": ["a", "b"], "label": 1'
+    path = write(tmp_path / "d.jsonl", row + ', "id": 1}\n' + row + "}\n")
+    with pytest.raises(ValueError, match=r"line 2, column `id`: the id must be .*nothing"):
+        read_choice_examples(path)

@@ -171,3 +171,9 @@ def test_a_json_value_that_is_no_string(tmp_path):
 def test_nearest():
     assert nearest("Lable", ["text", "label"]) == " Did you mean `label`?"
     assert nearest("zzz", ["text", "label"]) == ""
+
+
+def test_utf16_is_recognised(tmp_path):
+    path = write(tmp_path / "d.tsv", "text\nhallo\n".encode("utf-16"))
+    with pytest.raises(ValueError, match=r"d\.tsv, line 1: .*It looks like UTF-16: convert"):
+        read_table(path)

@@ -80,6 +80,7 @@ def test_regression_metrics():
         ([1.0, 2.0, 3.0], [2.0, 2.0, 2.0], "predictions", 2 / 3),
         ([2.0, 2.0], [1.0, 2.0], "labels", 0.5),
         ([1.0], [3.0], "labels", 4.0),
+        ([1.0, 1.0, 3.0], [0.0, 1e-200, 2e-200], "predictions", 11 / 3),
     ],
 )
 def test_undefined_correlations_are_zero_with_a_warning(labels, predictions, side, mse):
@@ -160,3 +161,8 @@ def test_a_zero_probability_costs_much_but_not_infinity():
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_booleans_are_class_numbers():
+    labels = np.array(LABELS) == 1
+    assert glue_metrics("mrpc", labels, PREDICTIONS) == glue_metrics("mrpc", LABELS, PREDICTIONS)
