@@ -1,0 +1,92 @@
+"""Fine-tunes all-MiniLM-L6-v2 on GLUE tasks and writes scores and speed.
+
+    python benchmarks/finetuning.py GLUE_DIRECTORY sst2:1:1 rte:3:5:256
+
+A run is task:seeds:epochs[:length].
+
+The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps, linear decay to 0, clipping at 1,
+batches of 32 of like length, float32, at most 128 tokens. Scores are those of the dev set.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.data.batching import batch_plan, padding_share
+from kbert.data.glue_tasks import GLUE_TASKS, read_glue
+from kbert.metrics.glue import glue_metrics
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.regression import Regressor
+from kbert.storage.atomic_directory import write_atomically
+
+RESULTS = Path(__file__).parent / "results" / "finetuning.json"
+FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
+
+
+def train(task: str, directory: Path, seed: int, epochs: int, length: int) -> dict[str, Any]:
+    """Trains once and returns scores and speed."""
+    keras.utils.set_random_seed(seed)
+    examples, held_out = (read_glue(task, directory, split) for split in ("train", "dev"))
+    encoder, pair = "all-MiniLM-L6-v2", examples.text_b is not None
+    model: Any
+    if GLUE_TASKS[task].is_regression:
+        model = Regressor.from_pretrained(encoder, pair=pair, max_sequence_length=length)
+    else:
+        labels = list(GLUE_TASKS[task].labels)
+        model = Classifier.from_pretrained(encoder, labels, pair=pair, max_sequence_length=length)
+    packed = model.pack(examples.text_a, examples.text_b)
+    steps = epochs * len(batch_plan(packed.lengths, 32))
+    model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
+    targets = np.asarray(model.encode_targets(examples.labels))
+    dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=seed)
+    start = time.perf_counter()
+    model.fit(dataset, epochs=epochs, verbose=2)
+    seconds = time.perf_counter() - start
+    texts = held_out.text_a if held_out.text_b is None else (held_out.text_a, held_out.text_b)
+    predictions = model.predict(texts)
+    if predictions.ndim == 2:
+        predictions = [model.labels[i] for i in predictions.argmax(axis=-1)]
+    metrics = glue_metrics(task, held_out.labels, predictions)
+    return {
+        "task": task,
+        "seed": seed,
+        "epochs": epochs,
+        "train_examples": len(packed),
+        "dev_examples": len(held_out),
+        **{name: round(value, 4) for name, value in metrics.items()},
+        "seconds": round(seconds, 1),
+        "real_tokens_per_second": round(epochs * packed.tokens / seconds),
+        "padding_share": round(
+            padding_share(packed.lengths, batch_plan(packed.lengths, 32, shuffle=True)), 4
+        ),
+    }
+
+
+def main() -> None:
+    """Runs the tasks of the command line; each result is written at once."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path, help="folder with SST-2/, RTE/, CoLA/, STS-B/")
+    parser.add_argument("runs", nargs="+", help="task:seeds:epochs[:length]")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    for run in arguments.runs:
+        task, seeds, epochs, *length = run.split(":")
+        for seed in range(1, int(seeds) + 1):
+            folder = arguments.directory / FOLDERS[task]
+            row = train(task, folder, seed, int(epochs), int(length[0]) if length else 128)
+            print(json.dumps(row), flush=True)
+            rows = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+            rows = [r for r in rows if (r["task"], r["seed"]) != (task, seed)] + [row]
+            arguments.output.parent.mkdir(exist_ok=True)
+            write_atomically(arguments.output, json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
