@@ -70,7 +70,8 @@ def _check(batch_size: int | None, batch_tokens: int | None) -> None:
             "`batch_size` must be None where `batch_tokens` is given. Received: "
             f"batch_size={batch_size}, batch_tokens={batch_tokens}"
         )
-    name, value = ("batch_size", batch_size) if batch_tokens is None else ("batch_tokens", batch_tokens)
+    name = "batch_size" if batch_tokens is None else "batch_tokens"
+    value = batch_size if batch_tokens is None else batch_tokens
     if value is None or value < 1:
         raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
 

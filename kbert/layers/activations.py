@@ -19,7 +19,8 @@ def activation_name(name: str | None) -> str | None:
     """Checks the name of an activation.
 
     Args:
-        name: "gelu" (exact, with erf), "gelu_approximate" (with tanh), "relu", "tanh", "silu", or None.
+        name: "gelu" (exact, with erf), "gelu_approximate" (with tanh), "relu", "tanh", "silu"
+            or None.
 
     Returns:
         The name.
@@ -29,7 +30,8 @@ def activation_name(name: str | None) -> str | None:
     """
     if name is not None and name not in _ACTIVATIONS:
         raise ValueError(
-            f"`activation` must be one of {sorted(_ACTIVATIONS)} or None. Received: activation={name!r}"
+            f"`activation` must be one of {sorted(_ACTIVATIONS)} or None. "
+            f"Received: activation={name!r}"
         )
     return name
 

@@ -237,6 +237,8 @@ class CrossAttention(MultiHeadAttention):
         key, _ = self.split_heads(self.key_value(memory), 2)
         return self.visible_probabilities(query, key, mask)
 
-    def compute_output_shape(self, input_shape: Any, memory_shape: Any = None, **kwargs: Any) -> Any:
+    def compute_output_shape(
+        self, input_shape: Any, memory_shape: Any = None, **kwargs: Any
+    ) -> Any:
         """The shape of the input."""
         return input_shape

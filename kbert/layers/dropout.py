@@ -1,4 +1,4 @@
-"""Dropout whose random seed can be drawn beforehand, so that a block can be computed twice alike."""
+"""Dropout whose seed can be drawn beforehand, so that a block can be computed twice alike."""
 
 from typing import Any
 

@@ -71,7 +71,9 @@ class Bert(keras.Model):
         kwargs.setdefault("name", "bert")
         super().__init__(**kwargs)
         if num_layers < 0:
-            raise ValueError(f"`num_layers` must not be negative. Received: num_layers={num_layers}")
+            raise ValueError(
+                f"`num_layers` must not be negative. Received: num_layers={num_layers}"
+            )
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
         self.num_layers = num_layers
@@ -186,7 +188,9 @@ class Bert(keras.Model):
             FileExistsError: the directory is there.
         """
         if format not in _WRITERS:
-            raise ValueError(f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}")
+            raise ValueError(
+                f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}"
+            )
         checkpoint = self.to_checkpoint()
         checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         checkpoint.lowercase = lowercase
@@ -194,7 +198,7 @@ class Bert(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; their shapes do not depend on the input."""
-        if self.built:
+        if getattr(self, "built", False):
             return
         sequence = (None, None, self.hidden_dim)
         self.embeddings.build()

@@ -23,7 +23,9 @@ def encoder_arrays(model: Any) -> dict[str, np.ndarray]:
     return {weight_name(model, v): np.asarray(v) for v in model.weights if not _is_state(v)}
 
 
-def assign_arrays(model: Any, arrays: Mapping[str, np.ndarray], absent: tuple[str, ...] = ("pooler/",)) -> None:
+def assign_arrays(
+    model: Any, arrays: Mapping[str, np.ndarray], absent: tuple[str, ...] = ("pooler/",)
+) -> None:
     """Gives a model the weights of a checkpoint.
 
     Args:

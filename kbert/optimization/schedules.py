@@ -27,7 +27,9 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         if peak < 0:
             raise ValueError(f"`peak` must not be negative. Received: peak={peak}")
         if total_steps < 1:
-            raise ValueError(f"`total_steps` must be at least 1. Received: total_steps={total_steps}")
+            raise ValueError(
+                f"`total_steps` must be at least 1. Received: total_steps={total_steps}"
+            )
         if not 0 <= warmup_steps <= total_steps:
             raise ValueError(
                 f"`warmup_steps` must be in [0, total_steps={total_steps}]. "

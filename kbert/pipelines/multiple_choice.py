@@ -91,19 +91,32 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
+        batch_tokens: int | None = None,
         validation_data: Any = None,
         shuffle: bool = True,
+        sample_weight: Any = None,
         seed: int = 0,
         **kwargs: Any,
     ) -> Any:
         """Keras' `fit` on (contexts, choices) and indices, or on what Keras' `fit` takes."""
+        if batch_tokens is not None:
+            raise ValueError(
+                "`batch_tokens` must be None for multiple choice, whose rows hold several texts. "
+                f"Received: batch_tokens={batch_tokens}"
+            )
         if isinstance(validation_data, tuple) and _is_raw(validation_data[0]):
             validation_data = self.choice_dataset(*validation_data)
         if _is_raw(x):
             x = self.choice_dataset(x, y, batch_size or _ROWS, shuffle, seed)
             return super().fit(x, validation_data=validation_data, **kwargs)
         return super().fit(
-            x, y, batch_size, validation_data=validation_data, shuffle=shuffle, **kwargs
+            x,
+            y,
+            batch_size,
+            validation_data=validation_data,
+            shuffle=shuffle,
+            sample_weight=sample_weight,
+            **kwargs,
         )
 
     def evaluate(

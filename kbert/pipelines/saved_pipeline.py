@@ -61,7 +61,8 @@ def load_pipeline(
             f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
             f"{name_or_directory}, a {saved_class}"
         )
-    tokenizer = tokenizer_of(checkpoint, **{k: saved.pop(k) for k in _TOKENIZER_ARGUMENTS if k in saved})
+    rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
+    tokenizer = tokenizer_of(checkpoint, **rules)
     settings = {**saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
@@ -100,7 +101,8 @@ def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) ->
             f"Received: head={model.head!r}"
         )
     checkpoint.source_config = model.huggingface_config()
-    return Path(write_huggingface(checkpoint, directory, architecture=model.huggingface_architecture))
+    architecture = model.huggingface_architecture
+    return Path(write_huggingface(checkpoint, directory, architecture=architecture))
 
 
 def _pipeline_config(model: Any) -> dict[str, Any]:

@@ -134,7 +134,7 @@ class SequenceClassification(keras.Model):
 
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
-        if not self.built:
+        if not getattr(self, "built", False):
             if self.head == "two_layer":
                 self.encoder.pooler.trainable = False  # not used: nothing would train it
             self.sequence_head.build(self.encoder.hidden_dim)
