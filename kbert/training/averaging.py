@@ -2,14 +2,15 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kbert.pipelines.load import load
-from kbert.training.evaluation import measure, prepare
 from kbert.training.run_data import Examples
 from kbert.training.run_directory import is_run, load_run
+from kbert.training.run_input import tokenized
 
 
 def load_model(directory: str | os.PathLike[str]) -> Any:
@@ -25,23 +26,35 @@ def load_model(directory: str | os.PathLike[str]) -> Any:
     return load(load_run(directory).model_directory if is_run(directory) else directory)
 
 
-def evaluate_average(
-    directories: Iterable[str | os.PathLike[str]], examples: Examples, glue: str | None = None
-) -> tuple[dict[str, Any], np.ndarray]:
-    """Measures the mean of several models' predictions: of probabilities, or of scores.
+@dataclass(frozen=True)
+class Averaged:
+    """The mean of several models' predictions.
+
+    Attributes:
+        predictions: Probabilities (n, C), or scores (n,), float64.
+        labels: The class names of classifiers, or None.
+        models: Number of models.
+    """
+
+    predictions: np.ndarray
+    labels: list[str] | None
+    models: int
+
+
+def predict_average(
+    directories: Iterable[str | os.PathLike[str]], examples: Examples
+) -> Averaged:
+    """Predicts with several models, and takes the mean of their probabilities or scores.
 
     Only one model is in memory at a time.
 
     Args:
         directories: Runs or models of one task with the same labels in the same order.
-        examples: Labelled examples.
-        glue: The GLUE task whose official metrics apply, or None.
-
-    Returns:
-        The metrics, as `kbert.training.evaluation.measure`, and the mean predictions.
+        examples: Examples, labelled or not.
 
     Raises:
         ValueError: There are no directories, or the models do not fit each other or the examples.
+        FileNotFoundError: A run is missing or not finished.
     """
     total: Any = 0.0
     first: Any = None
@@ -56,13 +69,11 @@ def evaluate_average(
                 f"`directories` must hold models of one kind with the same labels. Received: "
                 f"{_words(first[0])} in {first[1]}, {_words(kind)} in {directory}"
             )
-        measured = prepare(model, examples, glue)
-        total = total + measured.input.predict(model).astype("float64")
+        total = total + tokenized(model, examples).predict(model).astype("float64")
         count += 1
-    if not count:
+    if first is None:
         raise ValueError("`directories` must hold at least one run. Received: none")
-    mean = total / count
-    return measure(measured, mean), mean
+    return Averaged(total / count, first[0][1], count)
 
 
 def _words(kind: tuple[str, list[str] | None]) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from kbert.training.evaluation import Measured, is_better, measure, numbers
+from kbert.training.evaluation import Prepared, is_better, numbers
 from kbert.training.run_config import RunConfig
 from kbert.training.run_log import RunLog
 
@@ -38,7 +38,7 @@ class EpochRecord(keras.callbacks.Callback):
     def __init__(
         self,
         config: RunConfig,
-        validation: Measured | None,
+        validation: Prepared | None,
         monitor: str,
         tokens: int,
         folder: Path,
@@ -96,8 +96,7 @@ class EpochRecord(keras.callbacks.Callback):
             "tokens_per_second": self._tokens / seconds,
         }
         if self._validation is not None:
-            predictions = self._validation.input.predict(self.model)
-            record["validation"] = numbers(measure(self._validation, predictions))
+            record["validation"] = numbers(self._validation.measured(self.model))
             # For callbacks after this one, such as TensorBoard's.
             logs.update({f"val_{name}": value for name, value in record["validation"].items()})
         self.epochs.append(record)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.multiple_choice import ChoiceExamples
 from kbert.metrics.glue import classification_metrics, glue_metrics, regression_metrics
 from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.training.run_data import Examples, targets
@@ -17,25 +16,31 @@ FALLING = ("cross_entropy", "mse")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Examples that are ready to be measured on, tokenized once.
+class Prepared:
+    """Labelled examples, tokenized once, with what their metrics need to know.
 
     Attributes:
         input: The tokenized examples.
-        right: The targets.
-        labels: The class names; None for scores and choices.
-        choices: Number of choices of an example; None but for multiple choice.
+        right: The targets, as `kbert.training.run_data.targets` gives them.
+        labels: The class names of a classifier; None for scores and choices.
         glue: The GLUE task whose official metrics apply, or None.
     """
 
     input: RunInput
     right: np.ndarray
     labels: Sequence[str] | None
-    choices: int | None
     glue: str | None
 
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics of a model's predictions, as `measure`.
 
-def prepare(model: Any, examples: Examples, glue: str | None = None) -> Measured:
+        Args:
+            model: The model that the examples were tokenized for, or one with its tokenizer.
+        """
+        return measure(self.right, self.input.predict(model), self.labels, self.glue)
+
+
+def prepare(model: Any, examples: Examples, glue: str | None = None) -> Prepared:
     """Tokenizes labelled examples for a model.
 
     Args:
@@ -48,50 +53,42 @@ def prepare(model: Any, examples: Examples, glue: str | None = None) -> Measured
             are of another task.
     """
     labels = getattr(model, "labels", None)
-    choices = examples.num_choices if isinstance(examples, ChoiceExamples) else None
-    right = targets(examples, labels)
-    return Measured(tokenized(model, examples), right, labels, choices, glue)
+    return Prepared(tokenized(model, examples), targets(examples, labels), labels, glue)
 
 
-def measure(measured: Measured, predictions: np.ndarray) -> dict[str, Any]:
+def measure(
+    right: np.ndarray,
+    predictions: np.ndarray,
+    labels: Sequence[str] | None = None,
+    glue: str | None = None,
+) -> dict[str, Any]:
     """Returns the metrics of predictions as a dict that JSON can hold.
 
     Args:
-        measured: The examples.
-        predictions: What the model's `predict` gives: probabilities (n, C), or scores (n,).
-
-    Returns:
-        The metrics by name, those that GLUE reports first; for classes also "per_class" and
-        "confusion". Where the right labels are soft, the likeliest class counts.
-    """
-    if measured.labels is None and measured.choices is None:
-        return dict(regression_metrics(measured.right, predictions))
-    names = measured.labels or [str(i) for i in range(measured.choices or 0)]
-    right = measured.right.argmax(-1) if measured.right.ndim == 2 else measured.right
-    predicted = predictions.argmax(-1)
-    metrics = classification_metrics(right, predicted, names, predictions)
-    official: dict[str, float] = {}
-    if measured.glue is not None:
-        named = np.asarray(names)
-        official = glue_metrics(measured.glue, named[right], named[predicted])
-    if measured.labels is None:
-        metrics = {name: metrics[name] for name in ("accuracy", "cross_entropy")}
-    return {**official, **{name: value for name, value in metrics.items() if name not in official}}
-
-
-def evaluate(model: Any, examples: Examples, glue: str | None = None) -> dict[str, Any]:
-    """Measures a model on labelled examples.
-
-    Args:
-        model: A `Classifier`, `Regressor` or `MultipleChoice`.
-        examples: Labelled examples of its task.
+        right: Class or choice ids (n,), soft labels (n, C), of which the likeliest class counts,
+            or scores (n,).
+        predictions: What `predict` gives: probabilities (n, C), or scores (n,).
+        labels: The class names; None for scores and choices.
         glue: The GLUE task whose official metrics apply, or None.
 
     Returns:
-        As `measure`.
+        The metrics by name, those that GLUE reports first; for classes also "per_class" and
+        "confusion"; for choices "accuracy" and "cross_entropy".
     """
-    measured = prepare(model, examples, glue)
-    return measure(measured, measured.input.predict(model))
+    if predictions.ndim == 1:
+        return dict(regression_metrics(right, predictions))
+    ids = right.argmax(-1) if right.ndim == 2 else right
+    predicted = predictions.argmax(-1)
+    if labels is None:
+        numbers_of_choices = [str(i) for i in range(predictions.shape[1])]
+        metrics = classification_metrics(ids, predicted, numbers_of_choices, predictions)
+        return {name: metrics[name] for name in ("accuracy", "cross_entropy")}
+    metrics = classification_metrics(ids, predicted, labels, predictions)
+    official: dict[str, float] = {}
+    if glue is not None:
+        names = np.asarray(labels)
+        official = glue_metrics(glue, names[ids], names[predicted])
+    return {**official, **{name: value for name, value in metrics.items() if name not in official}}
 
 
 def monitored_metric(task: str, wanted: str | None, labels: Any, glue: str | None) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field
 from typing import Any
 
+from kbert.training.config_file import parse_yaml
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -13,15 +15,16 @@ class Kind:
     Attributes:
         expected: What an error says that the value must be.
         accepts: Tells whether a value is of this kind.
-        python_type: `str`, `int`, `float` or `bool` where a command line can read it as such; None
-            where the text of an option is YAML.
+        python_type: What a command line reads: `str`, `int`, `float` or `bool`.
+        from_text: Turns such a `str` into a value.
         optional: Whether None is a value too.
     """
 
     expected: str
     accepts: Callable[[Any], bool]
-    python_type: type | None = str
+    python_type: type = str
     optional: bool = False
+    from_text: Callable[[str], Any] = str
 
     def check(self, key: str, value: Any) -> None:
         """Raises a ValueError that names key, expectation and value if `value` is not of this kind.
@@ -50,8 +53,8 @@ def column() -> Kind:
     return Kind(
         "a column's name or its index, from 0",
         lambda v: (isinstance(v, str) and v != "") or (_is_whole(v) and v >= 0),
-        None,
         optional=True,
+        from_text=lambda v: int(v) if v.isdecimal() else v,
     )
 
 
@@ -102,8 +105,8 @@ def names() -> Kind:
         lambda v: isinstance(v, list)
         and all(isinstance(name, str) and name != "" for name in v)
         and len(set(v)) == len(v) > 1,
-        None,
         optional=True,
+        from_text=lambda v: [name.strip() for name in v.split(",")],
     )
 
 
@@ -117,7 +120,7 @@ def weights() -> Kind:
         and v != {}
         and all(isinstance(name, str) for name in v)
         and all(_is_number(weight) and weight > 0 for weight in v.values()),
-        None,
+        from_text=lambda v: parse_yaml(v, "`class_weights`"),
     )
 
 

@@ -59,12 +59,20 @@ def input_speed(config: RunConfig, model: Any, train: RunInput) -> float:
         model: The run's model.
         train: The tokenized training examples.
     """
-    tokens, begin = 0, time.perf_counter()
-    for number, inputs in enumerate(train.dataset(model, config), start=1):
+    tokens = 0
+    first = begin = end = time.perf_counter()
+    for number, inputs in enumerate(train.dataset(model, config)):
+        if number == 0:
+            # Making the graph takes its time once; where there is one batch, it has to count.
+            begin = time.perf_counter()
+            continue
         tokens += int(np.count_nonzero(inputs["padding_mask"]))
-        if number == _MAX_BATCHES or time.perf_counter() - begin > _SECONDS:
+        end = time.perf_counter()
+        if number == _MAX_BATCHES or end - begin > _SECONDS:
             break
-    return tokens / (time.perf_counter() - begin)
+    if not tokens:
+        return int(train.lengths.sum()) / (begin - first)
+    return tokens / (end - begin)
 
 
 def report_lines(report: dict[str, Any]) -> str:

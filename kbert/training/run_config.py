@@ -79,7 +79,7 @@ class RunConfig:
     text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
     label: str | int | None = option(None, column(), _DATA, "Column of the label or score.")
     labels: list[str] | None = option(
-        None, names(), _DATA, "The labels in their order, [a, b]; by default those of the training."
+        None, names(), _DATA, "The labels in their order, a,b,c; by default those of the training, sorted."
     )
     encoder: str | None = option(
         None,
@@ -89,12 +89,12 @@ class RunConfig:
         "for random weights.",
     )
     vocabulary: str | None = option(
-        None, text("a vocabulary file"), _MODEL, "vocab.txt, one token a line; for scratch:SIZE."
+        None, text("a vocabulary file"), _MODEL, "vocab.txt, one token a line; needed for scratch:SIZE."
     )
     lowercase: bool = option(
-        True, flag(), _MODEL, "With scratch:SIZE: whether text is lower-cased, without accents."
+        True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
     )
-    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "The head's layers.")
+    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "The head: pooler or two_layer.")
     dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
     max_sequence_length: int = option(
         128, whole(3), _MODEL, "Longest input in tokens; the rest is cut off."
@@ -123,7 +123,7 @@ class RunConfig:
         "The gradients of all weights together are scaled down to this norm.",
     )
     class_weights: str | dict[str, float] = option(
-        "none", weights(), _TRAINING, "none, balanced, or {label: weight}."
+        "none", weights(), _TRAINING, "none, balanced, or a weight for each label: {a: 1, b: 2}."
     )
     early_stopping: int | None = option(
         None, whole(1, optional=True), _TRAINING, "Stop after this many epochs without a new best."
@@ -134,9 +134,9 @@ class RunConfig:
         _TRAINING,
         "The validation metric that the best epoch is chosen by; by default the task's first.",
     )
-    keep: str = option("best", choice("best", "last"), _TRAINING, "The epoch whose weights stay.")
+    keep: str = option("best", choice("best", "last"), _TRAINING, "The epoch whose weights stay: best or last.")
     precision: str = option(
-        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "Precision of the computation."
+        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "Of the computation: float32 or mixed_bfloat16."
     )
     gradient_checkpointing: bool = option(
         False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."

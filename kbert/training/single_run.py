@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
-from kbert.training.evaluation import Measured, measure, monitored_metric, prepare
+from kbert.training.evaluation import Prepared, monitored_metric, prepare
 from kbert.training.report import report_lines, start_report
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, read_run_data
@@ -57,10 +57,8 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
         monitor = monitored_metric(config.task, config.monitor, data.labels, data.glue)
         class_weights(config, data)  # its errors belong before the encoder is loaded
         model = build_model(config, data)
-        measured = {
-            part: prepare(model, examples, data.glue) for part, examples in data.parts.items()
-        }
-        inputs = {part: prepared.input for part, prepared in measured.items()}
+        parts = {name: prepare(model, examples, data.glue) for name, examples in data.parts.items()}
+        inputs = {name: part.input for name, part in parts.items()}
         steps = inputs["train"].steps(config)
         compile_model(model, config, data, sum(steps))
         report = start_report(config, data, model, inputs, steps)
@@ -73,15 +71,15 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
                 write_json(environment(), folder / ENVIRONMENT)
                 record = EpochRecord(
                     config,
-                    measured.get("validation"),
+                    parts.get("validation"),
                     monitor,
                     int(inputs["train"].lengths.sum()),
                     folder / CHECKPOINTS,
                     log,
                 )
-                _fit(model, config, measured["train"], record, folder)
+                _fit(model, config, parts["train"], record, folder)
                 about: dict[str, Any] = {"task": config.task, "glue": data.glue}
-                metrics = about | _finish(type(model), record, config, measured, folder)
+                metrics = about | _finish(type(model), record, config, parts, folder)
                 metrics["seconds"] = time.perf_counter() - begin
                 write_json(metrics, folder / METRICS)
                 log.line(f"finished in {metrics['seconds']:.0f} s: {_output(config)}")
@@ -101,7 +99,7 @@ def _deterministic(config: RunConfig) -> Iterator[None]:
 
 
 def _fit(
-    model: Any, config: RunConfig, train: Measured, record: EpochRecord, folder: Path
+    model: Any, config: RunConfig, train: Prepared, record: EpochRecord, folder: Path
 ) -> None:
     """Trains; the record learns of each epoch and keeps the best weights."""
     callbacks: list[Any] = [record]
@@ -121,7 +119,7 @@ def _finish(
     pipeline: Any,
     record: EpochRecord,
     config: RunConfig,
-    measured: dict[str, Measured],
+    parts: dict[str, Prepared],
     folder: Path,
 ) -> dict[str, Any]:
     """Puts the kept weights in their place, and measures what was written there."""
@@ -129,12 +127,12 @@ def _finish(
     (folder / CHECKPOINTS).rmdir()
     model = pipeline.from_pretrained(folder / MODEL, dtype=config.precision)
     return {
-        "monitor": record.monitor if "validation" in measured else None,
+        "monitor": record.monitor if "validation" in parts else None,
         "kept_epoch": record.best_epoch,
         "final": {
-            part: measure(measured[part], measured[part].input.predict(model))
+            part: parts[part].measured(model)
             for part in ("validation", "test")
-            if part in measured
+            if part in parts
         },
         "epochs": record.epochs,
     }

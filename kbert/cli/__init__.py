@@ -1,0 +1,1 @@
+"""The command line: `kbert` and its verbs."""

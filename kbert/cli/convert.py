@@ -1,0 +1,44 @@
+"""`kbert convert`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kbert.cli.errors import reported
+from kbert.cli.json_output import write_result
+
+FORMATS = ("huggingface", "kbert", "tf1")
+
+
+@reported
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(help="A run, a checkpoint in any known format, or a name.", metavar="SRC"),
+    ],
+    target: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DST")],
+    format: Annotated[str, typer.Option(help=f"What to write: {', '.join(FORMATS)}.")],
+    overwrite: Annotated[
+        bool, typer.Option(help="Whether an existing folder may be replaced.")
+    ] = False,
+) -> None:
+    """Turn a checkpoint into another format, and compare.
+
+    Heads and vocabulary travel too. The written checkpoint is read
+    again and both are run on the same input; the result on stdout is
+    JSON with the largest absolute differences.
+
+    Examples:
+
+      kbert convert bert-base-uncased bert-kbert --format kbert
+
+      kbert convert runs/topics topics-hf --format huggingface
+
+      kbert convert uncased_L-12/bert_model.ckpt bert-hf --format huggingface
+    """
+    if format not in FORMATS:
+        raise ValueError(f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}")
+    from kbert.cli.conversion import convert_checkpoint
+
+    write_result(convert_checkpoint(source, target, format, overwrite))

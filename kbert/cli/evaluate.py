@@ -1,0 +1,99 @@
+"""`kbert evaluate`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from kbert.cli.errors import reported
+from kbert.cli.json_output import write_result
+from kbert.cli.label_table import show_labels
+
+
+@reported
+def evaluate(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="One run (or more with --average), then the file.", metavar="RUN... FILE"
+        ),
+    ],
+    glue: Annotated[
+        Optional[str], typer.Option(help="Measure on this GLUE task instead of a file.")
+    ] = None,
+    data: Annotated[Optional[Path], typer.Option(help="Folder of GLUE.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the GLUE task.")] = "dev",
+    submission: Annotated[
+        Optional[Path],
+        typer.Option(help="Folder for the file that the GLUE server takes; with --split test."),
+    ] = None,
+    average: Annotated[
+        bool, typer.Option(help="Take the mean of the runs' predictions.")
+    ] = False,
+    text_a: Annotated[Optional[str], typer.Option(help="Column of the text.")] = None,
+    text_b: Annotated[Optional[str], typer.Option(help="Column of the second text.")] = None,
+    label: Annotated[Optional[str], typer.Option(help="Column of the label.")] = None,
+) -> None:
+    """Measure a trained model on labelled examples.
+
+    The metrics are those of its task. The result on stdout is JSON.
+    Columns are by default those that the run was trained with.
+
+    Examples:
+
+      kbert evaluate runs/topics test.tsv
+
+      kbert evaluate runs/sst2 --glue sst2 --data glue/ --split dev
+
+      kbert evaluate runs/sst2 --glue sst2 --data glue/ --split test \\
+          --submission upload/
+
+      kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
+    """
+    runs, file = _divided(paths, glue, data, average)
+    from kbert.cli.evaluation_data import read_examples, write_submission
+    from kbert.training.averaging import predict_average
+    from kbert.training.evaluation import measure
+    from kbert.training.run_data import targets
+
+    given = {"text_a": text_a, "text_b": text_b, "label": label}
+    examples, task = read_examples(runs[0], file, (glue, data, split), given)
+    averaged = predict_average(runs, examples)
+    result: dict[str, Any] = {
+        "models": [str(run) for run in runs],
+        "source": examples.source,
+        "examples": len(examples),
+    }
+    if examples.labels is not None:
+        right = targets(examples, averaged.labels)
+        result["metrics"] = measure(right, averaged.predictions, averaged.labels, task)
+        show_labels(result["metrics"])
+    elif submission is None:
+        raise ValueError(
+            f"{examples.source}: the examples must have labels to be measured (or give "
+            "--submission). Received: none"
+        )
+    if submission is not None:
+        result["submission"] = str(
+            write_submission(task, split, examples, averaged, submission)
+        )
+    write_result(result)
+
+
+def _divided(
+    paths: list[Path], glue: str | None, data: Path | None, average: bool
+) -> tuple[list[Path], Path | None]:
+    """The runs and the file among the arguments."""
+    file = None if glue is not None else paths[-1]
+    runs = paths if glue is not None else paths[:-1]
+    if not runs:
+        raise ValueError(
+            f"`kbert evaluate` must have a run and then a file (or --glue). Received: {paths[0]}"
+        )
+    if glue is not None and data is None:
+        raise ValueError("`--data` must be the folder of GLUE with `--glue`. Received: none")
+    if len(runs) > 1 and not average:
+        raise ValueError(
+            f"`--average` must be given for several runs. Received: {', '.join(map(str, runs))}"
+        )
+    return runs, file

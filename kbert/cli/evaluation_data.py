@@ -1,0 +1,92 @@
+"""What `kbert evaluate` measures on, and what it writes for the GLUE server."""
+
+from pathlib import Path
+from typing import Any
+
+from kbert.data.glue_submission import write_glue_submission
+from kbert.data.glue_tasks import glue_task, read_glue
+from kbert.data.multiple_choice import read_choice_examples
+from kbert.data.text_pairs import read_text_examples
+from kbert.training.averaging import Averaged
+from kbert.training.run_data import Examples
+from kbert.training.run_directory import is_run, load_run
+
+_COLUMNS = ("text_a", "text_b", "label")
+
+
+def read_examples(
+    run: Path,
+    file: Path | None,
+    glue: tuple[str | None, Path | None, str],
+    columns: dict[str, str | None],
+) -> tuple[Examples, str | None]:
+    """Reads the examples to measure a run on.
+
+    Args:
+        run: The first run, or a model's folder.
+        file: A file of examples; None with a GLUE task.
+        glue: The GLUE task, its folder and the split.
+        columns: `text_a`, `text_b` and `label`, by name or index; None for the run's own.
+
+    Returns:
+        The examples, and the GLUE task whose metrics apply, or None.
+
+    Raises:
+        ValueError: The file, a column or a label is wrong.
+        FileNotFoundError: A file is missing, or the run is not finished.
+    """
+    task, folder, split = glue
+    if task is not None and folder is not None:
+        return read_glue(task, folder, split), glue_task(task).name
+    if file is None:
+        raise ValueError("`file` must be given without a GLUE task. Received: file=None")
+    config = load_run(run).config if is_run(run) else None
+    kind = config.task if config is not None else _task_of(run)
+    if kind == "multiple-choice":
+        return read_choice_examples(file), None
+    given: dict[str, Any] = {
+        name: int(value) if value.isdecimal() else value
+        for name, value in columns.items()
+        if value is not None
+    }
+    if not given and config is not None and config.glue is None:
+        given = {name: getattr(config, name) for name in _COLUMNS}
+    return read_text_examples(file, **given, regression=kind == "regression"), None
+
+
+def write_submission(
+    task: str | None, split: str, examples: Examples, averaged: Averaged, folder: Path
+) -> Path:
+    """Writes predictions as the GLUE server takes them.
+
+    Args:
+        task: The GLUE task.
+        split: The split that was predicted.
+        examples: Its examples.
+        averaged: The predictions for them.
+        folder: The folder of the file.
+
+    Returns:
+        The file.
+
+    Raises:
+        ValueError: No GLUE task was given, the split is no test split, or the model's labels are
+            not those of the task.
+    """
+    if task is None:
+        raise ValueError("`--submission` must be given together with `--glue`. Received: no task")
+    if averaged.labels is None:
+        answers = averaged.predictions.tolist()
+    else:
+        answers = [averaged.labels[i] for i in averaged.predictions.argmax(axis=-1)]
+    return write_glue_submission(task, answers, folder, examples.ids, split=split)
+
+
+def _task_of(model: Path) -> str:
+    """The task of a folder of a saved model."""
+    from kbert.checkpoints.read_checkpoint import read_checkpoint
+
+    name = read_checkpoint(model).pipeline.get("class")
+    return {"Regressor": "regression", "MultipleChoice": "multiple-choice"}.get(
+        str(name), "classification"
+    )

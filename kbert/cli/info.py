@@ -1,0 +1,87 @@
+"""`kbert info`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kbert.cli.errors import reported
+from kbert.cli.json_output import write_result
+
+
+@reported
+def info(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A run, an export, a checkpoint, or a published name.",
+            metavar="RUN_OR_EXPORT_OR_CHECKPOINT",
+        ),
+    ],
+) -> None:
+    """Tell what a folder holds: a run, an export or a checkpoint.
+
+    The result on stdout is JSON.
+
+    Examples:
+
+      kbert info runs/topics
+
+      kbert info exports/topics
+
+      kbert info all-MiniLM-L6-v2
+    """
+    from kbert.cli.answering import is_export
+    from kbert.training.run_directory import is_run
+
+    if is_run(path):
+        write_result(_of_run(path))
+    elif is_export(path):
+        write_result(_of_export(path))
+    else:
+        write_result(_of_checkpoint(path))
+
+
+def _of_run(path: str) -> dict[str, Any]:
+    from kbert.training.run_directory import REPORT, load_run
+
+    run = load_run(path)
+    report = json.loads((Path(path) / REPORT).read_text(encoding="utf-8"))
+    metrics = {key: value for key, value in run.metrics.items() if key != "epochs"}
+    return {"kind": "run", "config": run.config.to_dict(), "report": report, "metrics": metrics}
+
+
+def _of_export(path: str) -> dict[str, Any]:
+    from kbert.serving.compatibility import check_export
+    from kbert.serving.metadata import read_metadata
+
+    report = check_export(path)
+    return {
+        "kind": "export",
+        "path": str(report.path),
+        **read_metadata(report.path),
+        "servable": report.is_servable,
+        "problems": list(report.problems),
+        "text_ops": list(report.text_ops),
+        "bytes": report.variable_bytes + report.other_bytes,
+    }
+
+
+def _of_checkpoint(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.read_checkpoint import read_checkpoint
+
+    checkpoint = read_checkpoint(path)
+    arrays = {**checkpoint.arrays, **checkpoint.heads}
+    return {
+        "kind": "checkpoint",
+        "format": checkpoint.format,
+        "config": checkpoint.config,
+        "task": checkpoint.pipeline,
+        "parameters": sum(int(array.size) for array in arrays.values()),
+        "dtypes": sorted({str(array.dtype) for array in arrays.values()}),
+        "heads": {name: list(array.shape) for name, array in checkpoint.heads.items()},
+        "vocabulary": checkpoint.vocabulary_bytes() is not None,
+        "lowercase": checkpoint.lowercase,
+        "notes": checkpoint.report,
+    }

@@ -1,0 +1,64 @@
+"""`kbert`: the program. Each verb loads what it needs when it runs, so that `--help` is quick."""
+
+import os
+from typing import Annotated
+
+# Before anything imports TensorFlow: its notes on CPU features are no news for the user.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
+
+import typer  # noqa: E402
+
+import kbert  # noqa: E402
+from kbert.cli.convert import convert  # noqa: E402
+from kbert.cli.demo import demo  # noqa: E402
+from kbert.cli.errors import DEBUG  # noqa: E402
+from kbert.cli.evaluate import evaluate  # noqa: E402
+from kbert.cli.export import export  # noqa: E402
+from kbert.cli.info import info  # noqa: E402
+from kbert.cli.predict import predict  # noqa: E402
+from kbert.cli.train import train  # noqa: E402
+
+app = typer.Typer(
+    name="kbert",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _verb in (train, evaluate, predict, export, convert, info, demo):
+    app.command()(_verb)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kbert {kbert.__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def program(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+) -> None:
+    """BERT from raw text to answers: train, measure, ask, export.
+
+    Results go to stdout as JSON, progress and errors to stderr. Exit code 2 means bad input.
+
+    Start with: kbert demo
+    """
+    if debug:
+        os.environ[DEBUG] = "1"
+
+
+def main() -> None:
+    """Runs the program with the arguments of the process."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

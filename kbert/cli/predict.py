@@ -1,0 +1,71 @@
+"""`kbert predict`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from kbert.cli.errors import reported
+from kbert.cli.json_output import write_line
+from kbert.cli.text_lines import read_batches
+
+_BATCH_SIZE = 256
+
+
+@reported
+def predict(
+    model: Annotated[
+        Path, typer.Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+    ],
+    text: Annotated[
+        Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
+    ] = None,
+    text_a: Annotated[Optional[str], typer.Option(help="The first text of a pair.")] = None,
+    text_b: Annotated[Optional[str], typer.Option(help="The second text of a pair.")] = None,
+    batch_size: Annotated[
+        int, typer.Option(min=1, help="Lines that are read and answered at a time.")
+    ] = _BATCH_SIZE,
+) -> None:
+    """Answer raw texts: one JSON object a line, in the order of the input.
+
+    Texts come from --text, or one a line from stdin, of any number.
+    For a model of pairs, a tab stands between the two; for multiple
+    choice, between the context and each choice.
+
+    Examples:
+
+      kbert predict runs/topics --text "Where is my parcel?"
+
+      kbert predict runs/topics < questions.txt > answers.jsonl
+
+      kbert predict exports/nli --text-a "He sleeps." --text-b "He is awake."
+    """
+    rows = _given(text, text_a, text_b)
+    from kbert.cli.answering import open_model
+
+    answering = open_model(model)
+    if rows is not None:
+        answering.check(rows, "the options")
+        batches: Iterator[list[tuple[str, ...]]] = iter([rows])
+    else:
+        batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
+    for batch in batches:
+        for answer in answering.answers(batch):
+            write_line(answer)
+        sys.stdout.flush()
+
+
+def _given(
+    text: list[str] | None, text_a: str | None, text_b: str | None
+) -> list[tuple[str, ...]] | None:
+    """The rows that options give, or None where the rows come from stdin."""
+    if text and (text_a is not None or text_b is not None):
+        raise ValueError("`--text` must not be given together with `--text-a` and `--text-b`.")
+    if (text_a is None) != (text_b is None):
+        received = "--text-a" if text_b is None else "--text-b"
+        raise ValueError(f"`--text-a` and `--text-b` must be given together. Received: {received}")
+    if text_a is not None and text_b is not None:
+        return [(text_a, text_b)]
+    return [(one,) for one in text] if text else None

@@ -1,0 +1,55 @@
+"""`kbert train`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from kbert.cli.errors import reported
+from kbert.cli.json_output import write_result
+from kbert.cli.run_options import given_values, with_run_options
+from kbert.training.run_config import TASKS, RunConfig
+
+
+@reported
+def train(
+    task: Annotated[
+        Optional[str], typer.Argument(help=f"What to learn: {', '.join(TASKS)}.", metavar="TASK")
+    ] = None,
+    config: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="YAML file with `key: value` for any option (with _ for -); options given on the "
+            "command line go before it."
+        ),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Fine-tune an encoder, and write a run directory.
+
+    All examples are read and checked before the training starts.
+    The run directory is whole when it is there: a stopped run stays
+    OUTPUT.incomplete. The result on stdout is JSON.
+
+    Examples:
+
+      kbert train classification --train train.tsv --validation dev.tsv \\
+          --encoder all-MiniLM-L6-v2 --output runs/topics
+
+      kbert train classification --glue sst2 --data glue/ --seeds 3 \\
+          --encoder bert-base-uncased --output runs/sst2
+
+      kbert train --config run.yaml --epochs 5
+    """
+    values = given_values({**given, "task": task})
+    made = RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
+    from kbert.training.run import train as train_run
+    from kbert.training.run_directory import load_run
+
+    run = load_run(train_run(made))
+    shown = {key: run.metrics[key] for key in _SHOWN if key in run.metrics}
+    write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
+
+
+_SHOWN = ("monitor", "kept_epoch", "best_seed", "best", "mean", "standard_deviation", "final")
+train = with_run_options(train)
