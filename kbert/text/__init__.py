@@ -1,1 +1,1 @@
-"""Text to ids: vocabularies, WordPiece with exact offsets, and packing, all as TensorFlow graphs."""
+"""Text to ids: vocabularies, WordPiece with exact offsets, and packing, as TensorFlow graphs."""

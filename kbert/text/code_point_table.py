@@ -31,7 +31,13 @@ PAGE_BITS = 7
 PAGE_SIZE = 1 << PAGE_BITS
 
 # Control characters (dropped wherever a user types them) that mark the ends of a special token.
-_SPECIAL_ENDS = ("\x02\x03", "\x04\x05", "\x06\x07", "\x08\x0e", "\x0f\x10")
+_SPECIAL_ENDS = (
+    ("\x02", "\x03"),
+    ("\x04", "\x05"),
+    ("\x06", "\x07"),
+    ("\x08", "\x0e"),
+    ("\x0f", "\x10"),
+)
 SPECIAL_FILLER = "\x01"
 
 
@@ -158,7 +164,8 @@ def _ordering_of_codes(ordering: dict[int, int], codes: dict[int, int]) -> np.nd
     """Combining classes of U+E000 ... U+E1FF, int32 (512,)."""
     classes = np.zeros(NUM_ORDERED_CODES, dtype=np.int32)
     for point, combining_class in ordering.items():
-        classes[codes.get(point, UNKNOWN_LETTER + combining_class) - UNKNOWN_LETTER] = combining_class
+        code = codes.get(point, UNKNOWN_LETTER + combining_class)
+        classes[code - UNKNOWN_LETTER] = combining_class
     return classes
 
 

@@ -6,19 +6,6 @@ MAX_CHARACTERS_PER_WORD = 100
 _SPACE = 0x20
 
 
-def has_long_runs(values: tf.Tensor) -> tf.Tensor:
-    """Whether any run between two spaces is longer than a word may be, bool ().
-
-    Rows are taken as one text, so True may be a false alarm and False never is.
-
-    Args:
-        values: Code points of all rows, int32 (n,).
-    """
-    spaces = tf.where(tf.equal(values, _SPACE))[:, 0]
-    bounds = tf.concat([[-1], spaces, [tf.size(values, tf.int64)]], axis=0)
-    return tf.reduce_any(bounds[1:] - bounds[:-1] > MAX_CHARACTERS_PER_WORD + 1)
-
-
 def shortened(
     values: tf.Tensor, row_splits: tf.Tensor, position: tf.Tensor, filler: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -42,9 +29,10 @@ def shortened(
     is_last = is_letter & (row_starts[1:] | tf.concat([~is_letter[1:], [True]], axis=0))
     firsts = tf.where(is_first)[:, 0]
     word_lengths = tf.where(is_last)[:, 0] - firsts + 1
-    # Spaces belong to the word before them here; spaces before the first word to word 0.
-    word = tf.maximum(tf.cumsum(tf.cast(is_first, tf.int64)) - 1, 0)
-    is_long = is_letter & (tf.gather(word_lengths, word) > MAX_CHARACTERS_PER_WORD)
+    # Words count from 1 here; 0 is the space before the first of them.
+    word = tf.cumsum(tf.cast(is_first, tf.int64))
+    is_too_long = tf.concat([[False], word_lengths > MAX_CHARACTERS_PER_WORD], axis=0)
+    is_long = is_letter & tf.gather(is_too_long, word)
     kept = ~is_long | is_first | is_last
     kept_before = tf.cumsum(tf.cast(kept, tf.int64))
     return (

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 def in_canonical_order(
     values: tf.Tensor, row_splits: tf.Tensor, classes: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
+) -> tf.Tensor:
     """Sort each run of marks by combining class, equal classes as they stood.
 
     Source: Unicode Standard Annex 15, canonical ordering algorithm.
@@ -16,11 +16,11 @@ def in_canonical_order(
         classes: Canonical combining class of each, 0 for what ends a run, int32 (n,).
 
     Returns:
-        The code points in order, int32 (n,), and where each of them stood before, int64 (n,).
+        The code points in order, int32 (n,).
     """
     size = tf.size(values, tf.int64)
     row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1])
     run = tf.cumsum(tf.cast(tf.equal(classes, 0), tf.int64) + row_starts[:-1])
     # Combining classes are below 256, and a code point of class 0 is the first of its run.
     order = tf.argsort(run * 256 + tf.cast(classes, tf.int64), stable=True)
-    return tf.gather(values, order), tf.cast(order, tf.int64)
+    return tf.gather(values, order)

@@ -88,7 +88,8 @@ def original_offsets(
         """The code point of the original text that made this byte of the normalized text."""
         index = tf.searchsorted(bytes_before, row_byte + byte, side="right", out_type=tf.int64) - 1
         position = tf.gather(normalized.position, index)
-        return tf.searchsorted(normalized.source_splits, position, side="right", out_type=tf.int64) - 1
+        splits = normalized.source_splits
+        return tf.searchsorted(splits, position, side="right", out_type=tf.int64) - 1
 
     first, last = source_of(start), source_of(end - 1)
     row_start = tf.gather(decoded.row_splits, token_row)

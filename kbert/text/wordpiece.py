@@ -98,8 +98,8 @@ class WordPiece:
         def normalize_some() -> tf.Tensor:
             rows = tf.where(~is_simple)
             decoded = self._decode(tf.gather_nd(text, rows))
-            normalized = self._normalizer.normalize(decoded.points, decoded.row_splits)
-            return tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings())
+            strings = self._normalizer.strings(decoded.points, decoded.row_splits)
+            return tf.tensor_scatter_nd_update(self._fold(text), rows, strings)
 
         strings = tf.cond(tf.reduce_all(is_simple), lambda: self._fold(text), normalize_some)
         strings.set_shape(text.shape)
@@ -123,7 +123,7 @@ class WordPiece:
         rows = tf.where(~is_simple)
         decoded = self._decode(tf.gather_nd(text, rows))
         normalized = self._normalizer.normalize(decoded.points, decoded.row_splits)
-        strings = tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings())
+        strings = tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings)
         strings.set_shape(text.shape)
         token_ids, start, end = self._matcher.tokenize_with_offsets(strings)
 
@@ -151,7 +151,7 @@ class WordPiece:
         return [self.vocabulary.tokens[number] for number in ids.numpy().tolist()]
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; the vocabulary as its list of tokens, so no file is needed."""
+        """The constructor's arguments; the vocabulary as its list of tokens, with no file."""
         return {
             "vocabulary": list(self.vocabulary.tokens),
             "lowercase": self.lowercase,
