@@ -14,6 +14,8 @@ from kbert.serving.version_folders import find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COMPILED_ATTRIBUTE = "_XlaMustCompile"
+# What a device's name begins with in a process of its own, as a server is one.
+_LOCAL_TASK = "/job:localhost/replica:0/task:0"
 # TensorFlow puts its own saving and restoring on the CPU, on any machine.
 _SAVER_FUNCTIONS = ("__inference__traced_save_", "__inference__traced_restore_")
 
@@ -122,8 +124,9 @@ def _insists(attributes: Any) -> bool:
 def _device_problems(graph: Any) -> Iterator[str]:
     pinned: dict[str, str] = {}
     for where, node in _nodes(graph):
+        device = node.device.removeprefix(_LOCAL_TASK)
         is_saver = not where or where.startswith(_SAVER_FUNCTIONS)
-        if node.device and not (is_saver and "device:CPU:" in node.device):
+        if device and not (is_saver and device.startswith("/device:CPU:")):
             pinned.setdefault(node.device, where or node.name)
     for device, where in sorted(pinned.items()):
         yield f"{where} is pinned to {device}, which a server may not have."

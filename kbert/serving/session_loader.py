@@ -34,6 +34,8 @@ from kbert.serving.version_folders import find_export
 SOURCE = Path(__file__).with_name("session_loader.c")
 _SHARED_OBJECTS = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 _SHOWN_CHARACTERS = 2000
+# TF_Code -> its name, as 3 -> INVALID_ARGUMENT.
+_CODES = {getattr(tf.errors, name): name for name in dir(tf.errors) if name.isupper()}
 
 
 class SessionError(RuntimeError):
@@ -202,8 +204,7 @@ class Session:
         except EOFError as error:
             raise SessionError(f"The loader ended early: {self._last_words()}") from error
         if code:
-            kind = tf.errors.exception_type_from_error_code(code).__name__
-            raise SessionError(f"{kind}: {message}")
+            raise SessionError(f"{_CODES.get(code, code)}: {message}")
 
     def _last_words(self) -> str:
         code = self._process.wait()

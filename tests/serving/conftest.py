@@ -1,0 +1,72 @@
+"""A small classifier with random weights, and its export; made once a session."""
+
+import string
+from pathlib import Path
+
+import keras
+import pytest
+
+from kbert.models.bert import Bert
+from kbert.pipelines.classification import Classifier
+from kbert.serving.exported import Exported, load_export
+from kbert.serving.saved_model import export
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece import WordPiece
+
+LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TOKENS = [*SPECIAL_TOKENS, "a", "film", "good", "##ness", "ä", "中", *"!?.,"]
+
+
+def small_classifier(pair: bool = False) -> Classifier:
+    """Two layers of width 16; weights large enough that texts get different answers."""
+    keras.utils.set_random_seed(7)
+    vocabulary = Vocabulary(dict.fromkeys([*TOKENS, *LETTERS]))
+    encoder = Bert(len(vocabulary), 16, 2, 2, 32, 32, initializer_range=0.3)
+    model = Classifier(encoder, WordPiece(vocabulary), ["no", "yes", "ja"], 24, pair=pair)
+    head = model.sequence_head.classifier
+    head.kernel.assign(keras.random.normal(head.kernel.shape, seed=3))
+    return model
+
+
+@pytest.fixture(scope="session")
+def classifier() -> Classifier:
+    """A classifier of single texts: three classes, at most 24 tokens."""
+    return small_classifier()
+
+
+@pytest.fixture(scope="session")
+def pair_classifier() -> Classifier:
+    """A classifier of pairs of texts."""
+    return small_classifier(pair=True)
+
+
+@pytest.fixture(scope="session")
+def exported_path(classifier: Classifier, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The version folder of its export; tests only read it."""
+    return export(classifier, tmp_path_factory.mktemp("models"), "small")
+
+
+@pytest.fixture(scope="session")
+def exported(exported_path: Path) -> Exported:
+    """The export, loaded back into Python."""
+    return load_export(exported_path)
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str | bytes]:
+    """What users and attackers send: nothing, NUL, broken UTF-8, and more than 24 tokens."""
+    return [
+        "a good film",
+        "",
+        "   \t\n",
+        "goodness!",
+        b"a\0b \0",
+        b"\xff\xfe film \xc3",
+        b"good \xed\xa0\x80 film",
+        "ÄÄ 中中中 \U0001f600",
+        "[CLS] [SEP] [MASK]",
+        "film " * 40,
+        "x" * 300,
+        "A GOOD, GOOD FILM?",
+    ]

@@ -1,0 +1,170 @@
+"""Exports: where they lie, what they weigh, and that they appear whole or not at all."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import kbert
+from kbert.pipelines.classification import Classifier
+from kbert.serving import saved_model
+from kbert.serving.compatibility import check_export
+from kbert.serving.exported import Exported, load_export
+from kbert.serving.metadata import read_metadata
+from kbert.serving.saved_model import export
+from kbert.serving.version_folders import versions
+
+
+class Doubler:
+    """The least that can be exported: y = 2 x."""
+
+    name = "doubler"
+
+    def __init__(self, function: Any = None, shape: Any = (None, 3), spec_name: str | None = "x"):
+        self.weight = tf.Variable([2.0], name="weight")
+        self.function = function or (lambda x: {"y": x * self.weight})
+        self.spec = tf.TensorSpec(shape, tf.float32, name=spec_name)
+
+    def signatures(self) -> dict[str, Any]:
+        return {"double": (self.function, [self.spec])}
+
+
+def test_the_folder_and_its_metadata(exported_path: Path, classifier: Classifier):
+    assert exported_path.parts[-2:] == ("small", "1")
+    assert (exported_path / "saved_model.pb").is_file()
+    metadata = read_metadata(exported_path)
+    assert metadata["class"] == "Classifier"
+    assert (metadata["name"], metadata["version"]) == ("small", 1)
+    assert metadata["labels"] == ["no", "yes", "ja"]
+    assert (metadata["max_sequence_length"], metadata["pair"]) == (24, False)
+    assert metadata["kbert_version"] == kbert.__version__
+    assert metadata["keras_version"] == keras.__version__
+    assert metadata["tensorflow_version"] == tf.__version__
+    tokens = metadata["signatures"]["tokens"]["inputs"]
+    assert [tensor["name"] for tensor in tokens] == ["token_ids", "segment_ids", "lengths"]
+    assert tokens[0] == {"name": "token_ids", "dtype": "int32", "shape": [None, None]}
+    assert kbert.export is export
+
+
+def test_versions_count_up_and_are_never_overwritten(tmp_path: Path):
+    assert export(Doubler(), tmp_path) == tmp_path / "doubler" / "1"
+    assert export(Doubler(), tmp_path, version=7) == tmp_path / "doubler" / "7"
+    assert export(Doubler(), str(tmp_path)) == tmp_path / "doubler" / "8"
+    before = (tmp_path / "doubler" / "7" / "saved_model.pb").stat().st_mtime_ns
+    with pytest.raises(FileExistsError, match="`version` must not be there yet"):
+        export(Doubler(), tmp_path, version=7)
+    assert (tmp_path / "doubler" / "7" / "saved_model.pb").stat().st_mtime_ns == before
+
+
+def test_the_first_signature_is_the_default(tmp_path: Path):
+    found = load_export(export(Doubler(), tmp_path))
+    assert set(found.metadata["signatures"]) == {"double", "serving_default"}
+    for name in ("double", "serving_default"):
+        assert found.run({"x": [[1.0, 2.0, 3.0]]}, name)["y"].tolist() == [[2.0, 4.0, 6.0]]
+
+
+def test_weights_are_stored_once(exported_path: Path, classifier: Classifier):
+    report = check_export(exported_path)
+    stored = tf.train.list_variables(str(exported_path / "variables" / "variables"))
+    arrays = [shape for name, shape in stored if name.endswith("VARIABLE_VALUE")]
+    assert sum(int(np.prod(shape)) for shape in arrays) == classifier.count_params()
+    # Beside the weights only the names of the objects lie there.
+    assert 0 <= report.variable_bytes - 4 * classifier.count_params() < 16_384
+
+
+def test_the_size_with_the_published_vocabulary(tmp_path: Path, minilm_directory: Path):
+    model = Classifier.from_pretrained(minilm_directory, labels=["no", "yes"])
+    report = check_export(export(model, tmp_path))
+    assert len(model.tokenizer.vocabulary) == 30_522
+    assert abs(report.variable_bytes / (4 * model.count_params()) - 1) < 0.001
+    assert report.other_bytes <= 6_000_000
+
+
+def test_the_export_answers_as_the_model_does(
+    exported: Exported, classifier: Classifier, texts: list[Any]
+):
+    found = exported.run({"text": texts})
+    expected = classifier.predict(texts)
+    np.testing.assert_allclose(found["scores"], expected, atol=1e-5)
+    names = np.array(classifier.labels)
+    assert [label.decode() for label in found["label"]] == names[expected.argmax(1)].tolist()
+    assert found["labels"].tolist() == [[b"no", b"yes", b"ja"]] * len(texts)
+    # 300 letters are one [UNK], 40 words do not fit into 24 tokens.
+    assert [texts[i] for i in np.flatnonzero(found["truncated"])] == ["film " * 40]
+    assert len(set(found["label"])) > 1  # else this test would say little
+
+
+def test_dropout_is_off(exported: Exported):
+    first, second = (exported.run({"text": ["a good film"]})["scores"] for _ in range(2))
+    assert first.tolist() == second.tolist()
+
+
+@pytest.mark.parametrize(
+    "model, error, message",
+    [
+        (object(), TypeError, r"`model` must have `signatures\(\)`.*Received: object"),
+        (Doubler(shape=(4, 3)), ValueError, "specs with a name and a free first dimension"),
+        (Doubler(shape=()), ValueError, "specs with a name and a free first dimension"),
+        (Doubler(spec_name=None), ValueError, "specs with a name and a free first dimension"),
+        (Doubler(lambda x: {"y": tf.reduce_sum(x)}), ValueError, "must be servable.*output 'y'"),
+        (
+            Doubler(tf.function(lambda x: {"y": x + 1.0}, jit_compile=True)),
+            ValueError,
+            "(?s)must be servable.*_XlaMustCompile",
+        ),
+    ],
+)
+def test_what_cannot_be_served_is_not_written(tmp_path: Path, model, error, message):
+    with pytest.raises(error, match=f"(?s){message}" if "(?s)" not in message else message):
+        export(model, tmp_path)
+    assert all(not any(folder.iterdir()) for folder in tmp_path.iterdir())
+
+
+def test_signatures_must_be_a_dict(tmp_path: Path):
+    model = Doubler()
+    model.signatures = dict  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="must be a dict with an entry. Received: {}"):
+        export(model, tmp_path)
+
+
+def test_an_export_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(saved_model, "write_metadata", fail)
+    with pytest.raises(OSError, match="no space left"):
+        export(Doubler(), tmp_path)
+    assert list((tmp_path / "doubler").iterdir()) == []
+
+
+def test_an_export_that_is_killed_leaves_no_version(tmp_path: Path):
+    code = """
+import os, signal, sys
+import tensorflow as tf
+from kbert.serving import saved_model
+
+class Model:
+    name = "m"
+    def signatures(self):
+        return {"f": (lambda x: {"y": x}, [tf.TensorSpec((None,), tf.float32, name="x")])}
+
+# The graph and the weights are written; only the last steps are missing.
+saved_model.check_export = lambda path: os.kill(os.getpid(), signal.SIGKILL)
+saved_model.export(Model(), sys.argv[1])
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment)
+    assert done.returncode == -signal.SIGKILL
+    left = list((tmp_path / "m").iterdir())
+    assert len(left) == 1 and (left[0] / "saved_model.pb").is_file()  # killed midway indeed
+    assert versions(tmp_path / "m") == {}
+    with pytest.raises(FileNotFoundError, match="`path` must be an export"):
+        load_export(tmp_path / "m")
+    assert export(Doubler(), tmp_path, "m") == tmp_path / "m" / "1"
