@@ -164,13 +164,17 @@ class SelfAttention(MultiHeadAttention):
         self.built = True
 
     def call(
-        self, inputs: Any, mask: Any = None, training: bool | None = None, seed: Any = None
+        self,
+        inputs: Any,
+        attention_mask: Any = None,
+        training: bool | None = None,
+        seed: Any = None,
     ) -> Any:
         """Attends within the sequence.
 
         Args:
             inputs: (B, T, D).
-            mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
 
@@ -178,12 +182,12 @@ class SelfAttention(MultiHeadAttention):
             (B, T, D).
         """
         query, key, value = self.split_heads(self.qkv(inputs), 3)
-        return self.attend(query, key, value, mask, training, seed)
+        return self.attend(query, key, value, attention_mask, training, seed)
 
-    def scores(self, inputs: Any, mask: Any = None) -> Any:
+    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
         query, key, _ = self.split_heads(self.qkv(inputs), 3)
-        return self.visible_probabilities(query, key, mask)
+        return self.visible_probabilities(query, key, attention_mask)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""
@@ -197,12 +201,12 @@ class CrossAttention(MultiHeadAttention):
     The arguments are those of `MultiHeadAttention`.
     """
 
-    def build(self, input_shape: Any, memory_shape: Any) -> None:
+    def build(self, inputs_shape: Any, memory_shape: Any) -> None:
         """Creates the projections (D, D), (M, 2D) and (D, D) for (B, T, D) and (B, S, M)."""
-        hidden_dim = input_shape[-1]
+        hidden_dim = inputs_shape[-1]
         self._build_output(hidden_dim)
         self.query = self._projection(hidden_dim, "query")
-        self.query.build(input_shape)
+        self.query.build(inputs_shape)
         self.key_value = self._projection(2 * hidden_dim, "key_value")
         self.key_value.build(memory_shape)
         self.built = True
@@ -211,7 +215,7 @@ class CrossAttention(MultiHeadAttention):
         self,
         inputs: Any,
         memory: Any,
-        mask: Any = None,
+        attention_mask: Any = None,
         training: bool | None = None,
         seed: Any = None,
     ) -> Any:
@@ -220,7 +224,7 @@ class CrossAttention(MultiHeadAttention):
         Args:
             inputs: (B, T, D).
             memory: (B, S, M).
-            mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+            attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
 
@@ -229,16 +233,16 @@ class CrossAttention(MultiHeadAttention):
         """
         (query,) = self.split_heads(self.query(inputs), 1)
         key, value = self.split_heads(self.key_value(memory), 2)
-        return self.attend(query, key, value, mask, training, seed)
+        return self.attend(query, key, value, attention_mask, training, seed)
 
-    def scores(self, inputs: Any, memory: Any, mask: Any = None) -> Any:
+    def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, S) of the same arguments, without dropout."""
         (query,) = self.split_heads(self.query(inputs), 1)
         key, _ = self.split_heads(self.key_value(memory), 2)
-        return self.visible_probabilities(query, key, mask)
+        return self.visible_probabilities(query, key, attention_mask)
 
     def compute_output_shape(
-        self, input_shape: Any, memory_shape: Any = None, **kwargs: Any
+        self, inputs_shape: Any, memory_shape: Any = None, **kwargs: Any
     ) -> Any:
         """The shape of the input."""
-        return input_shape
+        return inputs_shape

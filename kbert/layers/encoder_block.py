@@ -83,13 +83,17 @@ class EncoderBlock(keras.layers.Layer):
         )
 
     def call(
-        self, inputs: Any, mask: Any = None, training: bool | None = None, seeds: Any = None
+        self,
+        inputs: Any,
+        attention_mask: Any = None,
+        training: bool | None = None,
+        seeds: Any = None,
     ) -> Any:
         """Encodes.
 
         Args:
             inputs: (B, T, D).
-            mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
             training: whether dropout is on.
             seeds: seeds from `draw_seeds`, or None to draw them now.
 
@@ -99,7 +103,9 @@ class EncoderBlock(keras.layers.Layer):
         attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
         attended = self.attention_residual(
             inputs,
-            sublayer=lambda x: self.attention(x, mask, training=training, seed=attention_seed),
+            sublayer=lambda x: self.attention(
+                x, attention_mask, training=training, seed=attention_seed
+            ),
             training=training,
             seed=attended_seed,
         )
@@ -110,11 +116,11 @@ class EncoderBlock(keras.layers.Layer):
             seed=fed_seed,
         )
 
-    def scores(self, inputs: Any, mask: Any = None) -> Any:
+    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
         if self.norm == "pre":
             inputs = self.attention_residual.layer_norm(inputs)
-        return self.attention.scores(inputs, mask)
+        return self.attention.scores(inputs, attention_mask)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

@@ -62,10 +62,10 @@ class Residual(keras.layers.Layer):
             (..., D).
         """
         if self.norm == "pre":
-            hidden = sublayer(self.layer_norm(inputs))
+            hidden = sublayer(self.layer_norm(inputs, training=training))
             return inputs + self.dropout_layer(hidden, training=training, seed=seed)
         hidden = self.dropout_layer(sublayer(inputs), training=training, seed=seed)
-        return self.layer_norm(inputs + hidden)
+        return self.layer_norm(inputs + hidden, training=training)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

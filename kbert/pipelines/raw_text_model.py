@@ -90,13 +90,7 @@ class RawTextModel(keras.Model):
         Raises:
             ValueError: texts and targets differ in number, or a target is not known.
         """
-        if isinstance(validation_data, tuple):
-            held_x, held_y, *held_weight = validation_data
-            texts = read_text_inputs(held_x)
-            if texts is not None:
-                validation_data = self._evaluation_dataset(texts, held_y, *held_weight)
-        elif isinstance(validation_data, tf.data.Dataset):
-            validation_data = self._numbers(validation_data)
+        validation_data = self._held_out(validation_data)
         if isinstance(x, tf.data.Dataset):
             return super().fit(
                 self._numbers(x), shuffle=False, validation_data=validation_data, **kwargs
@@ -185,6 +179,13 @@ class RawTextModel(keras.Model):
         weight = None if weight is None else np.asarray(weight, "float32")
         packed = self.pack(texts.text_a, texts.text_b)
         return self.dataset(packed, targets, sample_weights=weight, **kwargs)
+
+    def _held_out(self, data: Any) -> Any:
+        """Validation data in the forms of `fit`, as Keras takes them."""
+        if isinstance(data, tf.data.Dataset):
+            return self._numbers(data)
+        texts = read_text_inputs(data[0]) if isinstance(data, tuple) else None
+        return data if texts is None else self._evaluation_dataset(texts, *data[1:])
 
     def _evaluation_dataset(self, texts: TextInputs, y: Any, weight: Any = None) -> tf.data.Dataset:
         return self._labelled(texts, y, weight, batch_size=None, batch_tokens=EVALUATION_TOKENS)
