@@ -47,7 +47,8 @@ class SignatureTensor:
         if self.shape is None or array.ndim == len(self.shape):
             return array
         if array.size == 0 and array.ndim < len(self.shape):
-            return array.reshape([0] * len(self.shape))
+            # No rows, each of one cell: a graph may need a first token or a first choice.
+            return array.reshape(0, *[1] * (len(self.shape) - 1))
         raise ValueError(
             f"`inputs[{name!r}]` must have {len(self.shape)} dimension(s). "
             f"Received: shape={array.shape}"

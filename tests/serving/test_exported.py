@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kbert.pipelines.classification import Classifier
+from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
 
@@ -114,6 +115,18 @@ def test_pairs_are_read_in_the_order_of_the_arguments(pair_classifier: Classifie
         found.predict(first)
     with pytest.raises(ValueError, match=r"for \['text_a', 'text_b'\]. Received: \[2, 1\]"):
         found.predict(first, ["good"])
+
+
+def test_choices_are_lists_a_row(classifier: Classifier, tmp_path: Path):
+    model = MultipleChoice(classifier.encoder, classifier.tokenizer, 24)
+    found = load_export(export(model, tmp_path))
+    contexts, choices = ["a film", "good"], [["a", "good", ""], ["!", "??", "good good"]]
+    answers = found.predict(contexts, choices)
+    expected = model.predict((contexts, choices))
+    np.testing.assert_allclose(answers["scores"], expected, atol=1e-5)
+    assert answers["choice"].tolist() == expected.argmax(1).tolist()
+    assert list(found.answers(contexts, choices)[0]) == ["choice", "score", "scores", "truncated"]
+    assert found.predict([], [])["choice"].shape == (0,)
 
 
 def test_wrong_calls_are_told(exported: Exported):

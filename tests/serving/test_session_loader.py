@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from kbert.serving.exported import Exported
 from kbert.serving.session_loader import Session, SessionError, build_session_loader, run_session
+from kbert.serving.text_ops import libraries_with
 
 needs_compiler = pytest.mark.skipif(
     shutil.which(os.environ.get("CC") or "gcc") is None,
@@ -56,6 +58,8 @@ def test_the_tokens_signature_too(session: Session, exported: Exported):
     ids = np.arange(24, dtype=np.int32).reshape(3, 8)
     inputs = {"token_ids": ids, "segment_ids": ids % 2, "lengths": np.array([8, 1, 5], np.int32)}
     agree(session.run("tokens", inputs), exported.run(inputs, "tokens"))
+    nothing = {name: [] for name in inputs}
+    agree(session.run("tokens", nothing), exported.run(nothing, "tokens"))
 
 
 @needs_compiler
@@ -91,6 +95,29 @@ def test_an_error_of_the_graph_is_told_and_the_next_call_works(session: Session)
     with pytest.raises(SessionError, match="INVALID_ARGUMENT: .*1000000"):
         session.run("tokens", {**inputs, "token_ids": one * 1_000_000})
     assert session.run("tokens", inputs)["scores"].shape == (1, 3)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "request_bytes, message",
+    [
+        (b"\xff\xff\xff\xff", "a count of the request is out of range"),
+        (b"\x01\0\0\0" b"\x03\0\0\0te", "the request ends too early"),
+        (b"\x01\0", "the request ends too early"),
+        # A tensor of DT_INT32 (3), rank 1, with 2**62 and with -1 elements.
+        (b"\x01\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0" + b"\0" * 7 + b"\x40", "too large"),
+        (b"\x01\0\0\0\0\0\0\0\x03\0\0\0\x01\0\0\0" + b"\xff" * 8, "is negative"),
+    ],
+)
+def test_a_damaged_request_ends_the_program(
+    exported_path: Path, programs: Path, request_bytes: bytes, message: str
+):
+    libraries = libraries_with(["FastWordpieceTokenizeWithOffsets"])
+    command = [build_session_loader(programs), exported_path, *libraries]
+    done = subprocess.run(command, input=request_bytes, capture_output=True)
+    assert done.returncode == 2
+    last_line = done.stderr.decode().splitlines()[-1]
+    assert last_line.startswith("session_loader: ") and message in last_line
 
 
 @needs_compiler

@@ -57,7 +57,7 @@ def test_a_batch_keeps_its_bytes():
 def test_a_batch_of_no_rows_has_the_rank_of_the_tensor():
     assert SignatureTensor("t:0", tf.string, (None,)).batch("t", []).shape == (0,)
     ids = SignatureTensor("t:0", tf.int32, (None, None)).batch("t", [])
-    assert (ids.shape, ids.dtype) == ((0, 0), np.int32)
+    assert (ids.shape, ids.dtype) == ((0, 1), np.int32)
 
 
 def test_another_rank_is_told():
