@@ -10,9 +10,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbert.pipelines.load import load
 from kbert.serving.compatibility import check_export
 from kbert.serving.saved_model import export
+from kbert.training.averaging import load_model
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,10 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--name", help="the model's name for the server; its Keras name if absent")
     parser.add_argument("--version", type=int, help="one more than the highest if absent")
     given = parser.parse_args(arguments)
-    directory = given.run / "model"  # where a training run keeps its model
     try:
-        model = load(directory if directory.is_dir() else given.run)
-        folder = export(model, given.base, given.name, given.version)
+        folder = export(load_model(given.run), given.base, given.name, given.version)
     except (OSError, ValueError) as error:
         raise SystemExit(f"export_model: {error}") from error
     report = check_export(folder)

@@ -21,11 +21,11 @@ def script(repository: Path) -> dict[str, Any]:
     return runpy.run_path(str(file))
 
 
-def test_a_run_and_a_saved_model_are_exported(script, tmp_path: Path, capsys):
+def test_a_saved_model_is_exported(script, tmp_path: Path, capsys):
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad"])
     encoder = Bert(len(vocabulary), 8, 1, 2, 16, 16)
     model = Classifier(encoder, WordPiece(vocabulary), ["no", "yes"], 8)
-    model.save_pretrained(tmp_path / "run" / "model")
+    model.save_pretrained(tmp_path / "run")
 
     script["main"]([str(tmp_path / "run"), str(tmp_path / "base"), "--name", "m"])
     folder = tmp_path / "base" / "m" / "1"
@@ -37,7 +37,7 @@ def test_a_run_and_a_saved_model_are_exported(script, tmp_path: Path, capsys):
         model.predict(["good", "bad bad"]).ravel().tolist(), abs=1e-6
     )
 
-    arguments = [str(tmp_path / "run" / "model"), str(tmp_path / "base"), "--version", "4"]
+    arguments = [str(tmp_path / "run"), str(tmp_path / "base"), "--version", "4"]
     script["main"](arguments)
     assert load_export(tmp_path / "base" / "classifier").metadata["version"] == 4
     with pytest.raises(SystemExit, match="export_model: `version` must not be there yet"):
