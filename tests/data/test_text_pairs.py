@@ -1,6 +1,5 @@
 """Examples from files. Expected values by hand."""
 
-import time
 
 import pytest
 
@@ -114,15 +113,3 @@ def test_json_by_id(tmp_path):
     )
     expected = TextExamples(["a", "c"], ["b", "d"], ["x", "y"], ["0", "1"], str(path), [1, 2])
     assert read_text_examples(path) == expected
-
-
-def test_large_files_are_read_fast(tmp_path):
-    # QQP has 363,849 rows; a tenth of it here. The bound is ten times what it takes when idle.
-    row = "{0}\t{0}\t{0}\tHow do I learn to juggle {0} balls?\tIs juggling {0} balls hard?\t1\n"
-    path = tmp_path / "qqp.tsv"
-    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-    path.write_text(header + "".join(row.format(i) for i in range(36_000)), encoding="utf-8")
-    started = time.perf_counter()
-    examples = read_text_examples(path, label="is_duplicate")
-    assert len(examples) == 36_000
-    assert time.perf_counter() - started < 2.0
