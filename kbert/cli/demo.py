@@ -24,6 +24,7 @@ def demo(
 
       kbert demo --output runs/demo
     """
+    typer.echo("Loading TensorFlow ...", err=True)
     from kbert.cli.demo_steps import run_demo
 
     run_demo(output)

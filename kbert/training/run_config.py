@@ -79,7 +79,7 @@ class RunConfig:
     text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
     label: str | int | None = option(None, column(), _DATA, "Column of the label or score.")
     labels: list[str] | None = option(
-        None, names(), _DATA, "The labels in their order, a,b,c; by default those of the training, sorted."
+        None, names(), _DATA, "Labels in their order, a,b,c; by default the training's, sorted."
     )
     encoder: str | None = option(
         None,
@@ -89,12 +89,12 @@ class RunConfig:
         "for random weights.",
     )
     vocabulary: str | None = option(
-        None, text("a vocabulary file"), _MODEL, "vocab.txt, one token a line; needed for scratch:SIZE."
+        None, text("a vocabulary file"), _MODEL, "One token a line; needed for scratch:SIZE."
     )
     lowercase: bool = option(
         True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
     )
-    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "The head: pooler or two_layer.")
+    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "pooler or two_layer.")
     dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
     max_sequence_length: int = option(
         128, whole(3), _MODEL, "Longest input in tokens; the rest is cut off."
@@ -134,9 +134,9 @@ class RunConfig:
         _TRAINING,
         "The validation metric that the best epoch is chosen by; by default the task's first.",
     )
-    keep: str = option("best", choice("best", "last"), _TRAINING, "The epoch whose weights stay: best or last.")
+    keep: str = option("best", choice("best", "last"), _TRAINING, "Epoch that stays: best or last.")
     precision: str = option(
-        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "Of the computation: float32 or mixed_bfloat16."
+        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
     )
     gradient_checkpointing: bool = option(
         False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."

@@ -1,0 +1,43 @@
+import os
+
+import pytest
+
+from kbert.training.grid import grid_points
+from kbert.training.run import train
+from kbert.training.run_directory import load_run
+
+
+def test_the_published_grid(tiny, tmp_path):
+    # Devlin et al. 2019, appendix A.3: batch 16, 32; rate 5e-5, 3e-5, 2e-5; epochs (2,) 3, 4.
+    points = grid_points(tiny.config(tmp_path / "o", grid=True))
+    assert len(points) == 12
+    assert {point["batch_size"] for point in points} == {16, 32}
+    assert {point["learning_rate"] for point in points} == {5e-5, 3e-5, 2e-5}
+    assert {point["epochs"] for point in points} == {3, 4}
+
+
+def test_impossible_values_are_refused_before_training(tiny, tmp_path):
+    config = tiny.config(tmp_path / "o", grid={"epochs": [1, 0]})
+    with pytest.raises(ValueError, match="`epochs` must be a whole number, at least 1"):
+        train(config)
+    assert not os.listdir(tmp_path)
+
+
+def test_a_grid_keeps_the_best_point(tiny, tmp_path):
+    # A rate of 1e-9 learns nothing, one of 0.01 does.
+    grid = {"epochs": [8], "learning_rate": [1e-9, 0.01]}
+    config = tiny.config(tmp_path / "run", grid=grid, monitor="cross_entropy", batch_size=4)
+    path = train(config)
+    run = load_run(path)
+    rows = run.metrics["grid"]
+    assert [row["learning_rate"] for row in rows] == [1e-9, 0.01]
+    assert [row["folder"] for row in rows] == ["grid-1", "grid-2"]
+    assert rows[1]["value"] < rows[0]["value"] and run.metrics["best"] == "grid-2"
+    assert rows[0]["standard_deviation"]["validation"]["accuracy"] is None
+    for row in rows:
+        point = load_run(path / row["folder"])
+        assert point.metrics["final"]["validation"]["cross_entropy"] == row["value"]
+        assert point.config.learning_rate == row["learning_rate"]
+        assert not (path / row["folder"] / "model").exists()
+    assert (path / "model" / "kbert.json").is_file()
+    assert "best: learning_rate 0.01, epochs 8" in (path / "log.txt").read_text()

@@ -1,0 +1,132 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kbert.training.run_config import RunConfig
+from kbert.training.run_directory import (
+    check_output,
+    is_run,
+    load_run,
+    run_directory,
+    write_config,
+    write_json,
+)
+
+CONFIG = RunConfig.from_dict({"train": "a.tsv", "encoder": "e", "output": "o", "epochs": 9})
+
+
+def fill(folder: Path, value: int = 1) -> None:
+    write_config(CONFIG, folder)
+    write_json({"value": value}, folder / "metrics.json")
+
+
+def test_a_run_gets_its_name_when_it_is_whole(tmp_path):
+    output = tmp_path / "deep" / "run"
+    with run_directory(output) as folder:
+        assert folder.name == "run.incomplete"
+        fill(folder)
+        assert not output.exists()
+        with pytest.raises(FileNotFoundError, match="a finished run: only .*run.incomplete"):
+            load_run(output)
+    assert sorted(os.listdir(output)) == ["config.yaml", "metrics.json"]
+    assert os.listdir(output.parent) == ["run"]
+    run = load_run(output)
+    assert run.config == CONFIG and run.metrics == {"value": 1}
+
+
+def test_a_stopped_run_stays_incomplete_and_is_never_a_run(tmp_path):
+    output = tmp_path / "run"
+    with pytest.raises(RuntimeError, match="power"):
+        with run_directory(output) as folder:
+            fill(folder)
+            raise RuntimeError("power")
+    partial = tmp_path / "run.incomplete"
+    assert not output.exists() and (partial / "metrics.json").is_file()
+    renamed = tmp_path / "renamed"
+    for folder in (output, partial):
+        with pytest.raises(FileNotFoundError, match="a run that was stopped before its end"):
+            load_run(folder)
+        assert is_run(folder)
+    partial.rename(renamed)
+    with pytest.raises(FileNotFoundError, match="renamed` must be a finished run"):
+        load_run(renamed)
+
+
+def test_a_killed_process_leaves_no_run(tmp_path):
+    code = (
+        "import sys, time\n"
+        "from kbert.training.run_directory import run_directory\n"
+        "with run_directory(sys.argv[1]) as folder:\n"
+        "    (folder / 'metrics.json').write_text('{}')\n"
+        "    (folder / 'config.yaml').write_text('')\n"
+        "    print('written', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    output = tmp_path / "run"
+    command = [sys.executable, "-c", code, str(output)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "written\n"
+        with pytest.raises(FileExistsError, match="is being written by another process"):
+            with run_directory(output, overwrite=True):
+                raise AssertionError("not reached")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with pytest.raises(FileNotFoundError, match="stopped before its end"):
+        load_run(output)
+    with pytest.raises(FileExistsError, match="Stopped runs are not resumed. Delete it"):
+        check_output(output, overwrite=False)
+    with run_directory(output, overwrite=True) as folder:
+        assert os.listdir(folder) == ["INCOMPLETE"]  # nothing of the stopped run is taken over
+        fill(folder, 2)
+    assert load_run(output).metrics == {"value": 2}
+
+
+def test_an_old_run_stays_until_the_new_one_is_whole(tmp_path):
+    output = tmp_path / "run"
+    with run_directory(output) as folder:
+        fill(folder, 1)
+    with pytest.raises(FileExistsError, match="`output` must not exist yet, unless overwrite"):
+        check_output(output, overwrite=False)
+    with run_directory(output, overwrite=True) as folder:
+        fill(folder, 2)
+        assert load_run(output).metrics == {"value": 1}
+    assert load_run(output).metrics == {"value": 2}
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_overwrite_takes_runs_only(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "to_anna.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match="or an old run: nothing else is overwritten"):
+        check_output(tmp_path / "letters", overwrite=True)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="`output` must be a folder. Received a file"):
+        check_output(tmp_path / "file", overwrite=True)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="`directory` must be a run directory, with config"):
+        load_run(tmp_path)
+    assert not is_run(tmp_path)
+    fill(tmp_path)
+    (tmp_path / "metrics.json").write_text("{")
+    with pytest.raises(ValueError, match="metrics.json must be JSON"):
+        load_run(tmp_path)
+
+
+def test_a_run_without_model_says_so(tmp_path):
+    fill(tmp_path)
+    with pytest.raises(FileNotFoundError, match="of a grid, only the winner keeps one"):
+        _ = load_run(tmp_path).model_directory
+
+
+def test_nan_is_no_json(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json({"a": float("nan")}, tmp_path / "a.json")
+    write_json({"ü": 1}, tmp_path / "a.json")
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"ü": 1}

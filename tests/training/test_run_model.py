@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from kbert.training.run_data import read_run_data
+from kbert.training.run_model import build_model, compile_model
+from tests.training.tiny_runs import TOKENS
+
+
+def build(config):
+    data = read_run_data(config)
+    return build_model(config, data), data
+
+
+def test_a_pretrained_encoder_keeps_its_weights(tiny, tmp_path):
+    one, _ = build(tiny.config(tmp_path / "o", head="two_layer", dropout=0.3))
+    two, _ = build(tiny.config(tmp_path / "o", gradient_checkpointing=True))
+    assert (one.head, one.dropout, one.max_sequence_length) == ("two_layer", 0.3, 16)
+    assert one.labels == ["down", "up"] and not one.pair
+    assert two.encoder.gradient_checkpointing
+    for a, b in zip(one.encoder.weights, two.encoder.weights):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_random_weights_of_a_published_size(tiny, tmp_path):
+    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "lowercase": False}
+    model, _ = build(tiny.config(tmp_path / "o", **values))
+    # Turc et al. 2019: tiny has 2 layers of width 128.
+    assert (model.encoder.num_layers, model.encoder.hidden_dim) == (2, 128)
+    assert model.encoder.vocabulary_size == len(TOKENS)
+    assert model.tokenizer.lowercase is False
+
+
+def test_the_precision_reaches_the_encoder(tiny, tmp_path):
+    model, _ = build(tiny.config(tmp_path / "o", precision="mixed_bfloat16"))
+    assert model.dtype_policy.name == model.encoder.dtype_policy.name == "mixed_bfloat16"
+
+
+def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
+    larger = tmp_path / "larger.txt"
+    larger.write_text("".join(f"{token}\n" for token in [*TOKENS, "extra"]), encoding="utf-8")
+    with pytest.raises(ValueError, match="`tokenizer` must not have more tokens than"):
+        build(tiny.config(tmp_path / "o", vocabulary=str(larger)))
+    with pytest.raises(ValueError, match=r"`max_sequence_length` must be in \[3, 24\]"):
+        build(tiny.config(tmp_path / "o", max_sequence_length=25))
+    with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. The nearest known"):
+        build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
+
+
+def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
+    config = tiny.config(tmp_path / "o", warmup_fraction=0.25, clip=0.5, weight_decay=0.1)
+    model, data = build(config)
+    compile_model(model, config, data, total_steps=10)
+    rate = model.optimizer._learning_rate
+    assert (rate.peak, rate.total_steps, rate.warmup_steps) == (0.01, 10, 2)
+    assert (model.optimizer.decay, model.optimizer.global_clipnorm) == (0.1, 0.5)
+    balanced = tiny.config(tmp_path / "o", class_weights={"up": 3.0, "down": 1.0})
+    compile_model(model, balanced, data, total_steps=10)
+    assert model.loss.class_weights == [1.0, 3.0]  # in the order of the labels

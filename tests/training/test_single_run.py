@@ -1,0 +1,123 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from kbert.pipelines.load import load
+from kbert.training.run_directory import load_run
+from kbert.training.single_run import train_once
+
+
+def test_what_a_run_holds(finished_run):
+    assert sorted(os.listdir(finished_run)) == [
+        "config.yaml",
+        "environment.json",
+        "log.txt",
+        "metrics.json",
+        "model",
+        "report.json",
+    ]
+    assert sorted(os.listdir(finished_run / "model")) == [
+        "kbert.json",
+        "model.safetensors",
+        "vocabulary.txt",
+    ]
+    assert os.listdir(finished_run.parent) == ["finished"]
+
+
+def test_the_numbers_of_a_run(finished_run, tiny):
+    run = load_run(finished_run)
+    assert [epoch["epoch"] for epoch in run.metrics["epochs"]] == [1, 2]
+    best = run.metrics["epochs"][run.metrics["kept_epoch"] - 1]
+    assert best["validation"]["accuracy"] == max(
+        epoch["validation"]["accuracy"] for epoch in run.metrics["epochs"]
+    )
+    # What is measured at the end is what was written: the same as when the epoch was kept.
+    assert run.metrics["final"]["validation"]["cross_entropy"] == pytest.approx(
+        best["validation"]["cross_entropy"], abs=1e-6
+    )
+    assert set(run.metrics["final"]) == {"validation", "test"}
+    report = json.loads((finished_run / "report.json").read_text())
+    assert report["examples"]["train"]["count"] == 24 and report["steps"] == 6
+    assert yaml.safe_load((finished_run / "config.yaml").read_text())["epochs"] == 2
+    assert run.config == tiny.config(finished_run, test=tiny.texts["test"])
+
+
+def test_the_model_of_a_run_predicts_as_it_was_measured(finished_run, tiny):
+    run = load_run(finished_run)
+    model = load(run.model_directory)
+    rows = [line.split("\t") for line in Path(tiny.texts["test"]).read_text().splitlines()[1:]]
+    predicted = model.predict([row[0] for row in rows]).argmax(-1)
+    accuracy = np.mean([model.labels[i] == row[1] for i, row in zip(predicted, rows)])
+    assert accuracy == run.metrics["final"]["test"]["accuracy"]
+
+
+def test_the_log_tells_the_run(finished_run):
+    text = (finished_run / "log.txt").read_text()
+    assert "train: 24 examples" in text and "epoch 2/2: loss " in text and "finished in" in text
+
+
+def test_pairs_scores_tensorboard_and_mixed_precision(tiny, tmp_path):
+    values = {"task": "regression", "train": tiny.pairs, "validation": tiny.pairs, "epochs": 1}
+    values |= {"tensorboard": True, "precision": "mixed_bfloat16", "batch_tokens": 40}
+    path = train_once(tiny.config(tmp_path / "run", **values))
+    run = load_run(path)
+    assert run.metrics["monitor"] == "pearson"
+    assert set(run.metrics["final"]["validation"]) == {"pearson", "spearman", "mse"}
+    assert list(path.glob("tensorboard/*/events.*"))
+    model = load(run.model_directory)
+    assert model.pair and model.predict((["good"], ["bad"])).shape == (1,)
+
+
+def test_choices_without_validation(tiny, tmp_path):
+    values = {"task": "multiple-choice", "train": tiny.choices, "validation": None, "epochs": 1}
+    run = load_run(train_once(tiny.config(tmp_path / "run", **values)))
+    assert run.metrics["monitor"] is None and run.metrics["final"] == {}
+    assert run.metrics["kept_epoch"] == 1
+    assert len(load(run.model_directory).answers((["the"], [["good", "bad"]]))[0]["scores"]) == 2
+
+
+def test_bad_input_writes_nothing(tiny, tmp_path):
+    bad = tmp_path / "bad.tsv"
+    bad.write_text("text\tlabel\ngood\tsideways\n")
+    with pytest.raises(ValueError, match="the label must be one of `down`, `up`. Received: 'si"):
+        train_once(tiny.config(tmp_path / "run", validation=str(bad)))
+    assert os.listdir(tmp_path) == ["bad.tsv"]
+
+
+def test_an_existing_run_is_refused_before_any_work(finished_run, tiny):
+    with pytest.raises(FileExistsError, match="`output` must not exist yet, unless overwrite"):
+        train_once(tiny.config(finished_run, train="no such file"))
+
+
+def test_a_killed_training_is_no_run(tiny, tmp_path):
+    config = tiny.config(tmp_path / "run", epochs=10000, batch_size=1)
+    code = (
+        "import json, sys\n"
+        "from kbert.training.run import train\n"
+        "from kbert.training.run_config import RunConfig\n"
+        "train(RunConfig.from_dict(json.loads(sys.argv[1])))\n"
+    )
+    command = [sys.executable, "-c", code, json.dumps(config.to_dict())]
+    kept = tmp_path / "run.incomplete" / "checkpoints"
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 100
+        while not list(kept.glob("epoch-*/kbert.json")) and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert os.listdir(tmp_path) == ["run.incomplete"]
+    assert list(kept.glob("epoch-*/kbert.json"))
+    for folder in ("run", "run.incomplete"):
+        with pytest.raises(FileNotFoundError, match="stopped before its end"):
+            load_run(tmp_path / folder)
+    with pytest.raises(FileExistsError, match="Stopped runs are not resumed"):
+        train_once(config)
