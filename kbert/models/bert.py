@@ -194,7 +194,8 @@ class Bert(keras.Model):
         checkpoint = self.to_checkpoint()
         checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         checkpoint.lowercase = lowercase
-        return Path(_WRITERS[format](checkpoint, directory))
+        _WRITERS[format](checkpoint, directory)
+        return Path(directory)
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; their shapes do not depend on the input."""
