@@ -1,0 +1,47 @@
+import pytest
+
+from kbert.cli.answering import Answering, is_export, open_model
+from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.regression import Regressor
+
+
+def test_lines_become_rows():
+    single, pair = Answering(("text",), None), Answering(("text_a", "text_b"), None)
+    assert single.split("a\tb", 1) == ("a\tb",)
+    assert pair.split("a\tb", 1) == ("a", "b")
+    with pytest.raises(ValueError, match="stdin, line 7: the model reads text_a, text_b, with"):
+        pair.split("a", 7)
+    choices = Answering(("context", "choices"), None)
+    assert choices.split("a\tb\tc\td", 1) == ("a", "b", "c", "d")
+    with pytest.raises(ValueError, match="a context and two choices or more.*Received: 2 text"):
+        choices.split("a\tb", 1)
+
+
+def test_a_run_answers_in_order(finished_run):
+    answering = open_model(finished_run)
+    rows = [("the film was good",), ("bad " * 30,), ("",), ("the film was good",)]
+    answers = answering.answers(rows)
+    assert [answer["truncated"] for answer in answers] == [False, True, False, False]
+    assert set(answers[0]["scores"]) == {"down", "up"}
+    assert answers[0]["scores"] == pytest.approx(answers[3]["scores"])
+    for answer in answers:
+        assert answer["score"] == max(answer["scores"].values())
+        assert answer["label"] == max(answer["scores"], key=answer["scores"].get)
+
+
+def test_scores_and_choices(tiny, tmp_path):
+    model = Regressor.from_pretrained(tiny.encoder, max_sequence_length=16, pair=True)
+    answering = open_model(model.save_pretrained(tmp_path / "regressor"))
+    assert answering.inputs == ("text_a", "text_b")
+    assert set(answering.answers([("good", "bad")])[0]) == {"score", "truncated"}
+    choosing = MultipleChoice.from_pretrained(tiny.encoder, max_sequence_length=16)
+    answering = open_model(choosing.save_pretrained(tmp_path / "choice"))
+    assert set(answering.answers([("the", "good", "bad")])[0]) >= {"choice", "score", "scores"}
+
+
+def test_what_is_neither_is_refused(tmp_path, tiny):
+    assert not is_export(tmp_path)
+    with pytest.raises(ValueError, match="an encoder without a task"):
+        open_model(tiny.encoder)
+    with pytest.raises(ValueError, match="`path` must be a checkpoint"):
+        open_model(tmp_path)

@@ -1,0 +1,46 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from kbert.cli import demo_steps
+from kbert.cli.demo_steps import SAMPLES, run_demo
+from kbert.data.text_pairs import read_text_examples
+
+
+def test_the_samples_do_not_overlap():
+    names = ("train", "validation", "test")
+    parts = [read_text_examples(SAMPLES / f"{name}.tsv") for name in names]
+    texts = [set(part.text_a) for part in parts]
+    assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
+    assert len({frozenset(part.labels) for part in parts}) == 1
+
+
+def test_all_steps_with_a_tiny_encoder(tiny, tmp_path, monkeypatch):
+    """The steps, not the quality: random weights and a vocabulary of 24 words."""
+    monkeypatch.setattr(demo_steps, "ENCODER", str(tiny.encoder))
+    monkeypatch.setitem(demo_steps.SETTINGS, "epochs", 1)
+    monkeypatch.setitem(demo_steps.SETTINGS, "max_sequence_length", 24)
+    file = io.StringIO()
+    found = run_demo(tmp_path, Console(file=file, width=100))
+    text = file.getvalue()
+    for step in ("1. Look", "2. Fine-tune", "3. Measure", "4. Export", "5. Ask", "Done in"):
+        assert step in text
+    assert len(found["answers"]) == len(demo_steps.QUESTIONS)
+    assert found["export"] == tmp_path / "exports" / "support" / "1"
+    assert (found["run"] / "metrics.json").is_file()
+
+
+@pytest.mark.slow
+def test_the_demo_learns(minilm_directory, tmp_path):
+    found = run_demo(tmp_path, Console(file=io.StringIO()))
+    # Six classes of equal size: chance is 1/6; 90 messages, so a standard error of 4 points.
+    assert found["test"]["accuracy"] > 0.7
+    assert [answer["label"] for answer in found["answers"]] == [
+        "delivery",
+        "billing",
+        "returns",
+        "account",
+        "product_question",
+        "praise",
+    ]

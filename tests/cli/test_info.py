@@ -1,0 +1,32 @@
+import json
+
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+
+
+def info(path):
+    return CliRunner().invoke(app, ["info", str(path)])
+
+
+def test_a_run(finished_run):
+    found = json.loads(info(finished_run).stdout)
+    assert found["kind"] == "run" and found["config"]["epochs"] == 2
+    assert found["report"]["examples"]["train"]["count"] == 24
+    assert "final" in found["metrics"] and "epochs" not in found["metrics"]
+
+
+def test_a_checkpoint_and_a_model(tiny, finished_run):
+    found = json.loads(info(tiny.encoder).stdout)
+    assert (found["kind"], found["format"], found["heads"]) == ("checkpoint", "kbert", {})
+    assert found["config"]["hidden_dim"] == 16 and found["vocabulary"] is True
+    found = json.loads(info(finished_run / "model").stdout)
+    assert found["task"]["class"] == "Classifier"
+    assert found["heads"]["classifier.weight"] == [2, 16]
+
+
+def test_what_is_nothing(tmp_path):
+    result = info(tmp_path)
+    assert result.exit_code == 2 and "`path` must be a checkpoint" in result.stderr
+    result = info("all-MiniLM-L6")
+    assert result.exit_code == 2 and "The nearest known names: all-MiniLM-L6-v2" in result.stderr

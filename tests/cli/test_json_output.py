@@ -1,0 +1,18 @@
+import json
+
+import pytest
+
+from kbert.cli.json_output import write_line, write_result
+
+
+def test_results_and_lines(capsys):
+    write_result({"ü": [1]})
+    write_line({"a": "b\nc"})
+    text = capsys.readouterr().out
+    assert json.loads(text[: text.index("}\n") + 1]) == {"ü": [1]}
+    assert text.splitlines()[-1] == '{"a": "b\\nc"}'
+
+
+def test_nan_is_no_json():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_result({"a": float("nan")})

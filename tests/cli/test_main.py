@@ -1,0 +1,57 @@
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import kbert
+from kbert.cli.main import app
+
+VERBS = ("train", "evaluate", "predict", "export", "convert", "info", "demo")
+
+
+def test_the_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"kbert {kbert.__version__}\n")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_teaches_by_an_example(verb):
+    result = CliRunner().invoke(app, [verb, "--help"])
+    assert result.exit_code == 0
+    assert f"kbert {verb} " in result.stdout and "Example" in result.stdout
+
+
+def test_a_wrong_verb_or_option_has_code_2():
+    for arguments in (["trian"], ["train", "--epoch-count", "3"], ["train", "--epochs", "three"]):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2 and result.stdout == ""
+    assert "Did you mean 'train'?" in CliRunner().invoke(app, ["trian"]).stderr
+
+
+def test_help_is_quick_and_loads_no_tensorflow():
+    code = (
+        "import sys\n"
+        "sys.argv = ['kbert', '--help']\n"
+        "from kbert.cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        "    print({'tensorflow', 'keras', 'numpy'} & set(sys.modules), file=sys.stderr)\n"
+    )
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seconds = time.monotonic() - begin
+    assert done.stderr == "set()\n"
+    # 0.4 s on an idle machine of two cores; tests may have to share it.
+    assert seconds < 1.5 * 4
+    assert all(verb in done.stdout for verb in VERBS)
+
+
+def test_debug_is_passed_on(monkeypatch):
+    monkeypatch.setenv("KBERT_DEBUG", "")
+    result = CliRunner().invoke(app, ["--debug", "train"])
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+    assert "Error: `encoder` must be given: a name, a folder, or scratch:SIZE" in result.stderr
