@@ -3,14 +3,14 @@
     python benchmarks/tokenization.py ../shared/data
 
 Both read the uncased vocabulary, truncate to 128 tokens, add special tokens and pad; batches of 256
-lines that are in memory already; on all cores. kbert's ids are checked against the other's in the
-same run. MB are 10^6 bytes of UTF-8 text. The last columns count the process's CPU seconds, which
-says more than the clock where other programs run beside this one.
+lines in memory; all cores. The ids are compared in the same run. MB are 10^6 bytes of UTF-8 text.
+CPU seconds say more than the clock where other programs run at the same time (`load_average`).
 """
 
 import argparse
 import gzip
 import json
+import os
 import time
 from collections.abc import Callable
 from importlib.metadata import version
@@ -112,8 +112,9 @@ def main() -> None:
         for name, lines in texts(options.data).items()
     ]
     names = ("tensorflow", "tensorflow-text", "tokenizers")
-    settings = {"batch": BATCH, "max_sequence_length": LENGTH, "rounds": options.rounds}
-    write(RESULTS, {"tokenization": rows}, [], settings | {name: version(name) for name in names})
+    settings: dict[str, Any] = {name: version(name) for name in names}
+    settings |= {"batch": BATCH, "max_sequence_length": LENGTH, "rounds": options.rounds}
+    write(RESULTS, {"tokenization": rows}, [], settings | {"load_average": os.getloadavg()[1]})
 
 
 if __name__ == "__main__":

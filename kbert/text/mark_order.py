@@ -8,6 +8,10 @@ def in_canonical_order(
 ) -> tf.Tensor:
     """Sort each run of marks by combining class, equal classes as they stood.
 
+    Marks that stripping drops are gone already; the reference drops them after sorting. So where a
+    run mixed both kinds its offsets may leave out a mark at the word's edge, and ours do not; and a
+    dropped mark of class 0 (some vowel signs) ends a run there, and not here.
+
     Source: Unicode Standard Annex 15, canonical ordering algorithm.
 
     Args:

@@ -36,8 +36,9 @@ def pack(
 
     What is too long is cut as google-research/bert cuts it (`_truncate_seq_pair` of
     `run_classifier.py`): the last token of the longer text goes, again and again; where both are
-    equally long, that of the second text. (Hugging Face's `longest_first` differs from it: where
-    one text fits into half of the room they agree up to which text has the odd token.)
+    equally long, that of the second text. Hugging Face tokenizers' `longest_first` cuts to the same
+    lengths, but where both texts are cut to an odd room, and the second was at least as long as the
+    first, it leaves the odd token to the second text.
 
     Args:
         segments: One or two RaggedTensors (B, (tokens)) of ids, without special tokens.
