@@ -62,7 +62,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
 def compare(lines: list[str], kbert: WordPiece, peer: Any, rounds: int, size: int) -> Any:
     """One row of the table, but for its name; the two take turns."""
     lines = lines[: len(lines) // BATCH * BATCH]
-    in_bytes = sum(len(line.encode()) for line in lines)
+    in_bytes = len("".join(lines).encode())
     repeats = max(1, size // in_bytes)
     batches = [lines[begin : begin + BATCH] for begin in range(0, len(lines), BATCH)]
 
@@ -70,8 +70,7 @@ def compare(lines: list[str], kbert: WordPiece, peer: Any, rounds: int, size: in
         return pack([kbert.tokenize(text)], kbert.vocabulary, LENGTH)
 
     cached = tf.data.Dataset.from_tensor_slices(lines).batch(BATCH).cache()
-    dataset = cached.map(packed, num_parallel_calls=tf.data.AUTOTUNE)
-    for batch, ours in zip(batches, dataset, strict=True):  # fills the cache, too
+    for batch, ours in zip(batches, cached.map(packed), strict=True):  # fills the cache, too
         theirs = [encoding.ids for encoding in peer.encode_batch(batch)]
         if ours.token_ids.numpy().tolist() != theirs:
             raise SystemExit("The ids differ: there is nothing to compare.")
@@ -97,10 +96,10 @@ def compare(lines: list[str], kbert: WordPiece, peer: Any, rounds: int, size: in
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="MB/s of tokenization with packing.")
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with vocab/, text/, mt/ and golden/")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--megabytes", type=int, default=20, help="text a round, at least")
+    parser.add_argument("--megabytes", type=int, default=20, help="least text a round")
     options = parser.parse_args()
     path = options.data / "vocab" / "bert-base-uncased-vocab.txt"
     kbert = WordPiece(Vocabulary.from_file(path))

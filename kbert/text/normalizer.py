@@ -51,7 +51,9 @@ class Normalizer:
     """
 
     def __init__(self, table: CodePointTable) -> None:
-        with tf.init_scope():  # eager constants: every graph that uses them captures the same ones
+        # Eager constants: every graph that uses them captures the same ones. On the CPU, where the
+        # kernels for strings are, or a machine with a GPU would copy them at each call.
+        with tf.init_scope(), tf.device("CPU:0"):
             self._page_starts = tf.constant(table.page_starts)
             self._entries = tf.constant(table.entries)
             self._splits = tf.constant(table.splits)

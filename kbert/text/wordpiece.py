@@ -71,7 +71,8 @@ class WordPiece:
         rules = NormalizationRules(lowercase, strip, handle_cjk)
         table = build_table(vocabulary, rules, special_tokens_in_text)
         self._normalizer = Normalizer(table)
-        with tf.init_scope():  # an eager constant is captured, not copied, by each graph
+        # An eager constant is captured, not copied, by each graph.
+        with tf.init_scope(), tf.device("CPU:0"):
             self._matcher = tf_text.FastWordpieceTokenizer(
                 table.model_tokens,
                 token_out_type=tf.int32,
