@@ -75,6 +75,8 @@ class AdamW(keras.optimizers.Optimizer):
         step = ops.cast(self.iterations + 1, "float32")
         powers = (ops.power(self.beta_1, step), ops.power(self.beta_2, step))
         self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
+        if keras.backend.backend() == "tensorflow":
+            grads = [_with_each_row_once(gradient) for gradient in grads]
         return super().apply(grads, trainable_variables)
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
@@ -106,6 +108,20 @@ class AdamW(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
         )
         return config
+
+
+def _with_each_row_once(gradient: Any) -> Any:
+    """An embedding's gradient with the parts of a row added up.
+
+    TensorFlow lists a row as often as its token occurs, and Keras takes the norm of the list.
+    """
+    import tensorflow as tf  # only where TensorFlow is the running backend
+
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.shape(rows)[0])
+    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
 
 
 def _apply_in_one_pass(

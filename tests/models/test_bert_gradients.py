@@ -67,10 +67,9 @@ def test_checkpointing_gives_the_same_gradients_with_dropout(in_graph):
     steps = {}
     for checkpointing in (False, True):
         model = seeded(checkpointing)
-        step = (lambda model=model: gradients_of(model, True))
-        step = tf.function(step) if in_graph else step
+        step = tf.function(gradients_of) if in_graph else gradients_of
         # Twice: each step drops other units, with and without checkpointing the same ones.
-        steps[checkpointing] = [by_name(model, step()) for _ in range(2)]
+        steps[checkpointing] = [by_name(model, step(model, True)) for _ in range(2)]
     for plain, recomputed in zip(steps[False], steps[True], strict=True):
         room = 1e-6 * largest(plain)
         for name, gradient in plain.items():
@@ -100,7 +99,7 @@ def test_checkpointing_changes_nothing_at_inference():
 
 def test_checkpointing_under_fit_in_mixed_precision():
     model = small_bert(gradient_checkpointing=True, dtype="mixed_bfloat16")
-    inputs = {name: keras.Input((6,), dtype=array.dtype.name, name=name) for name, array in INPUTS.items()}
+    inputs = {name: keras.Input((6,), dtype=x.dtype.name, name=name) for name, x in INPUTS.items()}
     training = keras.Model(inputs, model(inputs)["pooled_output"])
     training.compile("sgd", "mse")
     history = training.fit(INPUTS, np.zeros((4, 12)), epochs=2, verbose=0).history["loss"]
