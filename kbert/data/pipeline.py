@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batching import batch_plan
+from kbert.data.text_tensor import text_tensor
 from kbert.text.packing import pack
 from kbert.text.wordpiece import WordPiece
 
@@ -67,6 +68,7 @@ def pack_examples(
 
     Raises:
         ValueError: the two sequences differ in length.
+        TypeError: a text is neither str nor bytes.
     """
     if text_b is not None and len(text_a) != len(text_b):
         raise ValueError(
@@ -87,7 +89,7 @@ def pack_examples(
         )
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
-    dataset = tf.data.Dataset.from_tensor_slices(tuple(_strings(column) for column in columns))
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(text_tensor(column) for column in columns))
     dataset = dataset.batch(_TEXTS_PER_CALL).map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
     chunks = list(dataset.as_numpy_iterator())
     empty = np.zeros(0, "int32")
@@ -132,7 +134,12 @@ def batched_dataset(
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
         or (inputs, labels), or (inputs, labels, weights).
+
+    Raises:
+        ValueError: labels or weights are not one an example, weights come without labels, or
+            `fixed_length` is too short.
     """
+    _check(packed, labels, sample_weights, fixed_length)
     epochs = count()
 
     def batches() -> Iterator[np.ndarray]:
@@ -155,6 +162,23 @@ def batched_dataset(
     return dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
+def _check(packed: PackedExamples, labels: Any, weights: Any, fixed_length: int | None) -> None:
+    for name, column in (("labels", labels), ("sample_weights", weights)):
+        if column is not None and len(column) != len(packed):
+            raise ValueError(
+                f"`{name}` must have one entry an example. Received: {len(column)} for "
+                f"{len(packed)} examples"
+            )
+    if weights is not None and labels is None:
+        raise ValueError("`labels` must be given with `sample_weights`. Received: labels=None")
+    longest = int(packed.lengths.max(initial=0))
+    if fixed_length is not None and fixed_length < longest:
+        raise ValueError(
+            f"`fixed_length` must be at least the longest example, {longest} tokens. Received: "
+            f"fixed_length={fixed_length}"
+        )
+
+
 def _gatherer(packed: PackedExamples, fixed_length: int | None) -> Any:
     """A graph function from indices (B,) to padded inputs."""
     token_ids, segment_ids = tf.constant(packed.token_ids), tf.constant(packed.segment_ids)
@@ -174,9 +198,3 @@ def _gatherer(packed: PackedExamples, fixed_length: int | None) -> Any:
         }
 
     return gather
-
-
-def _strings(column: Sequence[Any]) -> tf.Tensor:
-    """str or bytes (n,) as a string tensor; broken surrogates become U+FFFD."""
-    encoded = [x if isinstance(x, bytes) else str(x).encode("utf-8", "replace") for x in column]
-    return tf.constant(encoded, dtype=tf.string, shape=(len(encoded),))

@@ -1,0 +1,80 @@
+"""Text models small enough to train within a test."""
+
+import string
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.models.bert import Bert
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.regression import Regressor
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece import WordPiece
+
+TOKENS = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *("a", "the", "film", "good", "bad", "very", "##ness", "!", ".", "é"),
+    *string.ascii_lowercase,
+    *(f"##{letter}" for letter in string.ascii_lowercase),
+]
+VOCABULARY = Vocabulary(dict.fromkeys(TOKENS))
+TOKENIZER = WordPiece(VOCABULARY)  # made once: it builds a table of all code points
+
+# What users and attackers send: nothing, NUL, broken UTF-8, and more than fits.
+TEXTS: list[str | bytes] = [
+    "a good film",
+    "",
+    "  \t\n ",
+    "Very, VERY bad!",
+    "good\0ness \0",
+    b"a\0b",
+    b"\xff\xfe film \xc3",
+    b"good \xed\xa0\x80 film",
+    "中文 film \U0001f600",
+    "[CLS] [SEP] [MASK] [PAD]",
+    "film " * 40,
+    "x" * 300,
+    "a",
+]
+
+
+def small_encoder(**kwargs: Any) -> Bert:
+    """Two layers of width 16 with weights so large that texts get different answers."""
+    settings = {"dropout": 0.0, "attention_dropout": 0.0, "initializer_range": 0.5}
+    return Bert(len(VOCABULARY), 16, 2, 2, 32, 32, **{**settings, **kwargs})
+
+
+def small_model(model_class: Any, *arguments: Any, seed: int = 7, **kwargs: Any) -> Any:
+    """A model of the class on such an encoder, with a head to match; at most 24 tokens."""
+    keras.utils.set_random_seed(seed)
+    encoder = small_encoder(**{k: kwargs[k] for k in kwargs if k == "dtype"})
+    kwargs = {"max_sequence_length": 24, "dropout": 0.0, **kwargs}
+    model = model_class(encoder, TOKENIZER, *arguments, **kwargs)
+    draw = np.random.default_rng(seed)
+    for variable in model.sequence_head.trainable_variables:
+        variable.assign(draw.normal(size=variable.shape))
+    return model
+
+
+def small_classifier(labels: Any = ("no", "yes", "perhaps"), **kwargs: Any) -> Classifier:
+    """A classifier, of three classes unless told otherwise."""
+    return small_model(Classifier, labels, **kwargs)
+
+
+def small_regressor(**kwargs: Any) -> Regressor:
+    """A regressor."""
+    return small_model(Regressor, **kwargs)
+
+
+def small_multiple_choice(**kwargs: Any) -> MultipleChoice:
+    """A chooser."""
+    return small_model(MultipleChoice, **kwargs)
+
+
+def random_texts(count: int, seed: int = 0, longest: int = 30) -> list[str]:
+    """Texts of 0 to `longest` words and word parts."""
+    draw = np.random.default_rng(seed)
+    words = ["a", "the", "film", "good", "bad", "very", "goodness", "!", "xy", "Q"]
+    return [" ".join(draw.choice(words, draw.integers(0, longest + 1))) for _ in range(count)]
