@@ -156,6 +156,8 @@ class Bert(keras.Model):
         """An encoder with the weights of a checkpoint; `kwargs` as in `from_pretrained`."""
         for line in checkpoint.report:
             logger.info("%s", line)
+        if not checkpoint.has_pooler:
+            logger.warning("The checkpoint has no pooler: it starts from random weights.")
         model = cls(**{**checkpoint.config, **kwargs})
         assign_arrays(model, checkpoint.arrays)
         return model
