@@ -1,7 +1,7 @@
 """`kbert evaluate`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -51,32 +51,12 @@ def evaluate(
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
     """
     runs, file = _divided(paths, glue, data, average)
-    from kbert.cli.evaluation_data import read_examples, write_submission
-    from kbert.training.averaging import predict_average
-    from kbert.training.evaluation import measure
-    from kbert.training.run_data import targets
+    from kbert.cli.evaluation_data import evaluate_runs, read_examples
 
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     examples, task = read_examples(runs[0], file, (glue, data, split), given)
-    averaged = predict_average(runs, examples)
-    result: dict[str, Any] = {
-        "models": [str(run) for run in runs],
-        "source": examples.source,
-        "examples": len(examples),
-    }
-    if examples.labels is not None:
-        right = targets(examples, averaged.labels)
-        result["metrics"] = measure(right, averaged.predictions, averaged.labels, task)
-        show_labels(result["metrics"])
-    elif submission is None:
-        raise ValueError(
-            f"{examples.source}: the examples must have labels to be measured (or give "
-            "--submission). Received: none"
-        )
-    if submission is not None:
-        result["submission"] = str(
-            write_submission(task, split, examples, averaged, submission)
-        )
+    result = evaluate_runs(runs, examples, task, split, submission)
+    show_labels(result.get("metrics", {}))
     write_result(result)
 
 

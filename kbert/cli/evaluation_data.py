@@ -1,4 +1,4 @@
-"""What `kbert evaluate` measures on, and what it writes for the GLUE server."""
+"""What `kbert evaluate` measures on, what it finds, and what it writes for the GLUE server."""
 
 from pathlib import Path
 from typing import Any
@@ -7,8 +7,9 @@ from kbert.data.glue_submission import write_glue_submission
 from kbert.data.glue_tasks import glue_task, read_glue
 from kbert.data.multiple_choice import read_choice_examples
 from kbert.data.text_pairs import read_text_examples
-from kbert.training.averaging import Averaged
-from kbert.training.run_data import Examples
+from kbert.training.averaging import Averaged, predict_average
+from kbert.training.evaluation import measure
+from kbert.training.run_data import Examples, targets
 from kbert.training.run_directory import is_run, load_run
 
 _COLUMNS = ("text_a", "text_b", "label")
@@ -54,27 +55,52 @@ def read_examples(
     return read_text_examples(file, **given, regression=kind == "regression"), None
 
 
-def write_submission(
-    task: str | None, split: str, examples: Examples, averaged: Averaged, folder: Path
-) -> Path:
-    """Writes predictions as the GLUE server takes them.
+def evaluate_runs(
+    runs: list[Path], examples: Examples, task: str | None, split: str, submission: Path | None
+) -> dict[str, Any]:
+    """Measures the mean of the runs' predictions, and writes the GLUE server's file on wish.
 
     Args:
-        task: The GLUE task.
-        split: The split that was predicted.
-        examples: Its examples.
-        averaged: The predictions for them.
-        folder: The folder of the file.
+        runs: One run, or more.
+        examples: From `read_examples`.
+        task: The GLUE task, or None.
+        split: The split of the GLUE task.
+        submission: The folder of the GLUE server's file, or None.
 
     Returns:
-        The file.
+        What is known of the examples, the metrics where they have labels, the file where one was
+        written; as JSON can hold it.
 
     Raises:
-        ValueError: No GLUE task was given, the split is no test split, or the model's labels are
-            not those of the task.
+        ValueError: The models do not fit the examples; there is neither a label nor a submission;
+            or the submission has no GLUE task, no test split or other labels than the model.
     """
-    if task is None:
+    if submission is None and examples.labels is None:
+        raise ValueError(
+            f"{examples.source}: the examples must have labels to be measured (or give "
+            "--submission). Received: none"
+        )
+    if submission is not None and task is None:
         raise ValueError("`--submission` must be given together with `--glue`. Received: no task")
+    averaged = predict_average(runs, examples)
+    result: dict[str, Any] = {
+        "models": [str(run) for run in runs],
+        "source": examples.source,
+        "examples": len(examples),
+    }
+    if examples.labels is not None:
+        right = targets(examples, averaged.labels)
+        result["metrics"] = measure(right, averaged.predictions, averaged.labels, task)
+    if submission is not None and task is not None:
+        file = _write_submission(task, split, examples, averaged, submission)
+        result["submission"] = str(file)
+    return result
+
+
+def _write_submission(
+    task: str, split: str, examples: Examples, averaged: Averaged, folder: Path
+) -> Path:
+    """Writes predictions as the GLUE server takes them; returns the file."""
     if averaged.labels is None:
         answers = averaged.predictions.tolist()
     else:

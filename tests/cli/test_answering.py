@@ -3,6 +3,7 @@ import pytest
 from kbert.cli.answering import Answering, is_export, open_model
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.regression import Regressor
+from kbert.training.averaging import load_model
 
 
 def test_lines_become_rows():
@@ -24,7 +25,9 @@ def test_a_run_answers_in_order(finished_run):
     assert [answer["truncated"] for answer in answers] == [False, True, False, False]
     assert set(answers[0]["scores"]) == {"down", "up"}
     assert answers[0]["scores"] == pytest.approx(answers[3]["scores"])
-    for answer in answers:
+    predicted = load_model(finished_run).predict([row[0] for row in rows])
+    for answer, scores in zip(answers, predicted.tolist()):
+        assert list(answer["scores"].values()) == pytest.approx(scores, abs=1e-6)
         assert answer["score"] == max(answer["scores"].values())
         assert answer["label"] == max(answer["scores"], key=answer["scores"].get)
 
@@ -36,7 +39,13 @@ def test_scores_and_choices(tiny, tmp_path):
     assert set(answering.answers([("good", "bad")])[0]) == {"score", "truncated"}
     choosing = MultipleChoice.from_pretrained(tiny.encoder, max_sequence_length=16)
     answering = open_model(choosing.save_pretrained(tmp_path / "choice"))
-    assert set(answering.answers([("the", "good", "bad")])[0]) >= {"choice", "score", "scores"}
+    rows = [("the", "good", "bad"), ("film", "plot", "rain")]
+    answers = answering.answers(rows)
+    assert set(answers[0]) == {"choice", "score", "scores", "truncated"}
+    assert [answer["scores"] for answer in answers] == [
+        pytest.approx(scores.tolist(), abs=1e-6)
+        for scores in choosing.predict(([row[0] for row in rows], [row[1:] for row in rows]))
+    ]
 
 
 def test_what_is_neither_is_refused(tmp_path, tiny):

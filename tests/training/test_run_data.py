@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kbert.data.text_pairs import TextExamples
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import class_weights, label_counts, read_run_data, targets
 
@@ -69,6 +70,24 @@ def test_glue_in_its_layout(tmp_path):
     assert data.labels == ["negative", "positive"] and data.glue == "sst2"
     assert list(data.parts) == ["train", "validation"]
     assert data.validation.source.endswith("dev.tsv")
+
+
+def test_tfds_by_name_and_split(tmp_path, monkeypatch):
+    asked = []
+
+    def read_tfds(name, split, data_dir, **columns):
+        asked.append((name, split, data_dir, columns))
+        return TextExamples(["x", "y"], None, ["negative", "positive"], None, "tfds", [1, 2])
+
+    monkeypatch.setattr("kbert.training.run_data.read_tfds", read_tfds)
+    names = {"train": "tfds:glue/sst2@train[:9]", "validation": "tfds:glue/sst2"}
+    data = read_run_data(config(tmp_path, **names, data="d", text_a="sentence"))
+    assert asked == [
+        ("glue/sst2", "train[:9]", "d", {"text_a": "sentence"}),
+        ("glue/sst2", "validation", "d", {"text_a": "sentence"}),
+    ]
+    # The official metrics and the order of the labels come with the name.
+    assert data.glue == "sst2" and data.labels == ["negative", "positive"]
 
 
 @pytest.mark.parametrize(
