@@ -1,5 +1,6 @@
 """A BERT small enough to compute by the NumPy reference, and batches for it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -35,3 +36,9 @@ def small_bert(**kwargs: Any) -> Bert:
 def expected_outputs(**kwargs: Any) -> reference.BertOutputs:
     """What the reference computes with `ARRAYS` on `TOKENS`."""
     return reference.bert(ARRAYS, TOKENS, 2, 3, **kwargs)
+
+
+def assign_head(model: Any, arrays: Mapping[str, np.ndarray]) -> None:
+    """Gives the head of a task its arrays, by path without model and head."""
+    for variable in model.sequence_head.weights:
+        variable.assign(arrays[variable.path.split("sequence_head/")[-1]])

@@ -155,6 +155,15 @@ class SequenceClassification(keras.Model):
             **kwargs,
         )
 
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model as the saved one was; Keras asks for it where `compile` differs.
+
+        Args:
+            config: from `get_compile_config`.
+        """
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)  # so that its state can be loaded
+
     def default_loss(self) -> Any:
         """Cross-entropy with class ids or distributions."""
         return SoftmaxCrossEntropy()

@@ -1,0 +1,55 @@
+"""Regression on token ids."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+
+from kbert.tasks.regression import SequenceRegression
+from tests import numpy_reference as reference
+from tests.small_bert import INPUTS, MASK, SEGMENTS, assign_head, expected_outputs, small_bert
+
+ARRAYS = reference.random_arrays({"classifier/kernel": (12, 1), "classifier/bias": (1,)}, seed=3)
+TARGETS = np.array([0.5, -1.0, 2.0, 0.0], "float32")
+
+
+def made_model(**kwargs):
+    encoder = small_bert(dropout=0.0, attention_dropout=0.0)
+    model = SequenceRegression(encoder, dropout=0.0, **kwargs)
+    assign_head(model, ARRAYS)
+    return model
+
+
+def expected_numbers():
+    pooled = expected_outputs(segment_ids=SEGMENTS, padding_mask=MASK).pooled_output
+    return reference.dense(pooled, ARRAYS["classifier/kernel"], ARRAYS["classifier/bias"])[:, 0]
+
+
+def test_numbers():
+    found = made_model()(INPUTS)
+    assert found.shape == (4,) and found.dtype == "float32"
+    np.testing.assert_allclose(found, expected_numbers(), atol=2e-5)
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_mean_squared_error(column):
+    model = made_model()
+    model.compile()
+    targets = TARGETS[:, None] if column else TARGETS
+    found = model.evaluate(INPUTS, targets, verbose=0)
+    assert found == pytest.approx(((expected_numbers() - TARGETS) ** 2).mean(), rel=1e-4)
+
+
+def test_saved_and_loaded(tmp_path):
+    model = made_model(head="pooler")
+    model.compile()
+    model.fit(INPUTS, TARGETS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.get_config() == model.get_config() and "num_labels" not in model.get_config()
+    np.testing.assert_array_equal(again(INPUTS), model(INPUTS))
+    histories = [m.fit(INPUTS, TARGETS, verbose=0).history for m in (model, again)]
+    assert histories[0] == histories[1]
