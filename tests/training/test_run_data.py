@@ -72,7 +72,7 @@ def test_glue_in_its_layout(tmp_path):
     assert data.validation.source.endswith("dev.tsv")
 
 
-def test_tfds_by_name_and_split(tmp_path, monkeypatch):
+def test_tfds_by_name_and_split(monkeypatch):
     asked = []
 
     def read_tfds(name, split, data_dir, **columns):
@@ -81,7 +81,8 @@ def test_tfds_by_name_and_split(tmp_path, monkeypatch):
 
     monkeypatch.setattr("kbert.training.run_data.read_tfds", read_tfds)
     names = {"train": "tfds:glue/sst2@train[:9]", "validation": "tfds:glue/sst2"}
-    data = read_run_data(config(tmp_path, **names, data="d", text_a="sentence"))
+    others = {"data": "d", "text_a": "sentence", "encoder": "e", "output": "o"}
+    data = read_run_data(RunConfig.from_dict({**names, **others}))
     assert asked == [
         ("glue/sst2", "train[:9]", "d", {"text_a": "sentence"}),
         ("glue/sst2", "validation", "d", {"text_a": "sentence"}),
