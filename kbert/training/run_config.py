@@ -37,7 +37,7 @@ class RunConfig:
     """The configuration of one training run.
 
     Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
-    line and the errors take their words from there.
+    line and the errors take their words from there. `docs/training.md` lists them all.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each
