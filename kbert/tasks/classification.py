@@ -164,6 +164,12 @@ class SequenceClassification(keras.Model):
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)  # so that its state can be loaded
 
+    def make_train_function(self, force: bool = False) -> Any:
+        """As Keras'; the optimizer gets its state first, or TensorFlow would trace it twice."""
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def default_loss(self) -> Any:
         """Cross-entropy with class ids or distributions."""
         return SoftmaxCrossEntropy()

@@ -154,6 +154,15 @@ def test_fit_is_the_reference_loss_and_step(soft):
     np.testing.assert_allclose(after, before - step, rtol=1e-4, atol=1e-6)
 
 
+def test_a_step_is_traced_once():
+    model, calls = made_model(), []
+    call = model.sequence_head.call
+    model.sequence_head.call = lambda *args, **kwargs: calls.append(1) or call(*args, **kwargs)
+    model.compile()
+    model.fit(INPUTS, LABELS, epochs=2, verbose=0)
+    assert len(calls) == 1
+
+
 def test_sample_and_class_weights():
     weights = np.array([0.5, 2.0, 0.0, 1.0])
     losses = reference.cross_entropy(expected_logits("pooler"), LABELS)
