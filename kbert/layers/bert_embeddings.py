@@ -90,8 +90,7 @@ class BertEmbeddings(keras.layers.Layer):
             embedded = embedded + self.segment_embedding.embeddings[0]
         else:
             embedded = embedded + self._segments(segment_ids)
-        normalized = self.layer_norm(embedded, training=training)
-        return self.dropout_layer(normalized, training=training)
+        return self.dropout_layer(self.layer_norm(embedded), training=training)
 
     def _segments(self, segment_ids: Any) -> Any:
         # A product with one-hot rows: the gradient of a look-up in a table of two rows would add

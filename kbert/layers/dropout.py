@@ -3,6 +3,7 @@
 from typing import Any
 
 import keras
+from keras import ops
 
 
 class DrawnSeed(keras.random.SeedGenerator):
@@ -69,8 +70,13 @@ class Dropout(keras.layers.Layer):
         """
         if not training or self.rate == 0:
             return inputs
-        drawn = self.draw() if seed is None else seed
-        return keras.random.dropout(inputs, self.rate, seed=DrawnSeed(drawn))
+        drawn = DrawnSeed(self.draw() if seed is None else seed)
+        # Drawn in float32 whatever the type of the units is: a uniform bfloat16 has 128 values, and
+        # a rate of 0.1 would become 0.1016.
+        chances = keras.random.uniform(ops.shape(inputs), dtype="float32", seed=drawn)
+        kept = ops.cast(chances >= self.rate, inputs.dtype)
+        # One factor for both passes: the backward pass is a single product with it.
+        return inputs * (kept * (1.0 / (1.0 - self.rate)))
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

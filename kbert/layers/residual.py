@@ -62,10 +62,10 @@ class Residual(keras.layers.Layer):
             (..., D).
         """
         if self.norm == "pre":
-            hidden = sublayer(self.layer_norm(inputs, training=training))
+            hidden = sublayer(self.layer_norm(inputs))
             return inputs + self.dropout_layer(hidden, training=training, seed=seed)
         hidden = self.dropout_layer(sublayer(inputs), training=training, seed=seed)
-        return self.layer_norm(inputs + hidden, training=training)
+        return self.layer_norm(inputs + hidden)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

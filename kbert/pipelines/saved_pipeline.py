@@ -63,7 +63,9 @@ def load_pipeline(
         )
     rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
     tokenizer = tokenizer_of(checkpoint, **rules)
-    settings = {**saved, **kwargs}
+    # The constructor's default, for encoders that have fewer positions than that.
+    positions = checkpoint.config["max_sequence_length"]
+    settings = {"max_sequence_length": min(128, positions), **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
