@@ -1,0 +1,1 @@
+"""Contenders in processes of their own, taking turns; needs nothing but the standard library."""

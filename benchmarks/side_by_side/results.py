@@ -1,0 +1,98 @@
+"""Results as tables on the screen and as JSON: what was measured, on what kind of machine."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from side_by_side.contender import SCRIPTS, Contender
+
+_FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")
+# Taken before anything runs: it tells whether other programs had the cores.
+_LOAD = os.getloadavg()[0]
+
+Row = dict[str, Any]
+
+
+def parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """The arguments that all comparisons have."""
+    made = argparse.ArgumentParser(description=(description or "").splitlines()[0])
+    made.add_argument("--rounds", type=int, default=5, help="turns of each contender")
+    made.add_argument(
+        "--output",
+        type=Path,
+        default=SCRIPTS / "results" / f"{name}.json",
+        help="where the JSON goes",
+    )
+    made.add_argument(
+        "--peer-python",
+        default=os.environ.get("KBERT_PEER_PYTHON", sys.executable),
+        help="interpreter with torch and transformers (or KBERT_PEER_PYTHON); default: this one",
+    )
+    return made
+
+
+def machine() -> Row:
+    """What of this machine bears on speed."""
+    found: dict[str, str] = {}
+    if Path("/proc/cpuinfo").exists():
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            found.setdefault(key.strip(), value.strip())
+    flags = set(found.get("flags", "").split())
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": found.get("model name", platform.machine()),
+        "flags": [flag for flag in _FLAGS if flag in flags],
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
+        "load_before": round(_LOAD, 1),
+        "python": platform.python_version(),
+    }
+
+
+def write(
+    path: Path, tables: dict[str, list[Row]], contenders: Iterable[Contender], settings: Row
+) -> None:
+    """Writes a JSON file: machine, versions, settings, tables, and who was not run and why."""
+    contenders = list(contenders)
+    versions: dict[str, str] = {}
+    for contender in contenders:
+        versions |= contender.facts.get("versions", {})
+    result = {
+        "machine": machine(),
+        "versions": dict(sorted(versions.items())),
+        "settings": settings,
+        **tables,
+        "not_run": {c.name: c.failure for c in contenders if c.failure},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(json.dumps(result, indent=1) + "\n")
+    partial.replace(path)
+    for name, rows in tables.items():
+        print(f"\n{name}\n{table(rows)}")
+
+
+def table(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:
+    """Rows as a Markdown table; what a row lacks stays empty."""
+    columns = list(columns) or list(dict.fromkeys(key for row in rows for key in row))
+    lines = [[column.replace("_", " ") for column in columns]]
+    lines += [[_cell(row.get(column)) for column in columns] for row in rows]
+    widths = [max(3, *(len(line[i]) for line in lines)) for i in range(len(columns))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join(
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |"
+        for line in lines
+    )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float) and value >= 100:
+        return f"{value:.0f}"
+    return str(value)
