@@ -1,0 +1,1 @@
+"""Other libraries' side of the comparisons; nothing of kbert is imported here."""
