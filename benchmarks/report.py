@@ -1,0 +1,65 @@
+"""Renders the tables of docs/benchmarks.md from benchmarks/results/*.json.
+
+    python benchmarks/report.py
+
+Between `<!-- table NAME KEY -->` and `<!-- end -->` stands the table KEY of results/NAME.json (the
+whole file if it is a list), with the machine and the versions that it was measured with. Nothing in
+between is written by hand.
+"""
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from side_by_side.contender import SCRIPTS
+from side_by_side.results import table
+
+PAGE = SCRIPTS.parent / "docs" / "benchmarks.md"
+_PLACE = re.compile(r"(<!-- table (\w+) ?(\w*) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def circumstances(result: dict[str, Any]) -> str:
+    """Machine, versions and settings in words."""
+    machine = dict(result.get("machine", {}))
+    flags = ", ".join(machine.pop("flags", []))
+    lines = {"Machine": [*worded({k.replace('_', ' '): v for k, v in machine.items()}), flags]}
+    for title, key in (("Versions", "versions"), ("Settings", "settings"), ("Not run", "not_run")):
+        lines[title] = worded(result.get(key, {}))
+    return "\n".join(f"{title}: {', '.join(texts)}.  " for title, texts in lines.items() if texts)
+
+
+def worded(facts: dict[str, Any]) -> list[str]:
+    """Each fact as its name and its value."""
+    return [f"{name} {str(value).rstrip('.')}" for name, value in facts.items()]
+
+
+def rendered(name: str, key: str, results: Path) -> str:
+    """The table KEY of NAME.json, or a word that there is none."""
+    path = results / f"{name}.json"
+    if not path.exists():
+        return "Not measured yet.\n"
+    result = json.loads(path.read_text())
+    if isinstance(result, list):
+        return table(result) + "\n"
+    return f"{table(result[key])}\n\n{circumstances(result)}\n"
+
+
+def main() -> None:
+    """Rewrites the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=SCRIPTS / "results")
+    parser.add_argument("--page", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+
+    def place(found: re.Match[str]) -> str:
+        begin, name, key, end = found.groups()
+        return f"{begin}\n{rendered(name, key, arguments.results)}\n{end}"
+
+    text = arguments.page.read_text()
+    arguments.page.write_text(_PLACE.sub(place, text))
+
+
+if __name__ == "__main__":
+    main()
