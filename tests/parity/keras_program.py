@@ -1,0 +1,154 @@
+"""Computes layers, models and training on whatever backend Keras runs; run on two of them.
+
+Every weight and input comes from NumPy, so that two backends can be compared number by number.
+Nothing here needs TensorFlow.
+"""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.layers.activations import activate
+from kbert.layers.attention import CrossAttention, SelfAttention
+from kbert.layers.bert_embeddings import BertEmbeddings
+from kbert.layers.dropout import Dropout
+from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.feed_forward import FeedForward
+from kbert.layers.layer_norm import LayerNorm
+from kbert.layers.linear import Linear
+from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.positions import LearnedPositions, SinusoidalPositions
+from kbert.layers.residual import Residual
+from kbert.layers.token_embedding import TokenEmbedding
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.tasks.classification import SequenceClassification
+from kbert.tasks.multiple_choice import ChoiceSelection
+from kbert.tasks.regression import SequenceRegression
+
+ACTIVATIONS = ("gelu", "gelu_approximate", "relu", "tanh", "silu")
+B, T, S, D = 3, 5, 7, 8
+draw = np.random.default_rng(0)
+X = draw.normal(size=(B, T, D)).astype("float32")
+MEMORY = draw.normal(size=(B, S, 6)).astype("float32")
+TOKENS = draw.integers(0, 11, (B, T)).astype("int32")
+SEGMENTS = draw.integers(0, 2, (B, T)).astype("int32")
+PADDING = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
+MEMORY_PADDING = np.array([[1] * 7, [1, 0, 1, 0, 1, 0, 1], [0] * 7], bool)
+INPUTS = {"token_ids": TOKENS, "segment_ids": SEGMENTS, "padding_mask": PADDING}
+LABELS = np.array([2, 0, 1], "int32")
+
+
+def with_weights(layer: Any) -> Any:
+    """Gives a built layer numbers that depend on the order of their paths alone."""
+    for i, variable in enumerate(sorted(layer.weights, key=lambda v: v.path)):
+        centre = 1.0 if variable.path.endswith("gamma") else 0.0
+        numbers = np.random.default_rng(i).normal(centre, 0.4, tuple(variable.shape))
+        variable.assign(numbers)
+    return layer
+
+
+def built(layer: Any, *shapes: Any) -> Any:
+    layer.build(*shapes)
+    return with_weights(layer)
+
+
+def layer_outputs() -> dict[str, Any]:
+    """Every layer of kbert.layers, and what has no weights, in float32."""
+    x, memory = keras.ops.convert_to_tensor(X), keras.ops.convert_to_tensor(MEMORY)
+    mask = padding_attention_mask(PADDING)
+    causal = mask & causal_attention_mask(T)
+    attention = built(SelfAttention(2), (B, T, D))
+    cross = built(CrossAttention(2), (B, T, D), (B, S, 6))
+    memory_mask = padding_attention_mask(MEMORY_PADDING)
+    blocks = {n: built(EncoderBlock(2, 12, norm=n), (B, T, D)) for n in ("post", "pre")}
+    linear = built(Linear(4, "gelu"), (B, T, D))
+    embeddings = built(BertEmbeddings(11, D, 6), None)
+    norm = built(LayerNorm(), (B, T, D))
+    residual = built(Residual(0.1), (B, T, D))
+    return {
+        **{name: activate(x, name) for name in ACTIVATIONS},
+        "gelu_in_training": activate(x, "gelu", True),
+        "attention": attention(x, attention_mask=causal),
+        "attention_unmasked": attention(x),
+        "attention_scores": attention.scores(x, causal),
+        "cross_attention": cross(x, memory, attention_mask=memory_mask),
+        "cross_attention_scores": cross.scores(x, memory, memory_mask),
+        "post_block": blocks["post"](x, attention_mask=mask),
+        "pre_block": blocks["pre"](x, attention_mask=mask),
+        "pre_block_scores": blocks["pre"].scores(x, mask),
+        "feed_forward": built(FeedForward(12), (B, T, D))(x),
+        "linear": linear(x),
+        "norm": norm(x),
+        "norm_in_training": norm(x, training=True),
+        "residual": residual(x, sublayer=lambda y: y * 2),
+        "dropout": built(Dropout(0.5), None)(x),
+        "token_embedding": built(TokenEmbedding(11, D), None)(TOKENS),
+        "learned_positions": built(LearnedPositions(6, D), None)(TOKENS),
+        "sinusoidal_positions": SinusoidalPositions(6, D)(TOKENS),
+        "sinusoidal_halves": SinusoidalPositions(6, D, interleaved=False)(TOKENS),
+        "embeddings": embeddings(TOKENS, SEGMENTS),
+        "embeddings_of_one_segment": embeddings(TOKENS),
+    }
+
+
+def small_encoder(dtype: str) -> Bert:
+    return Bert(11, D, 2, 2, 12, 6, dropout=0.0, attention_dropout=0.0, dtype=dtype)
+
+
+def model_outputs(dtype: str) -> dict[str, Any]:
+    """Bert and the tasks."""
+    encoder = with_weights(small_encoder(dtype))
+    tasks = {
+        head: with_weights(SequenceClassification(small_encoder(dtype), 3, head, dtype=dtype))
+        for head in ("pooler", "two_layer")
+    }
+    regression = with_weights(SequenceRegression(small_encoder(dtype), dtype=dtype))
+    choice = with_weights(ChoiceSelection(small_encoder(dtype), dtype=dtype))
+    outputs = encoder(INPUTS)
+    return {
+        "sequence_output": outputs["sequence_output"],
+        "pooled_output": outputs["pooled_output"],
+        "hidden_state_1": encoder.hidden_states(INPUTS)[1],
+        "last_scores": encoder.attention_scores(INPUTS)[-1],
+        "tokens_alone": encoder({"token_ids": TOKENS})["pooled_output"],
+        **{f"{head}_logits": task(INPUTS) for head, task in tasks.items()},
+        "regression": regression(INPUTS),
+        "choice": choice({name: x[:, None] for name, x in INPUTS.items()}),
+    }
+
+
+def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
+    """The losses of some steps of AdamW, with clipping and a schedule."""
+    encoder = with_weights(small_encoder(dtype))
+    encoder.gradient_checkpointing = checkpointing
+    task = with_weights(SequenceClassification(encoder, 3, dropout=0.0, dtype=dtype))
+    task.compile(AdamW(WarmupLinearDecay(0.02, 8, 2), weight_decay=0.05, global_clipnorm=0.5))
+    history = task.fit(INPUTS, LABELS, batch_size=3, epochs=6, shuffle=False, verbose=0).history
+    return np.array(history["loss"])
+
+
+def with_dropout() -> np.ndarray:
+    """Losses of training with dropout: other numbers on each backend, but numbers."""
+    encoder = with_weights(Bert(11, D, 2, 2, 12, 6, gradient_checkpointing=True))
+    task = with_weights(SequenceClassification(encoder, 3))
+    task.compile()
+    history = task.fit(INPUTS, LABELS, batch_size=3, epochs=3, shuffle=False, verbose=0).history
+    return np.array(history["loss"])
+
+
+def main(path: str) -> None:
+    """Writes everything to an npz file, in float32 where the backend's type is narrower."""
+    found = {f"float32/layer/{name}": array for name, array in layer_outputs().items()}
+    for dtype in ("float32", "bfloat16"):
+        found |= {f"{dtype}/model/{name}": x for name, x in model_outputs(dtype).items()}
+    found = {name: keras.ops.cast(array, "float32") for name, array in found.items()}
+    found = {name: keras.ops.convert_to_numpy(array) for name, array in found.items()}
+    found["losses"] = training("float32")
+    found["losses_with_checkpointing"] = training("float32", checkpointing=True)
+    found["losses_in_mixed_precision"] = training("mixed_bfloat16")
+    found["losses_with_dropout"] = with_dropout()
+    found["backend"] = np.array(keras.backend.backend())
+    np.savez(path, **found)

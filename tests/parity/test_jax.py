@@ -1,0 +1,106 @@
+"""The Keras-only rooms compute on JAX what they compute on TensorFlow, and train alike.
+
+The process with JAX cannot find TensorFlow. That it does not need it can be seen in no other way:
+where TensorFlow is installed, Keras itself imports it on every backend as soon as it serializes
+anything (`keras.initializers.serialize` asks whether it is there).
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.parity import keras_program
+
+pytestmark = pytest.mark.parity
+
+# Each shape is compiled for one use: the compiler's care would cost more than it saves.
+FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+PROGRAM = """
+import sys
+
+class NoTensorFlow:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NoTensorFlow())
+from tests.parity.keras_program import main
+main(sys.argv[1])
+assert "tensorflow" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, repository: Path):
+    """Backend -> name -> array: this process runs TensorFlow, another one JAX."""
+    pytest.importorskip("jax")
+    folder = tmp_path_factory.mktemp("parity")
+    with open(folder / "output.txt", "w+") as output:
+        with subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(folder / "jax.npz")],
+            cwd=repository,
+            env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": FLAGS},
+            stdout=output,
+            stderr=output,
+        ) as run:
+            try:
+                keras_program.main(str(folder / "tensorflow.npz"))
+                run.wait(timeout=300)
+            finally:
+                run.kill()
+        assert run.returncode == 0, (folder / "output.txt").read_text()[-3000:]
+    found = {}
+    for backend in ("tensorflow", "jax"):
+        with np.load(folder / f"{backend}.npz") as arrays:
+            found[backend] = dict(arrays)
+        assert str(found[backend]["backend"]) == backend
+    assert sorted(found["jax"]) == sorted(found["tensorflow"])
+    return found
+
+
+def pairs(results, prefix):
+    names = [name for name in results["jax"] if name.startswith(prefix)]
+    assert names
+    return [(name, results["jax"][name], results["tensorflow"][name]) for name in names]
+
+
+def test_all_layers_and_models_in_float32(results):
+    compared = pairs(results, "float32/")
+    assert len(compared) > 30
+    for name, jax, tensorflow in compared:
+        np.testing.assert_allclose(jax, tensorflow, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+def test_bfloat16_is_close(results):
+    # The backends round at other places; 8 bits are one part in 256, over two blocks.
+    for name, jax, tensorflow in pairs(results, "bfloat16/"):
+        room = 0.06 * max(1.0, np.abs(tensorflow).max())
+        np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=room, err_msg=name)
+
+
+def test_nothing_is_nan(results):
+    # The third row of every batch is all padding.
+    for backend in results.values():
+        for name, array in backend.items():
+            assert array.dtype.kind != "f" or np.isfinite(array).all(), name
+
+
+def test_training_gives_the_same_losses(results):
+    jax, tensorflow = (results[backend]["losses"] for backend in ("jax", "tensorflow"))
+    assert len(jax) == 6 and jax[-1] < 0.9 * jax[0]
+    np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=1e-5)
+
+
+def test_gradient_checkpointing_changes_no_loss(results):
+    for backend in results.values():
+        recomputed = backend["losses_with_checkpointing"]
+        np.testing.assert_allclose(recomputed, backend["losses"], rtol=0, atol=1e-5)
+
+
+def test_training_in_mixed_precision_is_close(results):
+    name = "losses_in_mixed_precision"
+    np.testing.assert_allclose(results["jax"][name], results["tensorflow"][name], atol=0.05)
