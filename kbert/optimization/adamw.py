@@ -110,13 +110,19 @@ class AdamW(keras.optimizers.Optimizer):
         return config
 
 
+def _tensorflow() -> Any:
+    """TensorFlow, asked for only where it is the running backend."""
+    import tensorflow
+
+    return tensorflow
+
+
 def _with_each_row_once(gradient: Any) -> Any:
     """An embedding's gradient with the parts of a row added up.
 
     TensorFlow lists a row as often as its token occurs, and Keras takes the norm of the list.
     """
-    import tensorflow as tf  # only where TensorFlow is the running backend
-
+    tf = _tensorflow()
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, places = tf.unique(gradient.indices)
@@ -128,8 +134,7 @@ def _apply_in_one_pass(
     variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
 ) -> None:
     """TensorFlow's fused kernel: one pass over the weights where single operations need eight."""
-    import tensorflow as tf  # only where TensorFlow is the running backend
-
+    tf = _tensorflow()
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
         m=momentum.value.handle,
