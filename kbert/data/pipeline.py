@@ -140,6 +140,7 @@ def batched_dataset(
             `fixed_length` is too short.
     """
     _check(packed, labels, sample_weights, fixed_length)
+    size = len(batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, 0))
     epochs = count()
 
     def batches() -> Iterator[np.ndarray]:
@@ -157,7 +158,6 @@ def batched_dataset(
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
     if not shuffle or batch_size is not None:
         # Token budgets may give another epoch another number of batches; counts cannot.
-        size = len(batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, 0))
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
     return dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 

@@ -119,13 +119,15 @@ class Classifier(RawTextModel, SequenceClassification):
         """Class names as ids; ids and distributions over classes stay.
 
         Args:
-            y: n class names, ids, or (n, C) probabilities.
+            y: n class names or ids, also (n, 1), or (n, C) probabilities.
 
         Raises:
-            ValueError: a name is unknown, an id is not in [0, C), or a distribution has not C
-                entries.
+            ValueError: a name is unknown, an id is no whole number in [0, C), or a distribution
+                has not C entries.
         """
         values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
         if values.dtype.kind in "OUS":
             ids = {name: i for i, name in enumerate(self.label_names)}
             names = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
@@ -140,12 +142,27 @@ class Classifier(RawTextModel, SequenceClassification):
                     f"Received: shape {values.shape}"
                 )
             return values.astype("float32")
+        if values.dtype.kind == "f" and not (values == np.floor(values)).all():
+            raise ValueError(
+                "`y` must hold names, ids or distributions. Received: fractions such as "
+                f"{values[values != np.floor(values)][0]}"
+            )
         if values.size and not (0 <= values.min() and values.max() < self.num_labels):
             raise ValueError(
                 f"`y` must hold ids in [0, {self.num_labels}). Received: ids from "
                 f"{values.min()} to {values.max()}"
             )
         return values.astype("int32")
+
+    def encode_names(self, names: Any) -> Any:
+        """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there."""
+        same = names[:, None] == tf.constant(self.labels)  # (B, C)
+        known = tf.debugging.Assert(
+            tf.reduce_all(tf.reduce_any(same, axis=-1)),
+            [f"`y` must hold labels of {self.labels}. Received:", names],
+        )
+        with tf.control_dependencies([known] if known is not None else []):
+            return tf.argmax(tf.cast(same, tf.int32), axis=-1, output_type=tf.int32)
 
     def predict_step(self, data: Any) -> Any:
         """Probabilities (B, C) of one batch."""
@@ -198,15 +215,18 @@ class Classifier(RawTextModel, SequenceClassification):
             x: texts or pairs, as in `fit`.
 
         Returns:
-            A dict a row: `label`, `score`, `scores` by name.
+            A dict a row: `label`, `score`, `scores` by name, and `truncated`, whether the text was
+            too long and cut.
         """
+        predictions, truncated = self.predict_texts(x)
         return [
             {
                 "label": self.label_names[int(np.argmax(row))],
                 "score": float(np.max(row)),
                 "scores": dict(zip(self.label_names, row.tolist())),
+                "truncated": cut,
             }
-            for row in self.predict(x)
+            for row, cut in zip(predictions, truncated)
         ]
 
     def get_config(self) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Multiple choice: a context and K choices in, the best choice out (SWAG)."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
+from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
 from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature
@@ -25,8 +26,8 @@ _ROWS = 16
 class MultipleChoice(RawTextModel, ChoiceSelection):
     """Chooses the best of K continuations of a context.
 
-    `x` in `fit`, `evaluate` and `predict` is a pair (contexts, choices): n str, and n lists of K
-    str, the same K for all. `y` is the index of the right choice.
+    `x` in `fit`, `evaluate` and `predict` is a tuple (contexts, choices): n str, and n lists of K
+    str, the same K for all; or a dict of both. `y` is the index of the right choice.
 
     Args:
         encoder: a `Bert`.
@@ -41,6 +42,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
 
     huggingface_architecture = "BertForMultipleChoice"
     pair = True
+    training_rows = _ROWS
 
     def __init__(
         self,
@@ -86,84 +88,88 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
             )
         )
 
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        batch_tokens: int | None = None,
-        validation_data: Any = None,
-        shuffle: bool = True,
-        sample_weight: Any = None,
-        seed: int = 0,
-        **kwargs: Any,
-    ) -> Any:
-        """Keras' `fit` on (contexts, choices) and indices, or on what Keras' `fit` takes."""
-        if batch_tokens is not None:
-            raise ValueError(
-                "`batch_tokens` must be None for multiple choice, whose rows hold several texts. "
-                f"Received: batch_tokens={batch_tokens}"
-            )
-        if isinstance(validation_data, tuple) and _is_raw(validation_data[0]):
-            validation_data = self.choice_dataset(*validation_data)
-        if _is_raw(x):
-            x = self.choice_dataset(x, y, batch_size or _ROWS, shuffle, seed)
-            return super().fit(x, validation_data=validation_data, **kwargs)
-        return super().fit(
-            x,
-            y,
-            batch_size,
-            validation_data=validation_data,
-            shuffle=shuffle,
-            sample_weight=sample_weight,
-            **kwargs,
-        )
+    def read_inputs(self, x: Any) -> Any:
+        """`x` as contexts with choices, or None if it is something else."""
+        return read_choice_inputs(x)
 
-    def evaluate(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, **kwargs: Any
+    def predict(
+        self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
     ) -> Any:
-        """Keras' `evaluate`; the arguments are those of `fit`."""
-        if not _is_raw(x):
-            return super().evaluate(x, y, sample_weight, **kwargs)
-        return super().evaluate(self.choice_dataset(x, y), **kwargs)
-
-    def predict(self, x: Any, verbose: Any = 0, **kwargs: Any) -> Any:
         """Probabilities (n, K) of the choices, in the order of `x`."""
-        if not _is_raw(x):
-            return super().predict(x, verbose=verbose, **kwargs)
-        if not len(x[0]):
+        inputs = self.read_inputs(x)
+        if inputs is None:
+            return super().predict(x, batch_size, verbose, **kwargs)
+        if not len(inputs):
             return np.zeros((0, 0), "float32")
-        return super().predict(self.choice_dataset(x), verbose=verbose, **kwargs)
+        dataset = self.choice_dataset(x, batch_size=batch_size or self.training_rows)
+        return super().predict(dataset, verbose=verbose, **kwargs)
 
     def choice_dataset(
         self,
-        x: tuple[Sequence[str], Sequence[Sequence[str]]],
+        x: Any,
         y: Any = None,
         batch_size: int = _ROWS,
         shuffle: bool = False,
         seed: int = 0,
+        sample_weight: Any = None,
     ) -> tf.data.Dataset:
-        """Batches of token ids (B, K, T), with indices (B,) if `y` is given.
+        """Batches of token ids (B, K, T), with indices (B,) and weights (B,) where given.
+
+        Args:
+            x: contexts and choices, as in `fit`.
+            y: n indices, or None.
+            batch_size: rows a batch, of K texts each.
+            shuffle: whether to shuffle, anew each pass.
+            seed: of the shuffling.
+            sample_weight: n weights, or None.
 
         Raises:
             ValueError: the rows do not all have the same number of choices, or an index is out of
                 range.
         """
-        contexts, choices = list(x[0]), [list(row) for row in x[1]]
-        check_choices(contexts, choices, y)
-        columns: tuple[Any, ...] = (tf.constant(contexts), tf.constant(choices))
+        inputs = self.read_inputs(x)
+        if inputs is None:
+            raise ValueError(
+                "`x` must be a tuple of n contexts and of n lists of choices. Received: "
+                f"{type(x).__name__}"
+            )
+        flat = text_tensor([text for row in inputs.choices for text in row])
+        columns = [text_tensor(inputs.contexts), tf.reshape(flat, (len(inputs), -1))]
         if y is not None:
-            columns += (tf.constant(np.asarray(y, "int32")),)
-        dataset = tf.data.Dataset.from_tensor_slices(columns)
+            columns.append(tf.constant(check_indices(y, inputs)))
+        if sample_weight is not None:
+            columns.append(tf.constant(np.asarray(sample_weight, "float32")))
+        dataset = tf.data.Dataset.from_tensor_slices(tuple(columns))
         if shuffle:
-            dataset = dataset.shuffle(len(contexts), seed=seed)
+            dataset = dataset.shuffle(len(inputs), seed=seed)
 
         def encode(context: Any, choice: Any, *targets: Any) -> Any:
-            inputs = model_inputs(self.preprocess(context, choice))
-            return (inputs, *targets) if targets else inputs
+            numbers = model_inputs(self.preprocess(context, choice))
+            return (numbers, *targets) if targets else numbers
 
         dataset = dataset.batch(batch_size).map(encode, num_parallel_calls=tf.data.AUTOTUNE)
         return dataset.prefetch(tf.data.AUTOTUNE)
+
+    def batches(
+        self,
+        columns: tuple[Any, ...],
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        shuffle: bool = False,
+        seed: int = 0,
+    ) -> tf.data.Dataset:
+        """Batches of rows, their indices, and their weights if there are any."""
+        if batch_tokens is not None:
+            raise ValueError(
+                "`batch_tokens` must be None for multiple choice, whose rows hold several texts. "
+                f"Received: batch_tokens={batch_tokens}"
+            )
+        inputs, y, *weights = columns
+        if not len(inputs):
+            raise ValueError("`x` must hold at least one row. Received: none")
+        rows = batch_size or self.training_rows
+        x = (inputs.contexts, inputs.choices)
+        return self.choice_dataset(x, y, rows, shuffle, seed, *weights)
 
     def predict_step(self, data: Any) -> Any:
         """Probabilities (B, K) of one batch."""
@@ -215,29 +221,3 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         """Makes the model of a configuration from `get_config`."""
         tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
         return super().from_config({**config, "tokenizer": tokenizer})
-
-
-def check_choices(contexts: Sequence[str], choices: Sequence[Sequence[str]], y: Any) -> None:
-    """Raises a ValueError unless every context has the same number of choices and a valid index."""
-    if len(contexts) != len(choices):
-        raise ValueError(
-            "`x` must hold one list of choices a context. Received: "
-            f"{len(contexts)} contexts and {len(choices)} lists"
-        )
-    counts = sorted({len(row) for row in choices})
-    if len(counts) > 1 or counts == [0]:
-        raise ValueError(f"all rows must have the same number of choices. Received: {counts}")
-    if y is not None and len(y) != len(contexts):
-        raise ValueError(f"`y` must have {len(contexts)} indices. Received: {len(y)}")
-    if y is not None and any(not 0 <= int(i) < counts[0] for i in y):
-        raise ValueError(f"`y` must hold indices in [0, {counts[0]}). Received: {sorted(set(y))}")
-
-
-def _is_raw(x: Any) -> bool:
-    return (
-        isinstance(x, tuple)
-        and len(x) == 2
-        and isinstance(x[0], Sequence)
-        and all(isinstance(text, str) for text in x[0])
-        and all(isinstance(row, Sequence) and not isinstance(row, str) for row in x[1])
-    )

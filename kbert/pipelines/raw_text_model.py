@@ -13,7 +13,6 @@ from kbert.text.wordpiece import WordPiece
 
 # Cells (rows times longest row) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
-_TRAINING_ROWS = 32
 
 
 class RawTextModel(keras.Model):
@@ -25,6 +24,7 @@ class RawTextModel(keras.Model):
     tokenizer: WordPiece
     max_sequence_length: int
     pair: bool
+    training_rows = 32
 
     def check_tokenizer(self) -> None:
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
@@ -54,15 +54,40 @@ class RawTextModel(keras.Model):
         """Batches of like length; see `kbert.data.pipeline.batched_dataset`."""
         return batched_dataset(packed, labels, **kwargs)
 
+    def read_inputs(self, x: Any) -> Any:
+        """`x` as texts or pairs, or None if it is something else."""
+        return read_text_inputs(x)
+
     def encode_targets(self, y: Any) -> Any:
         """Targets as people write them, as numbers."""
         return y
+
+    def encode_names(self, names: Any) -> Any:
+        """String targets (B,) of a dataset as numbers, as graph code.
+
+        Raises:
+            ValueError: the task has no names.
+        """
+        raise ValueError(f"targets must be numbers. Received: strings {names}")
+
+    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
+        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+
+        Args:
+            *args: as in the task's.
+            jit_compile: True for XLA; wise only where all batches have one shape.
+            **kwargs: as in the task's.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
 
     def fit(
         self,
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        *,
         batch_tokens: int | None = None,
         validation_data: Any = None,
         shuffle: bool = True,
@@ -77,12 +102,15 @@ class RawTextModel(keras.Model):
                 "text_b"}, a dataset of batches of these with targets, or what Keras' `fit` takes.
             y: a target a text.
             batch_size: texts a batch; 32 by default.
+            epochs: passes over the data.
+            verbose: as in Keras' `fit`.
             batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
             validation_data: (x, y) or (x, y, weights) in the same forms, or a dataset.
             shuffle: whether to shuffle, anew each epoch.
             sample_weight: a weight a text.
             seed: of the shuffling.
-            **kwargs: further arguments of Keras' `fit`.
+            **kwargs: further arguments of Keras' `fit`. With texts, `validation_split` holds out
+                the last of them, as Keras does with arrays.
 
         Returns:
             Keras' history.
@@ -90,51 +118,52 @@ class RawTextModel(keras.Model):
         Raises:
             ValueError: texts and targets differ in number, or a target is not known.
         """
-        validation_data = self._held_out(validation_data)
+        kwargs |= {"epochs": epochs, "verbose": verbose}
+        kwargs["validation_data"] = self._held_out(validation_data)
         if isinstance(x, tf.data.Dataset):
-            return super().fit(
-                self._numbers(x), shuffle=False, validation_data=validation_data, **kwargs
-            )
-        texts = read_text_inputs(x)
+            return super().fit(self._numbers(x), shuffle=False, **kwargs)
+        texts = self.read_inputs(x)
         if texts is None:
-            return super().fit(
-                x,
-                y,
-                batch_size=batch_size,
-                validation_data=validation_data,
-                shuffle=shuffle,
-                sample_weight=sample_weight,
-                **kwargs,
-            )
-        rows = None if batch_tokens else batch_size or _TRAINING_ROWS
-        dataset = self._labelled(
-            texts,
-            y,
-            sample_weight,
-            batch_size=rows,
-            batch_tokens=batch_tokens,
-            shuffle=shuffle,
-            seed=seed,
-        )
-        return super().fit(dataset, shuffle=False, validation_data=validation_data, **kwargs)
+            kwargs |= {"shuffle": shuffle, "sample_weight": sample_weight}
+            return super().fit(x, self._targets(y), batch_size, **kwargs)
+        columns = self._columns(texts, y, sample_weight)
+        held_out = kwargs.pop("validation_split", 0.0)
+        if held_out:
+            kept = int(len(texts) * (1.0 - held_out))
+            kwargs["validation_data"] = self.batches(tuple(column[kept:] for column in columns))
+            columns = tuple(column[:kept] for column in columns)
+        rows = None if batch_tokens else batch_size or self.training_rows
+        dataset = self.batches(columns, rows, batch_tokens, shuffle=shuffle, seed=seed)
+        return super().fit(dataset, shuffle=False, **kwargs)
 
     def evaluate(
-        self, x: Any = None, y: Any = None, sample_weight: Any = None, **kwargs: Any
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        **kwargs: Any,
     ) -> Any:
         """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
+        kwargs["verbose"] = verbose
         if isinstance(x, tf.data.Dataset):
             return super().evaluate(self._numbers(x), **kwargs)
-        texts = read_text_inputs(x)
+        texts = self.read_inputs(x)
         if texts is None:
-            return super().evaluate(x, y, sample_weight=sample_weight, **kwargs)
-        kwargs.pop("batch_size", None)  # batches of like length are cut by cells instead
-        return super().evaluate(self._evaluation_dataset(texts, y, sample_weight), **kwargs)
+            kwargs["sample_weight"] = sample_weight
+            return super().evaluate(x, self._targets(y), batch_size, **kwargs)
+        columns = self._columns(texts, y, sample_weight)
+        return super().evaluate(self.batches(columns, batch_size), **kwargs)
 
-    def predict(self, x: Any, verbose: Any = 0, **kwargs: Any) -> Any:
+    def predict(
+        self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
+    ) -> Any:
         """Answers in the order of `x`.
 
         Args:
             x: as in `fit`.
+            batch_size: texts a batch; by default as many as fill a budget of cells.
             verbose: as in Keras' `predict`.
             **kwargs: further arguments of Keras' `predict`.
 
@@ -143,28 +172,48 @@ class RawTextModel(keras.Model):
         """
         if isinstance(x, tf.data.Dataset):
             return super().predict(self._numbers(x), verbose=verbose, **kwargs)
-        texts = read_text_inputs(x)
+        texts = self.read_inputs(x)
         if texts is None:
-            return super().predict(x, verbose=verbose, **kwargs)
-        kwargs.pop("batch_size", None)
-        return self.predict_packed(self.pack(texts.text_a, texts.text_b), verbose, **kwargs)
+            return super().predict(x, batch_size, verbose=verbose, **kwargs)
+        packed = self.pack(texts.text_a, texts.text_b)
+        return self.predict_packed(packed, verbose, batch_size, **kwargs)
 
-    def predict_packed(self, packed: PackedExamples, verbose: Any = 0, **kwargs: Any) -> Any:
+    def predict_packed(
+        self,
+        packed: PackedExamples,
+        verbose: Any = 0,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """`predict` for tokenized examples: longest first, then put back in order."""
         if not len(packed):
             return self.empty_prediction()
-        dataset = self.dataset(packed, batch_size=None, batch_tokens=EVALUATION_TOKENS)
+        budget = None if batch_size else EVALUATION_TOKENS
+        dataset = self.dataset(packed, batch_size=batch_size, batch_tokens=budget)
         found = super().predict(dataset, verbose=verbose, **kwargs)
         order = np.argsort(-packed.lengths, kind="stable")  # as `batch_plan` orders unshuffled rows
         answers = np.empty_like(found)
         answers[order] = found
         return answers
 
+    def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
+        """What `predict` gives for texts or pairs, and whether each was cut.
+
+        Raises:
+            ValueError: `x` is something else.
+        """
+        texts = self.read_inputs(x)
+        if texts is None:
+            raise ValueError(f"`x` must be texts or pairs of texts. Received: {type(x).__name__}")
+        packed = self.pack(texts.text_a, texts.text_b)
+        return self.predict_packed(packed), packed.truncated.tolist()
+
     def empty_prediction(self) -> np.ndarray:
         """The prediction of no rows."""
         return np.zeros((0,), "float32")
 
-    def _labelled(self, texts: TextInputs, y: Any, weight: Any, **kwargs: Any) -> tf.data.Dataset:
+    def _columns(self, texts: TextInputs, y: Any, weight: Any = None) -> tuple[Any, ...]:
+        """Texts, their targets as numbers, and their weights if there are any."""
         if y is None:
             raise ValueError("`y` must be given with texts. Received: y=None")
         targets = np.asarray(self.encode_targets(y))
@@ -174,21 +223,47 @@ class RawTextModel(keras.Model):
                     f"`{name}` must have one entry a text. Received: {len(column)} for "
                     f"{len(texts)} texts"
                 )
+        if weight is None:
+            return texts, targets
+        return texts, targets, np.asarray(weight, "float32")
+
+    def batches(
+        self,
+        columns: tuple[Any, ...],
+        batch_size: int | None = None,
+        batch_tokens: int | None = None,
+        shuffle: bool = False,
+        seed: int = 0,
+    ) -> tf.data.Dataset:
+        """Batches of texts, their targets as numbers, and their weights if there are any.
+
+        By default of as many texts as fill a budget of cells.
+        """
+        texts, targets, *weights = columns
         if not len(texts):
             raise ValueError("`x` must hold at least one text. Received: none")
-        weight = None if weight is None else np.asarray(weight, "float32")
+        if batch_size is None and batch_tokens is None:
+            batch_tokens = EVALUATION_TOKENS
         packed = self.pack(texts.text_a, texts.text_b)
-        return self.dataset(packed, targets, sample_weights=weight, **kwargs)
+        cut = {"batch_size": batch_size, "batch_tokens": batch_tokens}
+        weight = weights[0] if weights else None
+        return self.dataset(
+            packed, targets, sample_weights=weight, shuffle=shuffle, seed=seed, **cut
+        )
 
     def _held_out(self, data: Any) -> Any:
         """Validation data in the forms of `fit`, as Keras takes them."""
         if isinstance(data, tf.data.Dataset):
             return self._numbers(data)
-        texts = read_text_inputs(data[0]) if isinstance(data, tuple) else None
-        return data if texts is None else self._evaluation_dataset(texts, *data[1:])
+        if not isinstance(data, tuple):
+            return data
+        texts = self.read_inputs(data[0])
+        if texts is None:
+            return (data[0], *map(self._targets, data[1:2]), *data[2:])
+        return self.batches(self._columns(texts, *data[1:]))
 
-    def _evaluation_dataset(self, texts: TextInputs, y: Any, weight: Any = None) -> tf.data.Dataset:
-        return self._labelled(texts, y, weight, batch_size=None, batch_tokens=EVALUATION_TOKENS)
+    def _targets(self, y: Any) -> Any:
+        return None if y is None else np.asarray(self.encode_targets(y))
 
     def _numbers(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Maps a dataset of batches of texts to batches of token ids, on the host."""
@@ -201,6 +276,8 @@ class RawTextModel(keras.Model):
             else:
                 texts = list(x) if isinstance(x, tuple) else [x]
             inputs = model_inputs(self.preprocess(*texts))
+            if rest and getattr(rest[0], "dtype", None) == tf.string:
+                rest = (self.encode_names(rest[0]), *rest[1:])
             return (inputs, *rest) if rest else inputs
 
         return dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)

@@ -105,8 +105,9 @@ class Regressor(RawTextModel, SequenceRegression):
         }
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """A dict with `score` for each text or pair; `x` as in `fit`."""
-        return [{"score": float(value)} for value in self.predict(x)]
+        """A dict with `score` and `truncated` for each text or pair; `x` as in `fit`."""
+        predictions, truncated = self.predict_texts(x)
+        return [{"score": float(v), "truncated": cut} for v, cut in zip(predictions, truncated)]
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -201,9 +201,13 @@ def test_number_of_batches():
             "fixed_length=4",
         ),
         ({"batch_size": 0}, "`batch_size` must be at least 1. Received: batch_size=0"),
+        (
+            {"batch_size": None, "batch_tokens": 0, "shuffle": True},
+            "`batch_tokens` must be at least 1. Received: batch_tokens=0",
+        ),
     ],
 )
 def test_wrong_arguments(arguments, message):
-    arguments = {k: np.array(v) if k != "batch_size" else v for k, v in arguments.items()}
+    arguments = {k: np.array(v) if isinstance(v, list) else v for k, v in arguments.items()}
     with pytest.raises(ValueError, match=message):
         batched_dataset(packed_of([5, 3]), **arguments)
