@@ -71,12 +71,15 @@ class Regressor(RawTextModel, SequenceRegression):
         return {"problem_type": "regression", "classifier_dropout": self.dropout}
 
     def encode_targets(self, y: Any) -> np.ndarray:
-        """Numbers as float32.
+        """Numbers, n or (n, 1), as float32 (n,).
 
         Raises:
-            ValueError: an entry is no finite number.
+            ValueError: an entry is no finite number, or there are several a text.
         """
         values = np.asarray(y, dtype="float32")
+        if values.ndim != 1 and values.shape != (len(values), 1):
+            raise ValueError(f"`y` must have one number a text. Received: shape {values.shape}")
+        values = values.reshape(-1)
         if not np.isfinite(values).all():
             raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
         return values

@@ -27,6 +27,21 @@ class SequenceRegression(SequenceClassification):
         """Maps the inputs of `Bert` to float32 numbers (B,)."""
         return ops.squeeze(super().call(inputs, training=training), -1)
 
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Keras' `compute_loss`; losses average the last axis, which must not be the batch."""
+        return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, training)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Keras' `compute_metrics`, with columns for the same reason."""
+        return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
+
     def default_loss(self) -> Any:
         """Mean squared error."""
         return keras.losses.MeanSquaredError()
@@ -39,3 +54,8 @@ class SequenceRegression(SequenceClassification):
         config = super().get_config()
         del config["num_labels"]
         return config
+
+
+def _column(numbers: Any) -> Any:
+    """(B,) or (B, 1) to (B, 1)."""
+    return None if numbers is None else ops.reshape(numbers, (-1, 1))

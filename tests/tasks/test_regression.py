@@ -41,6 +41,19 @@ def test_mean_squared_error(column):
     assert found == pytest.approx(((expected_numbers() - TARGETS) ** 2).mean(), rel=1e-4)
 
 
+def test_weights_are_weights_of_the_rows_and_metrics_count_rows():
+    # Keras' losses average the last axis: of (B,) that would be the batch, before any weight.
+    model = made_model()
+    model.compile(metrics=["mae"], weighted_metrics=["mse"])
+    errors, weights = expected_numbers() - TARGETS, np.array([3.0, 0.0, 1.0, 0.5], "float32")
+    found = model.evaluate(
+        INPUTS, TARGETS, batch_size=3, sample_weight=weights, verbose=0, return_dict=True
+    )
+    assert found["loss"] == pytest.approx((errors**2 * weights).mean(), rel=1e-4)
+    assert found["mae"] == pytest.approx(np.abs(errors).mean(), rel=1e-4)  # batches of 3 and 1
+    assert found["mse"] == pytest.approx(np.average(errors**2, weights=weights), rel=1e-4)
+
+
 def test_saved_and_loaded(tmp_path):
     model = made_model(head="pooler")
     model.compile()
