@@ -72,7 +72,7 @@ def load_pipeline(
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
     encoder = Bert.from_checkpoint(checkpoint, **encoder_settings)
-    head = {k: v for k, v in checkpoint.heads.items() if k.startswith(("classifier.", "hidden."))}
+    head = _head(checkpoint, cls)
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
     model = cls(encoder, tokenizer, **settings)
@@ -113,6 +113,20 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
         config.pop(key, None)
     tokenizer = {key: getattr(model.tokenizer, key) for key in _TOKENIZER_ARGUMENTS}
     return {"class": type(model).__name__, **config, **tokenizer}
+
+
+def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
+    """The arrays of the head; none where the checkpoint's head is another task's."""
+    architecture = (checkpoint.source_config.get("architectures") or [None])[0]
+    if not checkpoint.pipeline and architecture not in (None, cls.huggingface_architecture):
+        return {}
+    if checkpoint.source_config.get("problem_type") == "multi_label_classification":
+        raise ValueError(
+            "`problem_type` of a classification head must be single_label_classification or "
+            "regression. Received: multi_label_classification"
+        )
+    names = ("classifier.", "hidden.")
+    return {name: array for name, array in checkpoint.heads.items() if name.startswith(names)}
 
 
 def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:

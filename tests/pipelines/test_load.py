@@ -1,0 +1,52 @@
+"""One function that loads whatever was saved."""
+
+import numpy as np
+import pytest
+
+from kbert.pipelines.load import load
+from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
+from tests.small_pipelines import (
+    TEXTS,
+    small_classifier,
+    small_encoder,
+    small_multiple_choice,
+    small_regressor,
+)
+
+
+@pytest.mark.parametrize("format", ["kbert", "huggingface"])
+@pytest.mark.parametrize("made", [small_classifier, small_regressor, small_multiple_choice])
+def test_every_task(tmp_path, format, made):
+    model = made()
+    folder = model.save_pretrained(tmp_path / "saved", format=format)
+    again = load(folder, max_sequence_length=24)
+    assert type(again) is type(model)
+    x = (TEXTS, [["a", "b"]] * len(TEXTS)) if made is small_multiple_choice else TEXTS
+    np.testing.assert_allclose(again.predict(x), model.predict(x), atol=1e-4)
+
+
+def test_arguments(tmp_path):
+    folder = small_classifier().save_pretrained(tmp_path / "saved")
+    model = load(folder, dtype="mixed_bfloat16", labels=["x", "y", "z"])
+    assert model.dtype_policy.name == "mixed_bfloat16" and model.labels == ["x", "y", "z"]
+
+
+def test_an_encoder_alone(tmp_path):
+    folder = small_encoder().save_pretrained(tmp_path / "saved")
+    message = (
+        r"`directory` must hold one of \['Classifier', 'Regressor', 'MultipleChoice'\]. "
+        "Received: .*saved, an encoder without a task"
+    )
+    with pytest.raises(ValueError, match=message):
+        load(folder)
+
+
+def test_an_unknown_task(tmp_path):
+    heads = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
+    source = write_hf(
+        tmp_path / "source",
+        hf_tensors(prefix="bert.", pooler=False, heads=heads),
+        architectures=["BertForTokenClassification"],
+    )
+    with pytest.raises(ValueError, match="Received: .*source, an encoder without a task"):
+        load(source)
