@@ -94,28 +94,29 @@ def layer_outputs() -> dict[str, Any]:
     }
 
 
-def small_encoder(dtype: str) -> Bert:
-    return Bert(11, D, 2, 2, 12, 6, dropout=0.0, attention_dropout=0.0, dtype=dtype)
+def small_encoder(dtype: str, layers: int = 1) -> Bert:
+    return Bert(11, D, layers, 2, 12, 6, dropout=0.0, attention_dropout=0.0, dtype=dtype)
 
 
-def model_outputs(dtype: str) -> dict[str, Any]:
-    """Bert and the tasks."""
-    encoder = with_weights(small_encoder(dtype))
+def encoder_outputs(dtype: str) -> dict[str, Any]:
+    """Bert."""
+    encoder = with_weights(small_encoder(dtype, layers=2))
+    return {**encoder(INPUTS), "last_scores": encoder.attention_scores(INPUTS)[-1]}
+
+
+def model_outputs() -> dict[str, Any]:
+    """Bert with less than all inputs, and the tasks, in float32."""
+    encoder = with_weights(small_encoder("float32"))
     tasks = {
-        head: with_weights(SequenceClassification(small_encoder(dtype), 3, head, dtype=dtype))
-        for head in ("pooler", "two_layer")
+        "pooler": SequenceClassification(small_encoder("float32"), 3),
+        "two_layer": SequenceClassification(small_encoder("float32"), 3, "two_layer"),
+        "regression": SequenceRegression(small_encoder("float32")),
     }
-    regression = with_weights(SequenceRegression(small_encoder(dtype), dtype=dtype))
-    choice = with_weights(ChoiceSelection(small_encoder(dtype), dtype=dtype))
-    outputs = encoder(INPUTS)
+    choice = with_weights(ChoiceSelection(small_encoder("float32")))
     return {
-        "sequence_output": outputs["sequence_output"],
-        "pooled_output": outputs["pooled_output"],
         "hidden_state_1": encoder.hidden_states(INPUTS)[1],
-        "last_scores": encoder.attention_scores(INPUTS)[-1],
         "tokens_alone": encoder({"token_ids": TOKENS})["pooled_output"],
-        **{f"{head}_logits": task(INPUTS) for head, task in tasks.items()},
-        "regression": regression(INPUTS),
+        **{name: with_weights(task)(INPUTS) for name, task in tasks.items()},
         "choice": choice({name: x[:, None] for name, x in INPUTS.items()}),
     }
 
@@ -132,7 +133,7 @@ def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
 
 def with_dropout() -> np.ndarray:
     """Losses of training with dropout: other numbers on each backend, but numbers."""
-    encoder = with_weights(Bert(11, D, 2, 2, 12, 6, gradient_checkpointing=True))
+    encoder = with_weights(Bert(11, D, 1, 2, 12, 6, gradient_checkpointing=True))
     task = with_weights(SequenceClassification(encoder, 3))
     task.compile()
     history = task.fit(INPUTS, LABELS, batch_size=3, epochs=3, shuffle=False, verbose=0).history
@@ -142,8 +143,9 @@ def with_dropout() -> np.ndarray:
 def main(path: str) -> None:
     """Writes everything to an npz file, in float32 where the backend's type is narrower."""
     found = {f"float32/layer/{name}": array for name, array in layer_outputs().items()}
+    found |= {f"float32/model/{name}": array for name, array in model_outputs().items()}
     for dtype in ("float32", "bfloat16"):
-        found |= {f"{dtype}/model/{name}": x for name, x in model_outputs(dtype).items()}
+        found |= {f"{dtype}/encoder/{name}": x for name, x in encoder_outputs(dtype).items()}
     found = {name: keras.ops.cast(array, "float32") for name, array in found.items()}
     found = {name: keras.ops.convert_to_numpy(array) for name, array in found.items()}
     found["losses"] = training("float32")

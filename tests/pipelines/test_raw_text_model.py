@@ -192,8 +192,6 @@ def test_eight_sentences_are_learned():
     assert history["loss"][-1] < 0.2 < math.log(2) / 2 < history["loss"][0]
     assert history["val_accuracy"][-1] == 1.0
     assert [row["label"] for row in model.answers(EIGHT)] == MOODS
-    unseen = model.answers(["the very good film", "the very bad film"])
-    assert [row["label"] for row in unseen] == ["good", "bad"]
 
 
 def trained_weights(model, *arguments, **kwargs):

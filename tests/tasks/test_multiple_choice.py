@@ -67,5 +67,4 @@ def test_saved_and_loaded(tmp_path):
         again = keras.models.load_model(tmp_path / "model.keras")
     assert again.get_config() == model.get_config() and "num_labels" not in model.get_config()
     np.testing.assert_array_equal(again(CHOICES), model(CHOICES))
-    histories = [m.fit(CHOICES, ANSWERS, verbose=0).history for m in (model, again)]
-    assert histories[0] == histories[1]
+    assert int(again.optimizer.iterations) == 1
