@@ -1,7 +1,10 @@
 """Loads a saved text model whatever its task is."""
 
 import os
+from pathlib import Path
 from typing import Any
+
+import keras
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.classification import Classifier
@@ -12,11 +15,15 @@ _CLASSES: dict[str, Any] = {c.__name__: c for c in (Classifier, Regressor, Multi
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
-    """Loads a model that `save_pretrained` wrote, or a Hugging Face one with a head.
+    """Loads what `save_pretrained` or `save` wrote, or a Hugging Face model with a head.
+
+    `keras.models.load_model` does the same for a `.keras` file where the classes were imported
+    before, as `from kbert import Classifier` does; `import kbert` alone imports none.
 
     Args:
-        directory: the directory.
-        **kwargs: arguments of the class, such as `dtype`.
+        directory: the directory, or a file of the model's `save`.
+        **kwargs: arguments of the class, such as `dtype`; with a file, of
+            `keras.models.load_model`.
 
     Returns:
         A `Classifier`, `Regressor` or `MultipleChoice`.
@@ -24,6 +31,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     Raises:
         ValueError: it holds an encoder alone, or a task that this version does not know.
     """
+    if Path(directory).suffix == ".keras" and Path(directory).is_file():
+        return keras.models.load_model(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     name = checkpoint.pipeline.get("class") or _class_of_huggingface(checkpoint)
     if name not in _CLASSES:

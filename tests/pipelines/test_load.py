@@ -1,5 +1,8 @@
 """One function that loads whatever was saved."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -24,6 +27,22 @@ def test_every_task(tmp_path, format, made):
     assert type(again) is type(model)
     x = (TEXTS, [["a", "b"]] * len(TEXTS)) if made is small_multiple_choice else TEXTS
     np.testing.assert_allclose(computed(again, x), computed(model, x), atol=1e-5)
+
+
+def test_a_keras_file_in_a_process_that_knows_no_class(tmp_path, repository):
+    model = small_regressor()
+    model.compile("sgd")
+    model.save(tmp_path / "model.keras")
+    program = "import sys; from kbert.pipelines.load import load; model = load(sys.argv[1]); "
+    program += "print(type(model).__name__, model.compiled)"
+    run = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "model.keras")],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.stdout.split() == ["Regressor", "True"], run.stderr[-2000:]
 
 
 def test_arguments(tmp_path):
