@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from kbert.models.bert import Bert
     from kbert.pipelines.classification import Classifier
     from kbert.pipelines.multiple_choice import MultipleChoice
+    from kbert.pipelines.ner import EntityRecognizer
+    from kbert.pipelines.question_answering import QuestionAnswerer
     from kbert.pipelines.regression import Regressor
+    from kbert.pipelines.span_tagging import SpanTagger
     from kbert.serving.saved_model import export
     from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece import WordPiece
@@ -22,8 +25,11 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "Bert": "kbert.models.bert",
     "Classifier": "kbert.pipelines.classification",
+    "EntityRecognizer": "kbert.pipelines.ner",
     "MultipleChoice": "kbert.pipelines.multiple_choice",
+    "QuestionAnswerer": "kbert.pipelines.question_answering",
     "Regressor": "kbert.pipelines.regression",
+    "SpanTagger": "kbert.pipelines.span_tagging",
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece",
     "export": "kbert.serving.saved_model",
@@ -32,8 +38,11 @@ _MODULE_OF = {
 __all__ = [
     "Bert",
     "Classifier",
+    "EntityRecognizer",
     "MultipleChoice",
+    "QuestionAnswerer",
     "Regressor",
+    "SpanTagger",
     "Vocabulary",
     "WordPiece",
     "__version__",

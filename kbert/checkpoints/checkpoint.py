@@ -28,6 +28,8 @@ class Checkpoint:
             no vocabulary file (a folder with `tokenizer.json` alone).
         pipeline: What a whole text model adds to its encoder and heads (class, labels, ...), in
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
+        adapters: Arrays of bottleneck adapters under the paths of their variables; {} for an
+            encoder without. Only kbert's own format keeps them.
     """
 
     config: dict[str, Any]
@@ -40,6 +42,7 @@ class Checkpoint:
     report: list[str] = field(default_factory=list)
     vocabulary_tokens: tuple[str, ...] | None = None
     pipeline: dict[str, Any] = field(default_factory=dict)
+    adapters: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def has_pooler(self) -> bool:

@@ -17,6 +17,7 @@ WEIGHTS = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 FORMAT_VERSION = 1
 _HEAD = "heads/"
+_ADAPTER = "adapters/"
 _KEYS = ("format_version", "config", "lowercase", "source_config")
 
 
@@ -46,11 +47,12 @@ def write_native(
         "source_config": checkpoint.source_config,
         "pipeline": checkpoint.pipeline,
     }
-    heads = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
+    more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
+    more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
     vocabulary = checkpoint.vocabulary_bytes()
     with atomic_directory(directory, replace=replace) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
-        write_safetensors(folder / WEIGHTS, checkpoint.arrays | heads, format="kbert")
+        write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
         if vocabulary is not None:
             (folder / VOCABULARY).write_bytes(vocabulary)
     return Path(directory)
@@ -84,11 +86,13 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         raise ValueError(f"{source} must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}")
     config = about["config"]
     check_config(config, source)
-    arrays, heads = {}, {}
+    arrays, heads, adapters = {}, {}, {}
     with open_safetensors(directory / WEIGHTS) as files:
         for name in files.shapes:
             if name.startswith(_HEAD):
                 heads[name.removeprefix(_HEAD)] = files.load(name)
+            elif name.startswith(_ADAPTER):
+                adapters[name.removeprefix(_ADAPTER)] = files.load(name)
             else:
                 arrays[name] = files.load(name)
     check_arrays(config, arrays, f"`{directory / WEIGHTS}`")
@@ -101,5 +105,6 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         lowercase=bool(about["lowercase"]),
         source_config=about["source_config"],
         pipeline=about.get("pipeline", {}),
+        adapters=adapters,
         format="kbert",
     )

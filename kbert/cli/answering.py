@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.cli.text_lines import Row
+from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.exported import load_export
 from kbert.serving.signatures import SERVING_DEFAULT
 from kbert.serving.version_folders import find_export
@@ -113,7 +114,7 @@ def live_answering(model: Any) -> Answering:
             batch = [tf.constant([column[i] for i in rows]) for column in columns]
             found = {key: value.numpy() for key, value in compiled(*batch).items()}
             for position, i in enumerate(rows):
-                answers[i] = _plain({key: value[position] for key, value in found.items()})
+                answers[i] = plain_answer({key: found[key][position] for key in sorted(found)})
         return answers
 
     return Answering(inputs, answer)
@@ -130,14 +131,3 @@ def is_export(path: str | os.PathLike[str]) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """One answer as JSON can hold it, with `scores` by name where there are names."""
-    names = row.pop("labels", None)
-    answer = {key: value.tolist() for key, value in sorted(row.items()) if key != "label"}
-    if names is None:
-        return answer
-    decoded = [name.decode("utf-8") for name in names.tolist()]
-    scores = dict(zip(decoded, answer.pop("scores")))
-    return {"label": row["label"].decode("utf-8"), **answer, "scores": scores}

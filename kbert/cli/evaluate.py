@@ -8,6 +8,7 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.label_table import show_labels
+from kbert.training.run_config import READING_TASKS
 
 
 @reported
@@ -33,10 +34,15 @@ def evaluate(
     text_a: Annotated[Optional[str], typer.Option(help="Column of the text.")] = None,
     text_b: Annotated[Optional[str], typer.Option(help="Column of the second text.")] = None,
     label: Annotated[Optional[str], typer.Option(help="Column of the label.")] = None,
+    predictions: Annotated[
+        Optional[Path],
+        typer.Option(help="Of question answering: write the official predictions file there."),
+    ] = None,
 ) -> None:
     """Measure a trained model on labelled examples.
 
-    The metrics are those of its task. The result on stdout is JSON.
+    The metrics are those of its task, the official ones where there
+    are such. The result on stdout is JSON.
     Columns are by default those that the run was trained with.
 
     Examples:
@@ -49,10 +55,18 @@ def evaluate(
           --submission upload/
 
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
+
+      kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
     """
     runs, file = _divided(paths, glue, data, average)
-    from kbert.cli.evaluation_data import evaluate_runs, read_examples
+    from kbert.cli.evaluation_data import evaluate_runs, read_examples, task_of
+    from kbert.cli.reading_results import evaluate_reading
 
+    if file is not None and task_of(runs[0]) in READING_TASKS:
+        write_result(evaluate_reading(runs, file, label, predictions))
+        return
+    if predictions is not None:
+        raise ValueError("`--predictions` must be given for a run of question answering only.")
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     examples, task = read_examples(runs[0], file, (glue, data, split), given)
     result = evaluate_runs(runs, examples, task, split, submission)

@@ -9,8 +9,9 @@ from kbert.data.multiple_choice import read_choice_examples
 from kbert.data.text_pairs import read_text_examples
 from kbert.training.averaging import Averaged, predict_average
 from kbert.training.evaluation import measure
-from kbert.training.run_data import Examples, targets
+from kbert.training.run_data import LabelledExamples, targets
 from kbert.training.run_directory import is_run, load_run
+from kbert.training.run_model import PIPELINES
 
 _COLUMNS = ("text_a", "text_b", "label")
 
@@ -20,7 +21,7 @@ def read_examples(
     file: Path | None,
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
-) -> tuple[Examples, str | None]:
+) -> tuple[LabelledExamples, str | None]:
     """Reads the examples to measure a run on.
 
     Args:
@@ -42,7 +43,7 @@ def read_examples(
     if file is None:
         raise ValueError("`file` must be given without a GLUE task. Received: file=None")
     config = load_run(run).config if is_run(run) else None
-    kind = config.task if config is not None else _task_of(run)
+    kind = task_of(run)
     if kind == "multiple-choice":
         return read_choice_examples(file), None
     given: dict[str, Any] = {
@@ -56,7 +57,11 @@ def read_examples(
 
 
 def evaluate_runs(
-    runs: list[Path], examples: Examples, task: str | None, split: str, submission: Path | None
+    runs: list[Path],
+    examples: LabelledExamples,
+    task: str | None,
+    split: str,
+    submission: Path | None,
 ) -> dict[str, Any]:
     """Measures the mean of the runs' predictions, and writes the GLUE server's file on wish.
 
@@ -98,7 +103,7 @@ def evaluate_runs(
 
 
 def _write_submission(
-    task: str, split: str, examples: Examples, averaged: Averaged, folder: Path
+    task: str, split: str, examples: LabelledExamples, averaged: Averaged, folder: Path
 ) -> Path:
     """Writes predictions as the GLUE server takes them; returns the file."""
     if averaged.labels is None:
@@ -108,11 +113,16 @@ def _write_submission(
     return write_glue_submission(task, answers, folder, examples.ids, split=split)
 
 
-def _task_of(model: Path) -> str:
-    """The task of a folder of a saved model."""
+def task_of(run: Path) -> str:
+    """Returns the task of a run, or of a folder of a saved model.
+
+    Args:
+        run: The folder.
+    """
+    if is_run(run):
+        return load_run(run).config.task
     from kbert.checkpoints.read_checkpoint import read_checkpoint
 
-    name = read_checkpoint(model).pipeline.get("class")
-    return {"Regressor": "regression", "MultipleChoice": "multiple-choice"}.get(
-        str(name), "classification"
-    )
+    name = read_checkpoint(run).pipeline.get("class")
+    by_class = {pipeline.__name__: task for task, pipeline in PIPELINES.items()}
+    return by_class.get(str(name), "classification")

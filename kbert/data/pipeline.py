@@ -116,6 +116,9 @@ def batched_dataset(
     shuffle: bool = False,
     seed: int = 0,
     fixed_length: int | None = None,
+    token_labels: np.ndarray | None = None,
+    first_epoch: int = 0,
+    first_batch: int = 0,
 ) -> tf.data.Dataset:
     """Batches of like length, as `fit` and `evaluate` take them.
 
@@ -130,6 +133,10 @@ def batched_dataset(
         shuffle: as in `batch_plan`.
         seed: as in `batch_plan`.
         fixed_length: pad to this length instead of the longest of the batch.
+        token_labels: (tokens of all examples, ...) instead of `labels`: ids, whose padding is -1,
+            or distributions, whose padding is 0.
+        first_epoch: number of the first pass, where an earlier process made those before it.
+        first_batch: the batches that are left out of the first pass.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
@@ -139,37 +146,49 @@ def batched_dataset(
         ValueError: labels or weights are not one an example, weights come without labels, or
             `fixed_length` is too short.
     """
-    _check(packed, labels, sample_weights, fixed_length)
+    _check(packed, labels, sample_weights, fixed_length, token_labels)
     size = len(batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, 0))
-    epochs = count()
+    epochs = count(first_epoch)
 
     def batches() -> Iterator[np.ndarray]:
-        plan = batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, next(epochs))
-        yield from (rows.astype("int64") for rows in plan)
+        epoch = next(epochs)
+        plan = batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, epoch)
+        done = first_batch if epoch == first_epoch else 0
+        yield from (rows.astype("int64") for rows in plan[done:])
 
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
-    gather = _gatherer(packed, fixed_length)
+    gather = _gatherer(packed, fixed_length, token_labels)
 
     def assemble(rows: tf.Tensor) -> Any:
-        inputs = gather(rows)
-        return (inputs, *(tf.gather(extra, rows) for extra in extras)) if extras else inputs
+        inputs, *of_tokens = gather(rows)
+        columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
+        return (inputs, *columns) if columns else inputs
 
     signature = tf.TensorSpec((None,), tf.int64)
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    if not shuffle or batch_size is not None:
+    if not first_batch and (not shuffle or batch_size is not None):
         # Token budgets may give another epoch another number of batches; counts cannot.
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
     return dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
-def _check(packed: PackedExamples, labels: Any, weights: Any, fixed_length: int | None) -> None:
+def _check(
+    packed: PackedExamples, labels: Any, weights: Any, fixed_length: int | None, token_labels: Any
+) -> None:
     for name, column in (("labels", labels), ("sample_weights", weights)):
         if column is not None and len(column) != len(packed):
             raise ValueError(
                 f"`{name}` must have one entry an example. Received: {len(column)} for "
                 f"{len(packed)} examples"
             )
-    if weights is not None and labels is None:
+    if token_labels is not None and len(token_labels) != packed.tokens:
+        raise ValueError(
+            "`token_labels` must have one entry a token. Received: "
+            f"{len(token_labels)} for {packed.tokens} tokens"
+        )
+    if token_labels is not None and labels is not None:
+        raise ValueError("`labels` must be left out with `token_labels`. Received: both")
+    if weights is not None and labels is None and token_labels is None:
         raise ValueError("`labels` must be given with `sample_weights`. Received: labels=None")
     longest = int(packed.lengths.max(initial=0))
     if fixed_length is not None and fixed_length < longest:
@@ -179,22 +198,28 @@ def _check(packed: PackedExamples, labels: Any, weights: Any, fixed_length: int 
         )
 
 
-def _gatherer(packed: PackedExamples, fixed_length: int | None) -> Any:
-    """A graph function from indices (B,) to padded inputs."""
+def _gatherer(packed: PackedExamples, fixed_length: int | None, token_labels: Any) -> Any:
+    """A graph function from indices (B,) to padded inputs, and the labels of tokens if any."""
     token_ids, segment_ids = tf.constant(packed.token_ids), tf.constant(packed.segment_ids)
     starts, lengths = tf.constant(packed.starts), tf.constant(packed.lengths)
+    targets = None if token_labels is None else tf.constant(token_labels)
 
-    def gather(rows: tf.Tensor) -> dict[str, tf.Tensor]:
+    def gather(rows: tf.Tensor) -> tuple[Any, ...]:
         row_lengths = tf.gather(lengths, rows)
         width = tf.reduce_max(row_lengths) if fixed_length is None else fixed_length
         columns = tf.range(width)
         real = columns < row_lengths[:, None]  # (B, T)
         cells = tf.gather(starts, rows)[:, None] + tf.cast(columns, tf.int64)
         cells = tf.where(real, cells, 0)
-        return {
+        inputs = {
             "token_ids": tf.where(real, tf.gather(token_ids, cells), packed.padding_id),
             "segment_ids": tf.where(real, tf.gather(segment_ids, cells), 0),
             "padding_mask": real,
         }
+        if targets is None:
+            return (inputs,)
+        if targets.dtype.is_floating:
+            return inputs, tf.where(real[..., None], tf.gather(targets, cells), 0.0)
+        return inputs, tf.where(real, tf.gather(targets, cells), -1)
 
     return gather

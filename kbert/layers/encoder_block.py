@@ -56,14 +56,15 @@ class EncoderBlock(keras.layers.Layer):
             dtype=dtype,
             name="attention",
         )
-        self.attention_residual = Residual(
-            dropout, norm, epsilon, dtype=dtype, name="attention_residual"
-        )
+        self.attention_residual = self._residual("attention_residual")
         self.feed_forward = FeedForward(
             intermediate_dim, activation, initializer, dtype=dtype, name="feed_forward"
         )
-        self.feed_forward_residual = Residual(
-            dropout, norm, epsilon, dtype=dtype, name="feed_forward_residual"
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def _residual(self, name: str) -> Residual:
+        return Residual(
+            self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
         )
 
     def build(self, input_shape: Any) -> None:

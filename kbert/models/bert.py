@@ -159,8 +159,17 @@ class Bert(keras.Model):
         if not checkpoint.has_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
         model = cls(**{**checkpoint.config, **kwargs})
-        assign_arrays(model, checkpoint.arrays)
+        assign_arrays(model, checkpoint.arrays, cls.may_be_absent)
         return model
+
+    @staticmethod
+    def may_be_absent(name: str) -> bool:
+        """Tells whether a checkpoint may lack a weight, which then starts from random values.
+
+        Args:
+            name: as in `Checkpoint.arrays`.
+        """
+        return name.startswith("pooler/")
 
     def to_checkpoint(self) -> Checkpoint:
         """The weights as named arrays (float32 ones for a mixed policy), with the configuration."""
@@ -189,11 +198,16 @@ class Bert(keras.Model):
             ValueError: the format is unknown.
             FileExistsError: the directory is there.
         """
+        checkpoint = self.to_checkpoint()
         if format not in _WRITERS:
             raise ValueError(
                 f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}"
             )
-        checkpoint = self.to_checkpoint()
+        if checkpoint.adapters and format != "kbert":
+            raise ValueError(
+                '`format` must be "kbert" for an encoder with adapters. '
+                f"Received: format={format!r}"
+            )
         checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         checkpoint.lowercase = lowercase
         _WRITERS[format](checkpoint, directory)

@@ -1,6 +1,6 @@
 """The weights of an encoder as arrays named by their paths."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,20 +24,22 @@ def encoder_arrays(model: Any) -> dict[str, np.ndarray]:
 
 
 def assign_arrays(
-    model: Any, arrays: Mapping[str, np.ndarray], absent: tuple[str, ...] = ("pooler/",)
+    model: Any,
+    arrays: Mapping[str, np.ndarray],
+    may_be_absent: Callable[[str], bool] = lambda name: name.startswith("pooler/"),
 ) -> None:
     """Gives a model the weights of a checkpoint.
 
     Args:
         model: a built Keras model.
         arrays: name -> array; cast to the type of the variable.
-        absent: prefixes of weights that may be missing and keep their random start.
+        may_be_absent: tells the names of weights that may be missing and keep their random start.
 
     Raises:
         ValueError: weights are missing, left over or of another shape; the message lists them.
     """
     variables = {weight_name(model, v): v for v in model.weights if not _is_state(v)}
-    missing = [n for n in variables if n not in arrays and not n.startswith(absent)]
+    missing = [n for n in variables if n not in arrays and not may_be_absent(n)]
     left_over = [n for n in arrays if n not in variables]
     misshapen = [
         f"{n} (expected {tuple(variables[n].shape)}, found {arrays[n].shape})"

@@ -9,9 +9,27 @@ import keras
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.ner import EntityRecognizer
+from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
+from kbert.pipelines.span_tagging import SpanTagger
 
-_CLASSES: dict[str, Any] = {c.__name__: c for c in (Classifier, Regressor, MultipleChoice)}
+_CLASSES: dict[str, Any] = {
+    c.__name__: c
+    for c in (
+        Classifier,
+        Regressor,
+        MultipleChoice,
+        QuestionAnswerer,
+        SpanTagger,
+        EntityRecognizer,
+    )
+}
+_HUGGINGFACE = {
+    "BertForMultipleChoice": "MultipleChoice",
+    "BertForQuestionAnswering": "QuestionAnswerer",
+    "BertForTokenClassification": "EntityRecognizer",
+}
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -26,7 +44,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             `keras.models.load_model`.
 
     Returns:
-        A `Classifier`, `Regressor` or `MultipleChoice`.
+        A model of one of the classes of this package on raw texts.
 
     Raises:
         ValueError: it holds an encoder alone, or a task that this version does not know.
@@ -45,8 +63,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
 
 def _class_of_huggingface(checkpoint: Any) -> str | None:
     architectures = checkpoint.source_config.get("architectures") or [None]
-    if architectures[0] == "BertForMultipleChoice":
-        return "MultipleChoice"
+    if architectures[0] in _HUGGINGFACE:
+        return _HUGGINGFACE[architectures[0]]
     if architectures[0] != "BertForSequenceClassification":
         return None
     outputs = checkpoint.heads["classifier.weight"].shape[0]

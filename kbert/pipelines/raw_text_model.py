@@ -25,19 +25,16 @@ class RawTextModel(keras.Model):
     max_sequence_length: int
     pair: bool
     training_rows = 32
+    default_sequence_length = 128
 
     def check_tokenizer(self) -> None:
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
-        encoder = self.encoder
-        if len(self.tokenizer.vocabulary) > encoder.vocabulary_size:
+        check_vocabulary(self.tokenizer, self.encoder)
+        positions = self.encoder.max_sequence_length
+        if not 3 <= self.max_sequence_length <= positions:
             raise ValueError(
-                "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
-                f"{len(self.tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
-            )
-        if not 3 <= self.max_sequence_length <= encoder.max_sequence_length:
-            raise ValueError(
-                f"`max_sequence_length` must be in [3, {encoder.max_sequence_length}], the "
-                f"encoder's positions. Received: max_sequence_length={self.max_sequence_length}"
+                f"`max_sequence_length` must be in [3, {positions}], the encoder's positions. "
+                f"Received: max_sequence_length={self.max_sequence_length}"
             )
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
@@ -281,6 +278,15 @@ class RawTextModel(keras.Model):
             return (inputs, *rest) if rest else inputs
 
         return dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def check_vocabulary(tokenizer: WordPiece, encoder: Any) -> None:
+    """Raises a ValueError if the tokenizer has ids that the encoder has no embeddings for."""
+    if len(tokenizer.vocabulary) > encoder.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
+            f"{len(tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
+        )
 
 
 def model_inputs(packed: PackedText) -> dict[str, Any]:

@@ -11,11 +11,13 @@ from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.huggingface import write_huggingface
 from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 
 _ENCODER_ARGUMENTS = (
+    "adapter_dim",
     "attention_dropout",
     "gradient_checkpointing",
     "initializer_range",
@@ -63,15 +65,17 @@ def load_pipeline(
         )
     rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
     tokenizer = tokenizer_of(checkpoint, **rules)
-    # The constructor's default, for encoders that have fewer positions than that.
+    # The default of the class, for encoders that have fewer positions than that.
     positions = checkpoint.config["max_sequence_length"]
-    settings = {"max_sequence_length": min(128, positions), **saved, **kwargs}
+    longest = min(cls.default_sequence_length, positions)
+    settings = {"max_sequence_length": longest, **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
-    encoder = Bert.from_checkpoint(checkpoint, **encoder_settings)
+    adapted = bool(checkpoint.adapters) or "adapter_dim" in encoder_settings
+    encoder = (AdapterBert if adapted else Bert).from_checkpoint(checkpoint, **encoder_settings)
     head = _head(checkpoint, cls)
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
@@ -86,18 +90,19 @@ def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) ->
     checkpoint = model.encoder.to_checkpoint()
     checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
     checkpoint.lowercase = model.tokenizer.lowercase
-    head = model.sequence_head
-    for name in ("hidden", "classifier"):
-        dense = getattr(head, name, None)
-        if dense is not None:
-            checkpoint.heads[f"{name}.weight"] = np.ascontiguousarray(np.asarray(dense.kernel).T)
-            checkpoint.heads[f"{name}.bias"] = np.asarray(dense.bias)
+    for name, dense in model.head_layers().items():
+        checkpoint.heads[f"{name}.weight"] = np.ascontiguousarray(np.asarray(dense.kernel).T)
+        checkpoint.heads[f"{name}.bias"] = np.asarray(dense.bias)
     if format == "kbert":
         checkpoint.pipeline = _pipeline_config(model)
         return Path(write_native(checkpoint, directory))
     if format != "huggingface":
         raise ValueError(f'`format` must be "kbert" or "huggingface". Received: format={format!r}')
-    if model.head != "pooler":
+    if checkpoint.adapters:
+        raise ValueError(
+            f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
+        )
+    if getattr(model, "head", "pooler") != "pooler":
         raise ValueError(
             f'`head` must be "pooler" for format "huggingface", which knows no other. '
             f"Received: head={model.head!r}"
@@ -125,7 +130,7 @@ def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
             "`problem_type` of a classification head must be single_label_classification or "
             "regression. Received: multi_label_classification"
         )
-    names = ("classifier.", "hidden.")
+    names = ("classifier.", "hidden.", "qa_outputs.")
     return {name: array for name, array in checkpoint.heads.items() if name.startswith(names)}
 
 
@@ -141,10 +146,7 @@ def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
 
 
 def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
-    for name in ("hidden", "classifier"):
-        dense = getattr(model.sequence_head, name, None)
-        if dense is None:
-            continue
+    for name, dense in model.head_layers().items():
         kernel, bias = head.get(f"{name}.weight"), head.get(f"{name}.bias")
         if kernel is None or bias is None or kernel.T.shape != tuple(dense.kernel.shape):
             raise ValueError(

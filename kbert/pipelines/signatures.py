@@ -14,6 +14,11 @@ def text_specs(pair: bool) -> list[tf.TensorSpec]:
     return [tf.TensorSpec((None,), tf.string, name=name) for name in names]
 
 
+def question_specs() -> list[tf.TensorSpec]:
+    """The inputs of a signature on questions with contexts: `question`, `context`, each (B,)."""
+    return [tf.TensorSpec((None,), tf.string, name=name) for name in ("question", "context")]
+
+
 def token_specs() -> list[tf.TensorSpec]:
     """The inputs of a signature on token ids: two of (B, T) and `lengths` (B,)."""
     return [

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
 
+from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.metadata import read_metadata
 from kbert.serving.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.version_folders import find_export
@@ -113,7 +114,7 @@ class Exported:
             rows = order[start : start + batch_size]
             inputs = {n: [column[i] for i in rows] for n, column in zip(names, columns)}
             batches.append(self.run(inputs))
-        joined = {key: np.concatenate([batch[key] for batch in batches]) for key in batches[0]}
+        joined = {key: _joined([batch[key] for batch in batches]) for key in batches[0]}
         back = np.argsort(order, kind="stable")
         return {key: values[back] for key, values in joined.items()}
 
@@ -125,18 +126,11 @@ class Exported:
             batch_size: Rows a batch.
 
         Returns:
-            A dict a row, of plain Python values: the outputs, with `scores` by name and without
-            `labels` where the model has labels.
+            A dict a row, of plain Python values; see `kbert.pipelines.plain_answers`.
         """
         found = self.predict(*texts, batch_size=batch_size)
         rows = len(next(iter(found.values())))
-        return [self._answer({key: found[key][i] for key in found}) for i in range(rows)]
-
-    def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
-        answer = {key: _plain(value) for key, value in sorted(row.items())}
-        if "labels" in answer and "scores" in answer:
-            answer["scores"] = dict(zip(answer.pop("labels"), answer["scores"]))
-        return answer
+        return [plain_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
 
 
 def load_export(path: str | os.PathLike[str]) -> Exported:
@@ -161,10 +155,13 @@ def _size(text: Any) -> int:
     return sum(map(_size, text)) if isinstance(text, Iterable) else 0
 
 
-def _plain(value: Any) -> Any:
-    """Plain Python values for JSON; bytes as text."""
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return value.item() if isinstance(value, np.generic) else value
+def _joined(batches: list[np.ndarray]) -> np.ndarray:
+    """Batches as one; what each batch pads to its longest row is padded to the longest of all."""
+    if batches[0].ndim == 2:
+        width = max(batch.shape[1] for batch in batches)
+        empty = b"" if batches[0].dtype == object else 0
+        batches = [
+            np.pad(batch, ((0, 0), (0, width - batch.shape[1])), constant_values=empty)
+            for batch in batches
+        ]
+    return np.concatenate(batches)

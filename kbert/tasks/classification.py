@@ -8,8 +8,8 @@ from keras import ops
 from kbert.layers.dropout import Dropout
 from kbert.layers.linear import Linear
 from kbert.models.bert import Bert
-from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, label_accuracy
+from kbert.tasks.encoder_task import EncoderTask
 
 HEADS = ("pooler", "two_layer")
 
@@ -97,7 +97,7 @@ class SequenceHead(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("kbert")
-class SequenceClassification(keras.Model):
+class SequenceClassification(EncoderTask):
     """Gives each sequence, or pair of sequences, logits over classes.
 
     Args:
@@ -144,31 +144,10 @@ class SequenceClassification(keras.Model):
         """Maps the inputs of `Bert` to float32 logits (B, C)."""
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
-    def compile(
-        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
-    ) -> None:
-        """As Keras' `compile`; without arguments AdamW, cross-entropy and accuracy are taken."""
-        super().compile(
-            optimizer=AdamW() if optimizer is None else optimizer,
-            loss=self.default_loss() if loss is None else loss,
-            metrics=self.default_metrics() if metrics is None else metrics,
-            **kwargs,
-        )
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as the saved one was; Keras asks for it where `compile` differs.
-
-        Args:
-            config: from `get_compile_config`.
-        """
-        self.compile(**keras.saving.deserialize_keras_object(config))
-        self.optimizer.build(self.trainable_variables)  # so that its state can be loaded
-
-    def make_train_function(self, force: bool = False) -> Any:
-        """As Keras'; the optimizer gets its state first, or TensorFlow would trace it twice."""
-        if not self.optimizer.built:
-            self.optimizer.build(self.trainable_variables)
-        return super().make_train_function(force)
+    def head_layers(self) -> dict[str, Linear]:
+        """The dense layers of the head, under the names that Hugging Face gives such."""
+        named = {name: getattr(self.sequence_head, name, None) for name in ("hidden", "classifier")}
+        return {name: layer for name, layer in named.items() if layer is not None}
 
     def default_loss(self) -> Any:
         """Cross-entropy with class ids or distributions."""
@@ -186,9 +165,3 @@ class SequenceClassification(keras.Model):
             "head": self.head,
             "dropout": self.dropout,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "SequenceClassification":
-        """Makes the model of a configuration from `get_config`."""
-        encoder = keras.saving.deserialize_keras_object(config["encoder"])
-        return cls(**{**config, "encoder": encoder})

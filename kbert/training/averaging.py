@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kbert.pipelines.load import load
-from kbert.training.run_data import Examples
+from kbert.training.run_data import LabelledExamples
 from kbert.training.run_directory import is_run, load_run
 from kbert.training.run_input import tokenized
 
@@ -42,7 +42,7 @@ class Averaged:
 
 
 def predict_average(
-    directories: Iterable[str | os.PathLike[str]], examples: Examples
+    directories: Iterable[str | os.PathLike[str]], examples: LabelledExamples
 ) -> Averaged:
     """Predicts with several models, and takes the mean of their probabilities or scores.
 
@@ -50,7 +50,7 @@ def predict_average(
 
     Args:
         directories: Runs or models of one task with the same labels in the same order.
-        examples: Examples, labelled or not.
+        examples: LabelledExamples, labelled or not.
 
     Raises:
         ValueError: There are no directories, or the models do not fit each other or the examples.

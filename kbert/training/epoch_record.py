@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from kbert.training.evaluation import Prepared, is_better, numbers
+from kbert.training.evaluation import AnyPrepared, is_better, numbers
 from kbert.training.run_config import RunConfig
 from kbert.training.run_log import RunLog
 
@@ -38,7 +38,7 @@ class EpochRecord(keras.callbacks.Callback):
     def __init__(
         self,
         config: RunConfig,
-        validation: Prepared | None,
+        validation: AnyPrepared | None,
         monitor: str,
         tokens: int,
         folder: Path,

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from kbert.data.question_examples import QuestionExamples
+from kbert.data.tagged_sentences import TaggedSentences
 from kbert.metrics.glue import classification_metrics, glue_metrics, regression_metrics
 from kbert.metrics.glue_names import GLUE_METRICS
+from kbert.training.reading_evaluation import MONITORED, PreparedReading, prepare_reading
 from kbert.training.run_data import Examples, targets
 from kbert.training.run_input import RunInput, tokenized
 
@@ -40,11 +43,14 @@ class Prepared:
         return measure(self.right, self.input.predict(model), self.labels, self.glue)
 
 
-def prepare(model: Any, examples: Examples, glue: str | None = None) -> Prepared:
+AnyPrepared = Prepared | PreparedReading
+
+
+def prepare(model: Any, examples: Examples, glue: str | None = None) -> AnyPrepared:
     """Tokenizes labelled examples for a model.
 
     Args:
-        model: A `Classifier`, `Regressor` or `MultipleChoice`.
+        model: A model on raw texts.
         examples: Labelled examples of its task.
         glue: The GLUE task whose official metrics apply, or None.
 
@@ -52,6 +58,8 @@ def prepare(model: Any, examples: Examples, glue: str | None = None) -> Prepared
         ValueError: The examples have no labels or a label that the model does not know, or they
             are of another task.
     """
+    if isinstance(examples, QuestionExamples | TaggedSentences):
+        return prepare_reading(model, examples)
     labels = getattr(model, "labels", None)
     return Prepared(tokenized(model, examples), targets(examples, labels), labels, glue)
 
@@ -109,6 +117,8 @@ def monitored_metric(task: str, wanted: str | None, labels: Any, glue: str | Non
         known += ["f1"] if labels is not None and len(labels) == 2 else []
     if task == "regression":
         known = ["pearson", "spearman", "mse"]
+    if task in MONITORED:
+        known = list(MONITORED[task])
     if wanted is None:
         return GLUE_METRICS[glue][0] if glue is not None else known[0]
     if wanted not in known:

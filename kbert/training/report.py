@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from kbert.data.text_pairs import TextExamples
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, label_counts
 from kbert.training.run_input import RunInput
+from kbert.training.window_input import WindowInput
+
+AnyInput = RunInput | WindowInput
 
 # The input's speed is measured for about this long.
 _SECONDS = 1.0
@@ -15,7 +19,7 @@ _MAX_BATCHES = 200
 
 
 def start_report(
-    config: RunConfig, data: RunData, model: Any, inputs: dict[str, RunInput], steps: list[int]
+    config: RunConfig, data: RunData, model: Any, inputs: dict[str, AnyInput], steps: list[int]
 ) -> dict[str, Any]:
     """Returns what is known of a run before its first step, as a dict that JSON can hold.
 
@@ -35,7 +39,7 @@ def start_report(
             "longest": int(inputs[part].lengths.max()),
             "truncated_share": float(np.mean(inputs[part].truncated)),
         }
-        if data.labels is not None:
+        if data.labels is not None and isinstance(examples, TextExamples):
             report["examples"][part]["labels"] = label_counts(examples, data.labels)
     train = inputs["train"]
     weights = [np.prod(variable.shape) for variable in model.trainable_variables]
@@ -51,7 +55,7 @@ def start_report(
     return report
 
 
-def input_speed(config: RunConfig, model: Any, train: RunInput) -> float:
+def input_speed(config: RunConfig, model: Any, train: AnyInput) -> float:
     """Returns how many real tokens a second the input gives where nothing else runs.
 
     Args:

@@ -24,9 +24,11 @@ from kbert.training.option_kinds import (
     whole,
 )
 
-TASKS = ("classification", "regression", "multiple-choice")
+READING_TASKS = ("question-answering", "span-tagging", "ner")
+TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
 SCRATCH = "scratch:"
 TFDS = "tfds:"
+_READING = ("stride", "max_question_length", "max_answer_length", "adapter_dim", "all_occurrences")
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
 _RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
@@ -49,8 +51,9 @@ class RunConfig:
         None,
         text("a file, tfds:NAME, or a split of the GLUE task"),
         _DATA,
-        "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), or tfds:glue/sst2@train; with "
-        "--glue the name of a split, by default train.",
+        "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), SQuAD's JSON or CoNLL columns "
+        "for the tasks that read, or tfds:glue/sst2@train; with --glue the name of a split, by "
+        "default train.",
     )
     validation: str | None = option(
         None,
@@ -77,9 +80,20 @@ class RunConfig:
         None, column(), _DATA, "Column of the text, by name or index; by default it is looked for."
     )
     text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
-    label: str | int | None = option(None, column(), _DATA, "Column of the label or score.")
+    label: str | int | None = option(
+        None, column(), _DATA, "Column of the label or score; of ner by default the last."
+    )
     labels: list[str] | None = option(
         None, names(), _DATA, "Labels in their order, a,b,c; by default the training's, sorted."
+    )
+    tag_scheme: str = option(
+        "bio", choice("bio", "iobes"), _DATA, "Of ner: the tags that are learned, bio or iobes."
+    )
+    all_occurrences: bool = option(
+        False,
+        flag(),
+        _DATA,
+        "Of questions: an answer counts wherever its text stands, where its place was guessed.",
     )
     encoder: str | None = option(
         None,
@@ -96,8 +110,34 @@ class RunConfig:
     )
     head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "pooler or two_layer.")
     dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
-    max_sequence_length: int = option(
-        128, whole(3), _MODEL, "Longest input in tokens; the rest is cut off."
+    max_sequence_length: int | None = option(
+        None,
+        whole(3, optional=True),
+        _MODEL,
+        "Longest input in tokens, by default 128; the rest is cut off. Of tasks that read: of one "
+        "window, by default 384 with questions, and nothing is cut off.",
+    )
+    stride: int | None = option(
+        None,
+        whole(0, optional=True),
+        _MODEL,
+        "Tokens that windows share, by default 128 with questions, 32 without.",
+    )
+    max_question_length: int | None = option(
+        None, whole(1, optional=True), _MODEL, "Longest question in tokens, by default 64."
+    )
+    max_answer_length: int | None = option(
+        None, whole(1, optional=True), _MODEL, "Longest answer in tokens, by default 30."
+    )
+    adapter_dim: int | None = option(
+        None,
+        whole(1, optional=True),
+        _MODEL,
+        "Of tasks that read: train bottleneck adapters of this width and leave the encoder as it "
+        "is.",
+    )
+    soft: bool = option(
+        True, flag(), _MODEL, "Of span-tagging: several answers are opinions to be averaged."
     )
     epochs: int = option(3, whole(1), _TRAINING, "Passes over the training examples.")
     batch_size: int = option(32, whole(1), _TRAINING, "Examples a step.")
@@ -251,6 +291,10 @@ def _check_data(config: RunConfig) -> None:
 
 
 def _check_choices(config: RunConfig) -> None:
+    if config.task not in READING_TASKS:
+        for key in _READING:
+            if getattr(config, key) not in (None, False):
+                raise _wrong(key, f"left out with task={config.task!r}", getattr(config, key))
     if config.task != "classification":
         for key in ("class_weights", "labels"):
             if getattr(config, key) not in (None, "none"):

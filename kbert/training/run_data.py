@@ -10,12 +10,16 @@ import numpy as np
 from kbert.data.glue_tasks import glue_task, read_glue
 from kbert.data.labels import check_labels, label_names, label_probabilities, required_labels
 from kbert.data.multiple_choice import ChoiceExamples, read_choice_examples
+from kbert.data.question_examples import QuestionExamples
+from kbert.data.tagged_sentences import TaggedSentences
 from kbert.data.text_pairs import TextExamples, read_text_examples
 from kbert.data.tfds_sources import read_tfds
 from kbert.metrics.glue_names import GLUE_METRICS
-from kbert.training.run_config import TFDS, RunConfig
+from kbert.training.reading_data import read_reading, tag_names
+from kbert.training.run_config import READING_TASKS, TFDS, RunConfig
 
-Examples = TextExamples | ChoiceExamples
+LabelledExamples = TextExamples | ChoiceExamples
+Examples = LabelledExamples | QuestionExamples | TaggedSentences
 # What a split is called where the source is asked for it and no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
 _TFDS_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
@@ -29,7 +33,7 @@ class RunData:
         train: The training examples.
         validation: The validation examples, or None.
         test: The test examples, or None.
-        labels: The class names in the model's order; None but for classification.
+        labels: The class names or tags in the model's order; None for scores, choices, questions.
         glue: The GLUE task whose official metrics apply, or None.
     """
 
@@ -62,6 +66,8 @@ def read_run_data(config: RunConfig) -> RunData:
             single texts and pairs are mixed; the message names the file and the line.
         FileNotFoundError: A file is missing.
     """
+    if config.task in READING_TASKS:
+        return _reading_data(config)
     train = _read(config, "train")
     validation, test = _read(config, "validation"), _read(config, "test")
     if train is None:
@@ -69,14 +75,35 @@ def read_run_data(config: RunConfig) -> RunData:
     glue = _glue_of(config)
     data = RunData(train, validation, test, _labels(config, train, glue), glue)
     for part, examples in data.parts.items():
-        required_labels(examples)  # type: ignore[arg-type]  # it asks for what both have
+        required_labels(examples)  # type: ignore[arg-type]  # it asks for what all have
         if data.labels is not None and isinstance(examples, TextExamples):
             check_labels(examples, data.labels)
         _check_shape(part, examples, train)
     return data
 
 
-def targets(examples: Examples, labels: Sequence[str] | None) -> np.ndarray:
+def _reading_data(config: RunConfig) -> RunData:
+    """The examples of a task that reads."""
+    parts = [read_reading(config, part) for part in ("train", "validation", "test")]
+    train = parts[0]
+    if train is None:
+        raise ValueError("`train` must be given. Received: train=None")
+    labels = None
+    if isinstance(train, TaggedSentences):
+        labels = tag_names(train.labels, config.tag_scheme)
+        for part in parts[1:]:
+            if not isinstance(part, TaggedSentences):
+                continue
+            unknown = sorted(set(part.labels) - set(train.labels))
+            if unknown:
+                raise ValueError(
+                    f"{part.source}: the types must be among those of training, "
+                    f"{', '.join(train.labels)}. Received: {', '.join(unknown)}"
+                )
+    return RunData(train, parts[1], parts[2], labels, None)
+
+
+def targets(examples: LabelledExamples, labels: Sequence[str] | None) -> np.ndarray:
     """Returns what a model learns to predict for examples.
 
     Args:
@@ -112,7 +139,7 @@ def class_weights(config: RunConfig, data: RunData) -> dict[str, float] | None:
         ValueError: A weight is given for an unknown label, or a label has none or no example.
     """
     chosen = config.class_weights
-    if chosen == "none" or data.labels is None:
+    if chosen == "none" or data.labels is None or not isinstance(data.train, TextExamples):
         return None
     if isinstance(chosen, dict):
         if set(chosen) != set(data.labels):
@@ -132,7 +159,7 @@ def class_weights(config: RunConfig, data: RunData) -> dict[str, float] | None:
     return {name: total / (len(counts) * count) for name, count in counts.items()}
 
 
-def label_counts(examples: Examples, labels: Sequence[str]) -> dict[str, float]:
+def label_counts(examples: LabelledExamples, labels: Sequence[str]) -> dict[str, float]:
     """Returns how many examples each label has; soft labels count by their probabilities.
 
     Args:
@@ -146,7 +173,7 @@ def label_counts(examples: Examples, labels: Sequence[str]) -> dict[str, float]:
     return {name: found[i] for i, name in enumerate(labels)}
 
 
-def _read(config: RunConfig, part: str) -> Examples | None:
+def _read(config: RunConfig, part: str) -> LabelledExamples | None:
     """One part of the examples, or None where the configuration has none."""
     given = getattr(config, part)
     if config.glue is not None and not str(given).startswith(TFDS):
@@ -184,7 +211,7 @@ def _glue_of(config: RunConfig) -> str | None:
     return name if train.startswith(prefix) and name in GLUE_METRICS else None
 
 
-def _labels(config: RunConfig, train: Examples, glue: str | None) -> list[str] | None:
+def _labels(config: RunConfig, train: LabelledExamples, glue: str | None) -> list[str] | None:
     """The class names in the model's order."""
     if config.task != "classification" or not isinstance(train, TextExamples):
         return None

@@ -10,7 +10,7 @@ from kbert.data.multiple_choice import ChoiceExamples
 from kbert.data.pipeline import PackedExamples
 from kbert.data.text_pairs import TextExamples
 from kbert.training.run_config import RunConfig
-from kbert.training.run_data import Examples
+from kbert.training.run_data import LabelledExamples
 
 
 def batch_sizes(config: RunConfig) -> dict[str, int | None]:
@@ -156,7 +156,7 @@ class ChoiceInput:
 RunInput = TextInput | ChoiceInput
 
 
-def tokenized(model: Any, examples: Examples) -> RunInput:
+def tokenized(model: Any, examples: LabelledExamples) -> RunInput:
     """Tokenizes examples for a model.
 
     Args:

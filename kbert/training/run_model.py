@@ -8,7 +8,10 @@ from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.ner import EntityRecognizer
+from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
+from kbert.pipelines.span_tagging import SpanTagger
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 from kbert.training.run_config import RunConfig
@@ -18,6 +21,19 @@ PIPELINES: dict[str, Any] = {
     "classification": Classifier,
     "regression": Regressor,
     "multiple-choice": MultipleChoice,
+    "question-answering": QuestionAnswerer,
+    "span-tagging": SpanTagger,
+    "ner": EntityRecognizer,
+}
+# Settings of a task's model that stand under the same name in the configuration.
+_WINDOWS = ("stride", "max_question_length")
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "classification": ("head", "dropout"),
+    "regression": ("head", "dropout"),
+    "multiple-choice": ("head", "dropout"),
+    "question-answering": (*_WINDOWS, "max_answer_length"),
+    "span-tagging": (*_WINDOWS, "soft", "dropout"),
+    "ner": ("stride", "dropout"),
 }
 
 
@@ -29,7 +45,7 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         data: The run's examples; they say the labels, and whether there are pairs.
 
     Returns:
-        A `Classifier`, `Regressor` or `MultipleChoice`, not compiled.
+        A model of the task's class, not compiled.
 
     Raises:
         ValueError: Vocabulary, length or labels do not fit the encoder, or it is no encoder.
@@ -37,19 +53,20 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         OSError: The encoder cannot be fetched.
     """
     pipeline = PIPELINES[config.task]
-    settings: dict[str, Any] = {
-        "max_sequence_length": config.max_sequence_length,
-        "head": config.head,
-        "dropout": config.dropout,
-        "dtype": config.precision,
-    }
-    if config.task != "multiple-choice":
+    names = ("max_sequence_length", *_SETTINGS[config.task])
+    chosen = {name: getattr(config, name) for name in names}
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    settings["dtype"] = config.precision
+    if config.task in ("classification", "regression"):
         settings["pair"] = data.pair
-    if config.task == "classification":
+    if data.labels is not None:
         settings["labels"] = data.labels
     if config.vocabulary is None:
         return pipeline.from_pretrained(
-            config.encoder, gradient_checkpointing=config.gradient_checkpointing, **settings
+            config.encoder,
+            gradient_checkpointing=config.gradient_checkpointing,
+            **({} if config.adapter_dim is None else {"adapter_dim": config.adapter_dim}),
+            **settings,
         )
     vocabulary = Vocabulary.from_file(config.vocabulary)
     tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)

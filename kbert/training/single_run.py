@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
-from kbert.training.evaluation import Prepared, monitored_metric, prepare
+from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
 from kbert.training.report import report_lines, start_report
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, read_run_data
@@ -99,7 +99,7 @@ def _deterministic(config: RunConfig) -> Iterator[None]:
 
 
 def _fit(
-    model: Any, config: RunConfig, train: Prepared, record: EpochRecord, folder: Path
+    model: Any, config: RunConfig, train: AnyPrepared, record: EpochRecord, folder: Path
 ) -> None:
     """Trains; the record learns of each epoch and keeps the best weights."""
     callbacks: list[Any] = [record]
@@ -119,7 +119,7 @@ def _finish(
     pipeline: Any,
     record: EpochRecord,
     config: RunConfig,
-    parts: dict[str, Prepared],
+    parts: dict[str, AnyPrepared],
     folder: Path,
 ) -> dict[str, Any]:
     """Puts the kept weights in their place, and measures what was written there."""

@@ -18,7 +18,7 @@ def test_the_defaults_are_those_that_the_documentation_names():
     made = config()
     assert (made.epochs, made.batch_size, made.learning_rate) == (3, 32, 5e-5)
     assert (made.warmup_fraction, made.weight_decay, made.clip) == (0.1, 0.01, 1.0)
-    assert (made.max_sequence_length, made.dropout, made.precision) == (128, 0.1, "float32")
+    assert (made.max_sequence_length, made.dropout, made.precision) == (None, 0.1, "float32")
     assert made.batch_tokens is None and made.early_stopping is None and made.seeds == 1
 
 

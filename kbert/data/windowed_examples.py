@@ -1,0 +1,184 @@
+"""Long texts as windows to train on: tokenized once, cut as in use, kept without padding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.pipeline import PackedExamples
+from kbert.data.text_tensor import text_tensor
+from kbert.text.windows import cut_windows, lay_out
+from kbert.text.wordpiece import WordPiece
+
+_TEXTS_PER_CALL = 256
+
+
+@dataclass(frozen=True)
+class TokenPlaces:
+    """The tokens of n texts and where they stand, all texts one after the other.
+
+    Attributes:
+        token_ids: int32 (tokens of all texts).
+        start: int32, of the same shape: first code point of each token in its text.
+        end: int32: the code point after its last.
+        splits: int64 (n + 1,): the tokens of text i are `splits[i]` to `splits[i + 1]`.
+    """
+
+    token_ids: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    splits: np.ndarray
+
+    def of(self, text: int) -> tuple[np.ndarray, np.ndarray]:
+        """The starts and the ends of the tokens of one text."""
+        tokens = slice(self.splits[text], self.splits[text + 1])
+        return self.start[tokens], self.end[tokens]
+
+
+@dataclass(frozen=True)
+class WindowedExamples:
+    """The windows of n rows, a context each and perhaps a question.
+
+    Attributes:
+        packed: the windows' token ids, W examples.
+        row: int32 (W,), the row of each window.
+        first: int32 (W,), the context token that it begins with.
+        size: int32 (W,), its context tokens.
+        owned_from: int32 (W,), the first context token that it answers for.
+        owned_to: int32 (W,), the one after the last.
+        begin: int32 (W,), where the context begins in the window.
+        context: int64 (n,), the number of each row's context in `places`.
+        places: tokens of the different contexts.
+    """
+
+    packed: PackedExamples
+    row: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    owned_from: np.ndarray
+    owned_to: np.ndarray
+    begin: np.ndarray
+    context: np.ndarray
+    places: TokenPlaces
+
+    def __len__(self) -> int:
+        """The number of windows."""
+        return len(self.row)
+
+
+def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
+    """Tokenizes texts, without special tokens.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: n str or bytes.
+    """
+
+    def tokenize(text: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        found = tokenizer.tokenize_with_offsets(text)
+        return (
+            found.token_ids.values,
+            found.start.values,
+            found.end.values,
+            found.token_ids.row_lengths(),
+        )
+
+    dataset = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
+    chunks = list(dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
+    empty = np.zeros(0, "int32")
+    token_ids, start, end, lengths = (
+        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(4)
+    )
+    splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
+    return TokenPlaces(token_ids, start, end, splits)
+
+
+def window_examples(
+    tokenizer: WordPiece,
+    contexts: Sequence[Any],
+    questions: Sequence[Any] | None,
+    max_sequence_length: int,
+    stride: int,
+    max_question_length: int = 64,
+) -> WindowedExamples:
+    """Cuts contexts into windows, with their questions before them.
+
+    Args:
+        tokenizer: the tokenizer.
+        contexts: n str or bytes; equal ones are tokenized once.
+        questions: n str or bytes, or None.
+        max_sequence_length: as in `kbert.text.windows.cut_windows`.
+        stride: as there.
+        max_question_length: as there.
+
+    Raises:
+        ValueError: contexts and questions differ in number.
+        TypeError: a text is neither str nor bytes.
+    """
+    if questions is not None and len(questions) != len(contexts):
+        raise ValueError(
+            "`questions` must be as many as `contexts`. "
+            f"Received: {len(questions)} and {len(contexts)}"
+        )
+    numbers: dict[Any, int] = {}
+    context = np.array([numbers.setdefault(text, len(numbers)) for text in contexts], "int64")
+    places = token_places(tokenizer, list(numbers))
+    asked = None if questions is None else token_places(tokenizer, questions)
+    lengths = np.diff(places.splits)[context] if len(context) else np.zeros(0, "int64")
+    windows = cut_windows(
+        tf.constant(lengths, tf.int32),
+        None if asked is None else tf.constant(np.diff(asked.splits), tf.int32),
+        max_sequence_length,
+        stride,
+        max_question_length,
+    )
+    ragged = _ragged(places)
+    question_ids = None if asked is None else _ragged(asked)
+    vocabulary = tokenizer.vocabulary
+    contexts_of = tf.constant(context)  # equal contexts are kept once
+
+    def tokens(chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        some = windows.take(chosen)
+        found = lay_out(
+            some, ragged, question_ids, vocabulary, tf.gather(contexts_of, some.row)
+        )
+        real = found.padding_mask
+        ids = tf.boolean_mask(found.token_ids, real)
+        return ids, tf.boolean_mask(found.segment_ids, real)
+
+    count = int(tf.size(windows.row))
+    dataset = tf.data.Dataset.range(count, output_type=tf.int32).batch(_TEXTS_PER_CALL)
+    chunks = list(dataset.map(tokens, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
+    empty = np.zeros(0, "int32")
+    token_ids, segment_ids = (
+        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(2)
+    )
+    sizes = windows.lengths.numpy()
+    packed = PackedExamples(
+        token_ids,
+        segment_ids,
+        np.cumsum(sizes, dtype="int64") - sizes,
+        sizes,
+        np.zeros(count, bool),
+        vocabulary.padding_id,
+    )
+    question_length = windows.question_length.numpy()
+    return WindowedExamples(
+        packed,
+        windows.row.numpy(),
+        windows.first.numpy(),
+        windows.size.numpy(),
+        windows.owned_from.numpy(),
+        windows.owned_to.numpy(),
+        question_length + (1 if questions is None else 2),
+        context,
+        places,
+    )
+
+
+def _ragged(places: TokenPlaces) -> tf.RaggedTensor:
+    return tf.RaggedTensor.from_row_splits(
+        tf.constant(places.token_ids, tf.int32), tf.constant(places.splits, tf.int64)
+    )

@@ -1,0 +1,90 @@
+"""BERT with bottleneck adapters, to train a task with few new weights."""
+
+from typing import Any
+
+import keras
+
+from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.layers.adapter_encoder_block import AdapterEncoderBlock
+from kbert.models.bert import Bert
+from kbert.models.encoder_arrays import weight_name
+
+_ADAPTER = "/adapter/"
+_DOWN = "/adapter/down/kernel"
+
+
+@keras.saving.register_keras_serializable("kbert")
+class AdapterBert(Bert):
+    """A `Bert` whose blocks have adapters; only adapters and LayerNorms train.
+
+    Source: Houlsby et al. 2019. With m = `adapter_dim`, an encoder of L layers and width D has
+    2 L (2 D m + m + D) weights more.
+
+    Args:
+        *args: those of `Bert`.
+        adapter_dim: m, the width of the adapters.
+        **kwargs: those of `Bert`.
+    """
+
+    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
+        self.adapter_dim = adapter_dim
+        super().__init__(*args, **kwargs)
+        for variable in self.trainable_variables:
+            if not is_adapted(variable.path):
+                variable.trainable = False
+
+    def _block(self, index: int) -> AdapterEncoderBlock:
+        return AdapterEncoderBlock(
+            self.adapter_dim,
+            self.num_heads,
+            self.intermediate_dim,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation=self.activation,
+            epsilon=self.layer_norm_epsilon,
+            kernel_initializer=self._initializer(),
+            dtype=self.dtype_policy,
+            name=f"encoder_block_{index}",
+        )
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "AdapterBert":
+        """An encoder with the weights of a checkpoint, and its adapters or new ones."""
+        if checkpoint.adapters:
+            width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(_DOWN)}
+            kwargs = {**kwargs, "adapter_dim": width.pop()}
+        model = super().from_checkpoint(checkpoint, **kwargs)
+        if checkpoint.adapters:
+            named = {weight_name(model, variable): variable for variable in model.weights}
+            expected = {name for name in named if _ADAPTER in name}
+            if expected != set(checkpoint.adapters):
+                raise ValueError(
+                    "`checkpoint.adapters` must be those of the model. Missing: "
+                    f"{sorted(expected - set(checkpoint.adapters)) or 'none'}; left over: "
+                    f"{sorted(set(checkpoint.adapters) - expected) or 'none'}"
+                )
+            for name, array in checkpoint.adapters.items():
+                named[name].assign(array.astype(named[name].dtype, copy=False))
+        return model
+
+    @staticmethod
+    def may_be_absent(name: str) -> bool:
+        """As `Bert.may_be_absent`: the adapters come from elsewhere."""
+        return _ADAPTER in name or Bert.may_be_absent(name)
+
+    def to_checkpoint(self) -> Checkpoint:
+        """As `Bert.to_checkpoint`, with the adapters beside the encoder's weights."""
+        checkpoint = super().to_checkpoint()
+        del checkpoint.config["adapter_dim"]
+        arrays = checkpoint.arrays
+        checkpoint.adapters = {n: a for n, a in arrays.items() if _ADAPTER in n}
+        checkpoint.arrays = {n: a for n, a in arrays.items() if _ADAPTER not in n}
+        return checkpoint
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "adapter_dim": self.adapter_dim}
+
+
+def is_adapted(path: str) -> bool:
+    """Whether a variable of an `AdapterBert` trains, by its path."""
+    return _ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)

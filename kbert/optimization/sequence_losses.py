@@ -1,0 +1,171 @@
+"""Losses over the positions of sequences: spans, and labels of tokens."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+# In targets: no such position, or a token that counts nothing.
+ABSENT = -1
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SpanCrossEntropy(keras.losses.Loss):
+    """-log p_start(s) - log p_end(e), each a softmax over the positions of its sequence.
+
+    Source: Devlin et al. 2019, section 4.2 (there the mean of the two). Where several positions are
+    given, each may be the right one: the loss is -log of the sum of their probabilities (the
+    marginal likelihood of Clark and Gardner 2018).
+    """
+
+    def __init__(
+        self,
+        name: str = "span_cross_entropy",
+        reduction: str = "sum_over_batch_size",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(name=name, reduction=reduction, **kwargs)
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """The loss of each sequence.
+
+        Args:
+            y_true: int (B, 2), start and end, or (B, K, 2), up to K of each; -1 is none.
+            y_pred: logits (B, T, 2).
+
+        Returns:
+            (B,).
+        """
+        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=1)
+        found, given = _at_positions(log_probabilities, y_true)
+        likelihood = ops.logsumexp(ops.where(given, found, -1e9), axis=1)  # (B, 2)
+        return -ops.sum(likelihood, axis=-1)
+
+
+@keras.saving.register_keras_serializable("kbert")
+def span_accuracy(y_true: Any, y_pred: Any) -> Any:
+    """1 where the likeliest start and the likeliest end are among the given ones, else 0.
+
+    Args:
+        y_true: int (B, 2) or (B, K, 2); -1 is none.
+        y_pred: logits (B, T, 2).
+
+    Returns:
+        float32 (B,).
+    """
+    best = ops.cast(ops.argmax(y_pred, axis=1), "int32")[:, None, :]  # (B, 1, 2)
+    right = ops.any(ops.equal(best, _positions(y_true)), axis=1)
+    return ops.cast(ops.all(right, axis=-1), "float32")
+
+
+@keras.saving.register_keras_serializable("kbert")
+class TokenCrossEntropy(keras.losses.Loss):
+    """-sum_i sum_j t_ij log p_ij over the tokens i that count and the classes j.
+
+    Args:
+        per: "sequence": the mean of these sums over the batch; "token": their sum over the batch,
+            divided by the number of tokens that count.
+        name: of the loss.
+        reduction: as in `keras.losses.Loss`.
+
+    Raises:
+        ValueError: `per` is neither.
+    """
+
+    def __init__(
+        self,
+        per: str = "token",
+        name: str = "token_cross_entropy",
+        reduction: str = "sum_over_batch_size",
+        **kwargs: Any,
+    ) -> None:
+        if per not in ("sequence", "token"):
+            raise ValueError(f'`per` must be "sequence" or "token". Received: per={per!r}')
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        self.per = per
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """The loss of each sequence; its mean over the batch is the loss of the batch.
+
+        Args:
+            y_true: class ids (B, T), -1 where a token counts nothing, or distributions (B, T, C),
+                all 0 where a token counts nothing.
+            y_pred: logits (B, T, C).
+
+        Returns:
+            (B,).
+        """
+        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=-1)
+        distribution = token_distribution(y_true, y_pred)
+        sums = -ops.sum(distribution * log_probabilities, axis=(1, 2))
+        if self.per == "sequence":
+            return sums
+        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), "float32"))
+        rows = ops.cast(ops.shape(sums)[0], "float32")
+        return sums * (rows / ops.maximum(counted, 1.0))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "per": self.per}
+
+
+@keras.saving.register_keras_serializable("kbert")
+class TokenAccuracy(keras.metrics.Metric):
+    """The share of the tokens that count whose likeliest class is the true one.
+
+    Args:
+        name: of the metric.
+    """
+
+    def __init__(self, name: str = "accuracy", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        self.right = self.add_variable((), "zeros", name="right")
+        self.counted = self.add_variable((), "zeros", name="counted")
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: as in `TokenCrossEntropy`.
+            y_pred: logits (B, T, C).
+            sample_weight: a weight a sequence (B,), or None.
+        """
+        truth = token_distribution(y_true, y_pred)
+        counts = ops.cast(ops.any(truth > 0, axis=-1), "float32")
+        if sample_weight is not None:
+            counts = counts * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
+        same = ops.equal(ops.argmax(truth, axis=-1), ops.argmax(y_pred, axis=-1))
+        self.right.assign(self.right + ops.sum(counts * ops.cast(same, "float32")))
+        self.counted.assign(self.counted + ops.sum(counts))
+
+    def result(self) -> Any:
+        """The share, 0 before any token counted."""
+        return self.right / ops.maximum(self.counted, 1e-9)
+
+
+def token_distribution(y_true: Any, y_pred: Any) -> Any:
+    """The truth as one distribution a token.
+
+    Args:
+        y_true: class ids (B, T), -1 where a token counts nothing, or distributions (B, T, C).
+        y_pred: anything of shape (B, T, C); only C is read.
+
+    Returns:
+        float32 (B, T, C), all 0 where a token counts nothing.
+    """
+    if len(y_true.shape) == 3:
+        return ops.cast(y_true, "float32")
+    classes = ops.arange(y_pred.shape[-1], dtype="int32")
+    return ops.cast(ops.equal(ops.cast(y_true, "int32")[:, :, None], classes), "float32")
+
+
+def _positions(y_true: Any) -> Any:
+    """Positions as int32 (B, K, 2)."""
+    positions = ops.cast(y_true, "int32")
+    return positions[:, None, :] if len(positions.shape) == 2 else positions
+
+
+def _at_positions(values: Any, y_true: Any) -> tuple[Any, Any]:
+    """Values (B, T, 2) at the positions, (B, K, 2), and which of these are given, bool."""
+    positions = _positions(y_true)
+    given = positions >= 0
+    return ops.take_along_axis(values, ops.maximum(positions, 0), axis=1), given

@@ -1,0 +1,210 @@
+"""Reading by tags: a question and a text in, any number of answers out."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.data.windowed_examples import WindowedExamples
+from kbert.models.bert import Bert
+from kbert.optimization.sequence_losses import TokenCrossEntropy
+from kbert.pipelines.plain_answers import plain_answer
+from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
+from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.pipelines.signatures import Signature, question_specs
+from kbert.pipelines.span_targets import Answers, answer_tokens, read_answers
+from kbert.pipelines.token_labeller import TokenLabeller
+from kbert.text.units import every_token
+from kbert.text.wordpiece import WordPiece
+
+TAGS = ("B", "I", "O")
+_BEGIN, _INSIDE, _OUTSIDE = range(3)
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SpanTagger(TokenLabeller):
+    """Marks the answers to a question in a text, none, one or several, with B, I and O.
+
+    A dense layer 3 x H with softmax gives each token of the text a distribution over the three. The
+    loss of a text is -sum_i sum_j t_ij log p_ij over its tokens i, with distributions t that need
+    not be one-hot: where annotators disagree, t is the share of each opinion.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        max_sequence_length: tokens of a window, question and special ones included.
+        stride: tokens that neighbouring windows share.
+        max_question_length: longer questions are cut, in tokens.
+        soft: whether several answer lists of a question are opinions to be averaged; otherwise the
+            first answer counts alone.
+        dropout: rate of the dropout before the head.
+
+    Raises:
+        ValueError: tokenizer or sizes do not fit the encoder or each other.
+    """
+
+    default_sequence_length = 384
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 384,
+        stride: int = 128,
+        max_question_length: int = 64,
+        soft: bool = True,
+        dropout: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "span_tagger")
+        super().__init__(encoder, tokenizer, TAGS, dropout, **kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.stride = stride
+        self.max_question_length: int = max_question_length
+        self.soft = soft
+        self.check_windows()
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
+    ) -> "SpanTagger":
+        """Loads a saved model, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: as in `Bert.from_pretrained`.
+            **kwargs: arguments of the constructor, or of `Bert`.
+        """
+        return load_pipeline(cls, name_or_directory, **kwargs)
+
+    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
+        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
+        return save_pipeline(self, directory, format)
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return {
+            "id2label": {str(i): name for i, name in enumerate(TAGS)},
+            "label2id": {name: i for i, name in enumerate(TAGS)},
+        }
+
+    def default_loss(self) -> Any:
+        """The sum over the tokens of a text, the mean over the batch."""
+        return TokenCrossEntropy(per="sequence")
+
+    def read(self, question: Any, context: Any) -> dict[str, Any]:
+        """Raw strings (B,) to all answers, as graph code.
+
+        Returns:
+            `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
+            the mean probability of the answer's tags; each (B, k), in the order of the text, padded
+            with nothing and 0. `count` int32 (B,), the answers of each row.
+        """
+        offsets = self.tokenizer.tokenize_with_offsets(context)
+        questions = self.tokenizer.tokenize(question)
+        probabilities = self.token_probabilities(offsets, questions)
+        found = self.tag_words(context, offsets, every_token(offsets), probabilities)
+        return {
+            "answers": found.texts.text,
+            "starts": found.texts.start,
+            "ends": found.texts.end,
+            "scores": found.score,
+            "count": found.count,
+        }
+
+    def signatures(self) -> dict[str, Signature]:
+        """The function of an export and the specs of its inputs."""
+        return {"serving_default": (self.read, question_specs())}
+
+    def answers(self, x: Any) -> list[list[dict[str, Any]]]:
+        """The answers to each question, for people.
+
+        Args:
+            x: questions with contexts, as in `fit`.
+
+        Returns:
+            For each question a list of dicts: `answer`, `score`, `start` and `end`.
+        """
+        return [plain_answer(row)["answers"] for row in self.predict(x)]
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Answers in the order of `x`.
+
+        Args:
+            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
+            **kwargs: arguments of Keras' `predict`, without questions.
+
+        Returns:
+            A dict a row, with what `read` returns as NumPy values.
+        """
+        inputs = read_question_inputs(x)
+        if inputs is None:
+            return super().predict(x, **kwargs)
+        return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
+
+    def read_inputs(self, x: Any) -> QuestionInputs | None:
+        """`x` as questions with contexts, or None if it is something else."""
+        return read_question_inputs(x)
+
+    def examples(
+        self, inputs: QuestionInputs, y: Answers
+    ) -> tuple[WindowedExamples, np.ndarray]:
+        """Windows to train on, and the distribution of each of their tokens.
+
+        Every token of a text counts in exactly one window, the one that answers for it.
+
+        Args:
+            inputs: n questions with contexts.
+            y: the answers of each, perhaps none; with `soft`, each is one annotator's opinion.
+
+        Returns:
+            `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token counts nothing.
+        """
+        windows = self.windows(inputs.contexts, inputs.questions)
+        opinions = read_answers(y)
+        if not self.soft:
+            opinions = [several[:1] for several in opinions]
+        rows, first, last = answer_tokens(windows, inputs.contexts, opinions)
+        bounds = np.searchsorted(rows, np.arange(len(inputs) + 1))
+        packed = windows.packed
+        targets = np.zeros((packed.tokens, len(TAGS)), "float32")
+        row_of, shares = -1, np.zeros((0, len(TAGS)), "float32")
+        for window, row in enumerate(windows.row.tolist()):
+            if row != row_of:
+                own = slice(bounds[row], bounds[row + 1])
+                tokens = len(windows.places.of(int(windows.context[row]))[0])
+                row_of, shares = row, _shares(first[own], last[own], tokens)
+            owned = slice(windows.owned_from[window], windows.owned_to[window])
+            begin = packed.starts[window] + windows.begin[window] - windows.first[window]
+            targets[begin + owned.start : begin + owned.stop] = shares[owned]
+        return windows, targets
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["num_labels"]
+        return {
+            **config,
+            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
+            "max_sequence_length": self.max_sequence_length,
+            "stride": self.stride,
+            "max_question_length": self.max_question_length,
+            "soft": self.soft,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "SpanTagger":
+        """Makes the model of a configuration from `get_config`."""
+        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return super().from_config({**config, "tokenizer": tokenizer})
+
+
+def _shares(first: np.ndarray, last: np.ndarray, tokens: int) -> np.ndarray:
+    """The share of the opinions that give each token each tag, float32 (tokens, 3)."""
+    shares = np.zeros((tokens, len(TAGS)), "float32")
+    for begin, end in zip(first.tolist(), last.tolist()):
+        shares[begin, _BEGIN] += 1
+        shares[begin + 1 : end + 1, _INSIDE] += 1
+    opinions = max(1, len(first))
+    shares[:, _OUTSIDE] = opinions - shares.sum(axis=1)
+    return shares / opinions

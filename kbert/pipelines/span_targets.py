@@ -1,0 +1,129 @@
+"""Answers in texts as positions in windows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.data.windowed_examples import WindowedExamples
+from kbert.optimization.sequence_losses import ABSENT
+
+# The answers of each row: a text and the code point where it starts.
+Answers = Sequence[Sequence[Any]]
+
+
+def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
+    """Reads the forms in which answers may be given.
+
+    Args:
+        answers: for each row a list, perhaps empty, of {"text", "answer_start"} (or "start") or of
+            (text, start).
+
+    Raises:
+        ValueError: an entry is neither; the message names row and entry.
+    """
+    return [
+        [_answer(row, number, one) for number, one in enumerate(several)]
+        for row, several in enumerate(answers)
+    ]
+
+
+def _answer(row: int, number: int, one: Any) -> tuple[str, int]:
+    if isinstance(one, Mapping):
+        text, start = one.get("text"), one.get("answer_start", one.get("start"))
+    elif isinstance(one, tuple | list) and len(one) == 2:
+        text, start = one
+    else:
+        text, start = None, None
+    if not isinstance(text, str) or not isinstance(start, int | np.integer):
+        raise ValueError(
+            f"`y[{row}][{number}]` must be an answer: a text and the code point where it starts. "
+            f"Received: {one!r:.80}"
+        )
+    return text, int(start)
+
+
+def span_targets(
+    windows: WindowedExamples,
+    contexts: Sequence[Any],
+    answers: Sequence[Sequence[tuple[str, int]]],
+) -> np.ndarray:
+    """Finds the answers in the windows.
+
+    A window has the answers that lie in it as a whole. One without any has [CLS], position 0.
+
+    Args:
+        windows: of n rows.
+        contexts: the n contexts.
+        answers: of each row.
+
+    Returns:
+        int32 (W, K, 2), the first and the last token of each answer, counted in the window; -1
+        where there are fewer than K.
+
+    Raises:
+        ValueError: an answer does not stand where it says; the message names the row.
+    """
+    rows, first, last = answer_tokens(windows, contexts, answers)
+    # Each answer meets each window of its row.
+    begin = np.searchsorted(windows.row, rows, side="left")
+    count = np.searchsorted(windows.row, rows, side="right") - begin
+    pair = np.repeat(np.arange(len(rows)), count)
+    window = np.arange(len(pair)) - np.repeat(np.cumsum(count) - count, count)
+    window = window + np.repeat(begin, count)
+    inside = (first[pair] >= windows.first[window]) & (
+        last[pair] < windows.first[window] + windows.size[window]
+    )
+    pair, window = pair[inside], window[inside]
+    shift = windows.begin[window] - windows.first[window]
+    spans = np.stack([first[pair] + shift, last[pair] + shift], axis=-1)
+    # The same span twice says nothing more; `unique` also sorts by window.
+    table = np.unique(np.concatenate([window[:, None], spans], axis=-1), axis=0)
+    window, spans = table[:, 0], table[:, 1:]
+    sizes = np.bincount(window, minlength=len(windows))
+    targets = np.full((len(windows), max(1, sizes.max(initial=0)), 2), ABSENT, "int32")
+    targets[:, 0] = 0
+    number = np.arange(len(window)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    targets[window, number] = spans
+    return targets
+
+
+def answer_tokens(
+    windows: WindowedExamples,
+    contexts: Sequence[Any],
+    answers: Sequence[Sequence[tuple[str, int]]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the tokens that each answer touches.
+
+    Args:
+        windows: of n rows.
+        contexts: the n contexts.
+        answers: of each row.
+
+    Returns:
+        The row, the first and the last context token of each answer that touches a token; int64
+        (answers,) each, rows in order.
+
+    Raises:
+        ValueError: an answer does not stand where it says; the message names the row.
+    """
+    found = []
+    for row, several in enumerate(answers):
+        if not several:
+            continue
+        context = contexts[row]
+        text = context.decode("utf-8", "replace") if isinstance(context, bytes) else context
+        starts, ends = windows.places.of(int(windows.context[row]))
+        for answer, start in several:
+            if start < 0 or text[start : start + len(answer)] != answer:
+                raise ValueError(
+                    f"`y[{row}]` must hold answers that stand in the context at their start. "
+                    f"Received: {answer!r:.80} at {start}, where the context has "
+                    f"{text[max(0, start) : max(0, start) + len(answer)]!r:.80}"
+                )
+            first = int(np.searchsorted(ends, start, side="right"))
+            last = int(np.searchsorted(starts, start + len(answer), side="left")) - 1
+            if first <= last:
+                found.append((row, first, last))
+    table = np.array(found, "int64").reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]

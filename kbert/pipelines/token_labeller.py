@@ -1,0 +1,148 @@
+"""What tagging models share: a distribution for each token of a text of any length, and entities.
+
+Shapes: B texts, C tags, k the most entities of a text.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from kbert.data.pipeline import batched_dataset
+from kbert.data.windowed_examples import WindowedExamples
+from kbert.models.bert import Bert
+from kbert.pipelines.windowed_model import WindowedModel
+from kbert.tasks.token_classification import TokenClassification
+from kbert.text.entities import Entities, TagRules, best_path, find_entities, tag_rules
+from kbert.text.offsets import TokenOffsets
+from kbert.text.spans import SpanText, cut_spans
+from kbert.text.units import Units
+from kbert.text.windows import Windows, WindowTokens
+from kbert.text.wordpiece import WordPiece
+
+_SMALLEST = 1e-30
+
+
+class TaggedTexts(NamedTuple):
+    """What was found in texts.
+
+    Attributes:
+        path: int32 (B, U), the tag of each word.
+        entities: ragged (B, (entities)).
+        texts: each entity cut from its text, (B, k).
+        score: float32 (B, k).
+        kind: int32 (B, k), the number of its type.
+        count: int32 (B,).
+    """
+
+    path: tf.Tensor
+    entities: Entities
+    texts: SpanText
+    score: tf.Tensor
+    kind: tf.Tensor
+    count: tf.Tensor
+
+
+class TokenLabeller(WindowedModel, TokenClassification):
+    """Gives words of texts one of C tags each, such that no impossible sequence leaves it.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        tags: the C tags, BIO or IOBES.
+        dropout: rate of the dropout before the head.
+    """
+
+    huggingface_architecture = "BertForTokenClassification"
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        tags: Sequence[str],
+        dropout: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(encoder, len(tags), dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.tag_names = tuple(tags)
+
+    def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
+        """Batches of windows of like length, with a target a token."""
+        return batched_dataset(windows.packed, token_labels=targets, **kwargs)
+
+    def token_probabilities(
+        self, offsets: TokenOffsets, questions: tf.RaggedTensor | None
+    ) -> tf.Tensor:
+        """Probabilities of the tags of all tokens, as graph code.
+
+        Args:
+            offsets: the tokens of the contexts (B, (tokens)).
+            questions: ragged ids (B, (tokens)), or None.
+
+        Returns:
+            float32 (tokens of all rows, C).
+        """
+        starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
+
+        def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[tf.Tensor]:
+            place = tf.gather(starts, windows.row)[:, tf.newaxis] + tokens.position
+            owned = tokens.owned
+            return (
+                tf.boolean_mask(place, owned)[:, tf.newaxis],
+                tf.boolean_mask(tf.nn.softmax(logits, axis=-1), owned),
+            )
+
+        outputs = [
+            tf.TensorSpec((None, 1), tf.int32),
+            tf.TensorSpec((None, self.num_labels), tf.float32),
+        ]
+        place, probabilities = self.over_windows(offsets, questions, read, outputs)
+        shape = [tf.size(offsets.token_ids.values), self.num_labels]
+        return tf.scatter_nd(place, probabilities, shape)
+
+    def tag_words(
+        self, text: tf.Tensor, offsets: TokenOffsets, units: Units, probabilities: tf.Tensor
+    ) -> TaggedTexts:
+        """Decodes the tags of words, as graph code.
+
+        A word's tag is decided at its first token.
+
+        Args:
+            text: string (B,).
+            offsets: its tokens.
+            units: its words.
+            probabilities: float32 (tokens of all rows, C).
+        """
+        starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
+        row = units.first.value_rowids()
+        first = units.first.with_values(
+            tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
+        )
+        dense = first.to_tensor(0.0, shape=(None, None, self.num_labels))
+        lengths = tf.cast(units.first.row_lengths(), tf.int32)
+        path = best_path(tf.math.log(dense + _SMALLEST), lengths, self.rules)
+        found = find_entities(path, dense, lengths, self.tag_names)
+        count = tf.cast(found.first.row_lengths(), tf.int32)
+        filled = tf.sequence_mask(count)
+
+        def tokens(words: tf.RaggedTensor, ends: tf.RaggedTensor) -> tf.Tensor:
+            places = tf.cast(ends.row_starts(), tf.int32)
+            flat = tf.gather(places, words.value_rowids()) + words.values
+            return words.with_values(tf.gather(ends.values, flat)).to_tensor(0)
+
+        texts = cut_spans(
+            text,
+            offsets,
+            tokens(found.first, units.first),
+            tokens(found.last, units.last),
+            filled,
+        )
+        return TaggedTexts(
+            path, found, texts, found.score.to_tensor(0.0), found.kind.to_tensor(0), count
+        )
+
+    @property
+    def rules(self) -> TagRules:
+        """Which tags may follow each other."""
+        return tag_rules(self.tag_names)

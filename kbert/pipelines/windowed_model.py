@@ -1,0 +1,231 @@
+"""What Keras models on long raw texts share: windows cut, run in chunks, and brought together."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.pipeline import batched_dataset
+from kbert.data.windowed_examples import WindowedExamples, window_examples
+from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
+from kbert.text.chunks import map_in_chunks
+from kbert.text.offsets import TokenOffsets
+from kbert.text.windows import Windows, WindowTokens, check_window_sizes, cut_windows, lay_out
+from kbert.text.wordpiece import WordPiece
+
+# Windows that `fit` gives to a step.
+TRAINING_ROWS = 32
+# Rows that `predict` gives to the graph at a time.
+PREDICTION_ROWS = 64
+
+
+class WindowedModel(keras.Model):
+    """Adds windows to a model on token ids: contexts of any length, perhaps with a question.
+
+    A subclass has `encoder`, `tokenizer`, `max_sequence_length` and `stride`, and
+    `max_question_length`, which is None where there are no questions.
+    """
+
+    tokenizer: WordPiece
+    max_sequence_length: int
+    stride: int
+    max_question_length: int | None = None
+    chunk_tokens = EVALUATION_TOKENS
+
+    def check_windows(self) -> None:
+        """Raises a ValueError if tokenizer or window sizes do not fit the encoder."""
+        check_vocabulary(self.tokenizer, self.encoder)
+        if self.max_sequence_length > self.encoder.max_sequence_length:
+            raise ValueError(
+                "`max_sequence_length` must be at most "
+                f"{self.encoder.max_sequence_length}, the encoder's positions. Received: "
+                f"max_sequence_length={self.max_sequence_length}"
+            )
+        check_window_sizes(self.max_sequence_length, self.stride, self.max_question_length)
+
+    def windows(self, contexts: Sequence[Any], questions: Sequence[Any] | None = None) -> Any:
+        """Tokenizes and cuts n contexts to train on; see `kbert.data.windowed_examples`."""
+        return window_examples(
+            self.tokenizer,
+            contexts,
+            questions,
+            self.max_sequence_length,
+            self.stride,
+            self.max_question_length or 0,
+        )
+
+    def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
+        """Batches of windows of like length; see `kbert.data.pipeline.batched_dataset`."""
+        return batched_dataset(windows.packed, targets, **kwargs)
+
+    def read_inputs(self, x: Any) -> Any:
+        """`x` as raw texts, or None if it is something else."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
+
+    def examples(self, inputs: Any, y: Any) -> tuple[WindowedExamples, Any]:
+        """Windows to train on, and the targets of each; `inputs` is from `read_inputs`."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its targets are")
+
+    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
+        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+
+        Args:
+            *args: as in the task's.
+            jit_compile: True for XLA; wise only where all batches have one shape.
+            **kwargs: as in the task's.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        *,
+        batch_tokens: int | None = None,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `fit`, which also takes raw texts.
+
+        Args:
+            x: raw texts as the task has them, or what Keras' `fit` takes.
+            y: the targets of the texts.
+            batch_size: windows a batch; 32 by default.
+            epochs: passes over the data.
+            verbose: as in Keras' `fit`.
+            batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
+            validation_data: (x, y) in the same forms, or a dataset of batches.
+            shuffle: whether to shuffle, anew each epoch.
+            seed: of the shuffling.
+            **kwargs: further arguments of Keras' `fit`.
+
+        Returns:
+            Keras' history.
+
+        Raises:
+            ValueError: texts and targets do not fit each other.
+        """
+        kwargs |= {"epochs": epochs, "verbose": verbose}
+        if isinstance(validation_data, tuple):
+            validation_data = self._batches(*validation_data) or validation_data
+        kwargs["validation_data"] = validation_data
+        rows = None if batch_tokens else batch_size or TRAINING_ROWS
+        cut = {"batch_size": rows, "batch_tokens": batch_tokens, "shuffle": shuffle, "seed": seed}
+        dataset = self._batches(x, y, **cut)
+        if dataset is None:
+            return super().fit(x, y, batch_size, shuffle=shuffle, **kwargs)
+        return super().fit(dataset, shuffle=False, **kwargs)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `evaluate`, of windows, which also takes raw texts; arguments as in `fit`."""
+        dataset = self._batches(x, y)
+        if dataset is None:
+            return super().evaluate(x, y, batch_size, verbose, **kwargs)
+        return super().evaluate(dataset, verbose=verbose, **kwargs)
+
+    def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
+        """Batches of the windows of raw texts, or None if `x` is something else."""
+        inputs = None if isinstance(x, tf.data.Dataset) else self.read_inputs(x)
+        if inputs is None:
+            return None
+        if y is None:
+            raise ValueError("`y` must be given with texts. Received: y=None")
+        if len(y) != len(inputs):
+            raise ValueError(
+                f"`y` must have one entry a text. Received: {len(y)} for {len(inputs)} texts"
+            )
+        if not len(inputs):
+            raise ValueError("`x` must hold at least one text. Received: none")
+        windows, targets = self.examples(inputs, y)
+        cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
+        return self.dataset(windows, targets, **cut)
+
+    def over_windows(
+        self,
+        offsets: TokenOffsets,
+        questions: tf.RaggedTensor | None,
+        read: Callable[[tf.Tensor, WindowTokens, Windows], Sequence[tf.Tensor]],
+        outputs: Sequence[tf.TensorSpec],
+    ) -> list[tf.Tensor]:
+        """Runs the model over all windows of some rows, as graph code.
+
+        Args:
+            offsets: the tokens of the contexts (B, (tokens)).
+            questions: ragged ids (B, (tokens)), or None.
+            read: from the logits of some windows, their tokens and places to what is kept of them.
+            outputs: specs of what `read` gives; all windows' are concatenated, in any order.
+
+        Returns:
+            A tensor for each of `outputs`.
+        """
+        contexts = offsets.token_ids
+        windows = cut_windows(
+            contexts.row_lengths(),
+            None if questions is None else questions.row_lengths(),
+            self.max_sequence_length,
+            self.stride,
+            self.max_question_length or 0,
+        )
+
+        def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
+            some = windows.take(chosen)
+            tokens = lay_out(some, contexts, questions, self.tokenizer.vocabulary)
+            inputs = {
+                "token_ids": tokens.token_ids,
+                "segment_ids": tokens.segment_ids,
+                "padding_mask": tokens.padding_mask,
+            }
+            return read(self(inputs, training=False), tokens, some)
+
+        return map_in_chunks(run, windows.lengths, self.chunk_tokens, outputs)
+
+    def predict_columns(
+        self, function: Callable[..., dict[str, Any]], columns: Sequence[list[Any]]
+    ) -> list[dict[str, Any]]:
+        """Runs a graph function over rows of strings, those of like length together.
+
+        Args:
+            function: takes string tensors (B,), one for each column.
+            columns: n str or bytes each.
+
+        Returns:
+            A dict of NumPy values for each row, in their order.
+        """
+        specs = [tf.TensorSpec((None,), tf.string) for _ in columns]
+        compiled = self._compiled(function, specs)
+        sizes = np.array([len(text) for text in columns[-1]], "int64")
+        order = np.argsort(-sizes, kind="stable")
+        rows: list[dict[str, Any]] = [{} for _ in order]
+        for start in range(0, len(order), PREDICTION_ROWS):
+            chosen = order[start : start + PREDICTION_ROWS].tolist()
+            found = compiled(*(tf.constant([column[i] for i in chosen]) for column in columns))
+            values = {key: value.numpy() for key, value in found.items()}
+            for place, i in enumerate(chosen):
+                rows[i] = {key: value[place] for key, value in values.items()}
+        return rows
+
+    def forget_graphs(self) -> None:
+        """Lets graph functions be traced anew, after a setting of the model has changed."""
+        self.__dict__.pop("_compiled_functions", None)
+
+    def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
+        """The function as a graph, traced once."""
+        known = self.__dict__.setdefault("_compiled_functions", {})
+        name = function.__name__
+        if name not in known:
+            known[name] = tf.function(function, input_signature=specs, autograph=False)
+        return known[name]

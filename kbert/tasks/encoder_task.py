@@ -1,0 +1,51 @@
+"""What tasks on top of an encoder share: how they are compiled, saved and loaded."""
+
+from typing import Any
+
+import keras
+
+from kbert.optimization.adamw import AdamW
+
+
+class EncoderTask(keras.Model):
+    """A model with an `encoder` and a head, and a task's own loss and metrics as defaults."""
+
+    def compile(
+        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
+    ) -> None:
+        """As Keras' `compile`; what is not given is AdamW and the task's own loss and metrics."""
+        super().compile(
+            optimizer=AdamW() if optimizer is None else optimizer,
+            loss=self.default_loss() if loss is None else loss,
+            metrics=self.default_metrics() if metrics is None else metrics,
+            **kwargs,
+        )
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles a loaded model as the saved one was; Keras asks for it where `compile` differs.
+
+        Args:
+            config: from `get_compile_config`.
+        """
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)  # so that its state can be loaded
+
+    def make_train_function(self, force: bool = False) -> Any:
+        """As Keras'; the optimizer gets its state first, or TensorFlow would trace it twice."""
+        if not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
+    def default_loss(self) -> Any:
+        """The task's loss."""
+        raise NotImplementedError(f"{type(self).__name__} must say its loss")
+
+    def default_metrics(self) -> list[Any]:
+        """The metrics that are shown while it trains."""
+        return []
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        encoder = keras.saving.deserialize_keras_object(config["encoder"])
+        return cls(**{**config, "encoder": encoder})

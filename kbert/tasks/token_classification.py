@@ -1,0 +1,80 @@
+"""Labels of tokens: one dense layer over the encoder's states."""
+
+from typing import Any
+
+import keras
+
+from kbert.layers.dropout import Dropout
+from kbert.layers.linear import Linear
+from kbert.models.bert import Bert
+from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
+from kbert.tasks.encoder_task import EncoderTask
+
+
+@keras.saving.register_keras_serializable("kbert")
+class TokenClassification(EncoderTask):
+    """Gives each token logits over classes.
+
+    Source: Devlin et al. 2019, section 5.3.
+
+    Args:
+        encoder: a `Bert`.
+        num_labels: C, the number of classes.
+        dropout: rate of the dropout before the head.
+
+    Raises:
+        ValueError: `num_labels` is below 1.
+    """
+
+    def __init__(
+        self, encoder: Bert, num_labels: int, dropout: float = 0.1, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_labels < 1:
+            raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
+        self.encoder = encoder
+        self.num_labels = num_labels
+        self.dropout = dropout
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        initializer = keras.initializers.TruncatedNormal(stddev=encoder.initializer_range)
+        # In float32 under any policy: labels are told apart by small differences.
+        self.token_head = Linear(
+            num_labels,
+            kernel_initializer=keras.initializers.serialize(initializer),
+            dtype="float32",
+            name="token_head",
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not getattr(self, "built", False):
+            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            self.dropout_layer.build()
+            self.token_head.build((None, None, self.encoder.hidden_dim))
+            self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Maps the inputs of `Bert` to float32 logits (B, T, C)."""
+        states = self.encoder(inputs, training=training)["sequence_output"]
+        return self.token_head(self.dropout_layer(states, training=training))
+
+    def head_layers(self) -> dict[str, Linear]:
+        """The dense layers of the head, under the names that Hugging Face gives such."""
+        return {"classifier": self.token_head}
+
+    def default_loss(self) -> Any:
+        """Cross-entropy, the mean over the tokens that count."""
+        return TokenCrossEntropy()
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy over the tokens that count."""
+        return [TokenAccuracy()]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "num_labels": self.num_labels,
+            "dropout": self.dropout,
+        }

@@ -1,0 +1,59 @@
+"""Many sequences through one function in pieces of bounded size, as graph code."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def map_in_chunks(
+    function: Callable[[tf.Tensor], Sequence[tf.Tensor]],
+    lengths: tf.Tensor,
+    chunk_cells: int,
+    outputs: Sequence[tf.TensorSpec],
+) -> list[tf.Tensor]:
+    """Applies a function to sequences, longest first, as many at a time as fit.
+
+    Like lengths share a chunk, so that little is padding, and only one chunk is in memory.
+
+    Args:
+        function: takes the indices of some sequences, int32 (k,), and returns tensors.
+        lengths: int32 (W,), the length of each sequence, at least 1.
+        chunk_cells: most cells, sequences times longest sequence, of a chunk; a longer sequence is
+            a chunk of its own.
+        outputs: a spec for each of the tensors; the first dimension may differ from chunk to chunk.
+
+    Returns:
+        For each output the tensors of all chunks, one after the other.
+    """
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    total = tf.size(order)
+    arrays = [
+        tf.TensorArray(
+            spec.dtype,
+            size=0,
+            dynamic_size=True,
+            infer_shape=False,
+            element_shape=(None, *spec.shape[1:]),
+        )
+        for spec in outputs
+    ]
+
+    def unfinished(start: tf.Tensor, number: tf.Tensor, arrays: Any) -> tf.Tensor:
+        return start < total
+
+    def advance(start: tf.Tensor, number: tf.Tensor, arrays: Any) -> Any:
+        width = tf.gather(lengths, order[start])
+        end = tf.minimum(total, start + tf.maximum(1, chunk_cells // width))
+        found = function(order[start:end])
+        written = [array.write(number, tensor) for array, tensor in zip(arrays, found, strict=True)]
+        return end, number + 1, written
+
+    # One iteration at a time: parallel ones would hold several chunks.
+    _, _, arrays = tf.while_loop(
+        unfinished,
+        advance,
+        (tf.constant(0), tf.constant(0), arrays),
+        parallel_iterations=1,
+    )
+    return [array.concat() for array in arrays]

@@ -1,0 +1,165 @@
+"""Measuring models that read, with the official metrics of their tasks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kbert.data.question_examples import QuestionExamples, required_answers
+from kbert.data.tagged_sentences import TaggedSentences
+from kbert.metrics.entities import entity_metrics
+from kbert.metrics.spans import exact_and_overlap_f1
+from kbert.metrics.squad import squad2_metrics, squad_metrics
+from kbert.training.reading_data import ReadingExamples
+from kbert.training.window_input import WindowInput
+
+# What epochs may be compared by, the default first.
+MONITORED = {
+    "question-answering": ("f1", "exact_match"),
+    "span-tagging": ("span_overlap_f1", "span_exact_f1"),
+    "ner": ("f1", "precision", "recall", "strict_f1"),
+}
+
+
+@dataclass(frozen=True)
+class PreparedReading:
+    """Labelled examples of a reading task, cut into windows once.
+
+    Attributes:
+        input: The windows.
+        examples: The examples.
+    """
+
+    input: WindowInput
+    examples: ReadingExamples
+
+    @property
+    def right(self) -> np.ndarray:
+        """The targets of the windows."""
+        return self.input.targets
+
+    def measured(self, model: Any, find_threshold: bool = True) -> dict[str, Any]:
+        """Returns the metrics of a model's answers, as a dict that JSON can hold.
+
+        Where questions without an answer are among the examples, the threshold of the null score
+        that is best for them is found and stored with the model.
+
+        Args:
+            model: The model that the examples were prepared for.
+            find_threshold: False leaves the model's threshold as it is.
+        """
+        if isinstance(self.examples, TaggedSentences):
+            return measure_entities(model, self.examples)
+        if hasattr(model, "null_threshold"):
+            answered, _ = measure_answers(model, self.examples, find_threshold)
+            return answered
+        return measure_spans(model, self.examples)
+
+
+def prepare_reading(model: Any, examples: ReadingExamples) -> PreparedReading:
+    """Cuts labelled examples into windows for a model.
+
+    Args:
+        model: A `QuestionAnswerer`, `SpanTagger` or `EntityRecognizer`.
+        examples: Labelled examples of its task.
+
+    Raises:
+        ValueError: The examples have no labels, or are of another task.
+    """
+    is_tagged = isinstance(examples, TaggedSentences)
+    if is_tagged != hasattr(model, "predict_tags"):
+        wanted = "sentences of tagged words" if hasattr(model, "predict_tags") else "questions"
+        raise ValueError(
+            f"{examples.source}: the examples must be {wanted} for a {type(model).__name__}. "
+            f"Received: {'sentences' if is_tagged else 'questions'}"
+        )
+    labels: Any
+    if isinstance(examples, TaggedSentences):
+        labels = examples.tags
+        if labels is None:
+            raise ValueError(f"{examples.source}: the sentences must have tags. Received: none")
+    else:
+        labels = required_answers(examples)
+        # Only where an answer stands can it be learned; metrics compare texts.
+        labels = [
+            [a for a in several if context.startswith(a.text, a.start)]
+            for several, context in zip(labels, examples.contexts)
+        ]
+    windows, targets = model.examples(model.read_inputs(examples), labels)
+    return PreparedReading(WindowInput(windows, targets), examples)
+
+
+def measure_answers(
+    model: Any, examples: QuestionExamples, find_threshold: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Measures a `QuestionAnswerer` with the official metrics of SQuAD 1.1 or 2.0.
+
+    Args:
+        model: The model.
+        examples: Questions; SQuAD 2.0's metrics apply where some have no answer.
+        find_threshold: Whether to give the model the threshold that is best for these questions,
+            where some have no answer.
+
+    Returns:
+        The metrics, and the answer of each question by its id.
+    """
+    rows = model.predict(examples)
+    gold = {
+        name: [answer.text for answer in several]
+        for name, several in zip(examples.ids, examples.answers)
+    }
+    spans = {name: _text(row["nbest_answer"][0]) for name, row in zip(examples.ids, rows)}
+    if all(examples.answers):
+        answers = {name: _text(row["answer"]) for name, row in zip(examples.ids, rows)}
+        return dict(squad_metrics(gold, answers)), answers
+    scores = {name: float(row["null_score"]) for name, row in zip(examples.ids, rows)}
+    found = squad2_metrics(gold, spans, scores)
+    if find_threshold:
+        model.null_threshold = float(found["best_f1_thresh"])
+        model.forget_graphs()
+    threshold = model.null_threshold
+    answers = {
+        name: "" if threshold is not None and scores[name] > threshold else text
+        for name, text in spans.items()
+    }
+    metrics = dict(squad2_metrics(gold, answers))
+    best = {name: value for name, value in found.items() if name.startswith("best_")}
+    return {
+        "f1": metrics.pop("f1"),
+        "exact_match": metrics.pop("exact"),
+        **metrics,
+        **best,
+        "null_threshold": threshold,
+    }, answers
+
+
+def measure_spans(model: Any, examples: QuestionExamples) -> dict[str, Any]:
+    """Measures a `SpanTagger`: whole spans, and characters.
+
+    Args:
+        model: The model.
+        examples: Questions; every different answer of a question counts as one that is to be found.
+    """
+    rows = model.predict(examples)
+    predicted = [
+        [(int(row["starts"][i]), int(row["ends"][i])) for i in range(row["count"])] for row in rows
+    ]
+    true = [
+        [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
+    ]
+    return dict(exact_and_overlap_f1(true, predicted))
+
+
+def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:
+    """Measures an `EntityRecognizer` on sentences of given words.
+
+    Args:
+        model: The model.
+        sentences: Sentences with tags in the model's scheme.
+    """
+    scheme = "iobes" if any(tag[:2] in ("E-", "S-") for tag in model.labels) else "bio"
+    return entity_metrics(sentences.tags or [], model.predict_tags(sentences.words), scheme)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
