@@ -30,8 +30,10 @@ RESULTS = Path(__file__).parent / "results" / "finetuning.json"
 FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
 
 
-def train(task: str, directory: Path, seed: int, epochs: int, length: int) -> dict[str, Any]:
-    """Trains once and returns scores and speed."""
+def train(
+    task: str, directory: Path, seed: int, epochs: int, length: int, kept: Path | None
+) -> dict[str, Any]:
+    """Trains once and returns scores and speed; the model goes to `kept`."""
     keras.utils.set_random_seed(seed)
     examples, held_out = (read_glue(task, directory, split) for split in ("train", "dev"))
     encoder, pair = "all-MiniLM-L6-v2", examples.text_b is not None
@@ -49,6 +51,8 @@ def train(task: str, directory: Path, seed: int, epochs: int, length: int) -> di
     start = time.perf_counter()
     model.fit(dataset, epochs=epochs, verbose=2)
     seconds = time.perf_counter() - start
+    if kept is not None:
+        model.save_pretrained(kept / f"{task}-{seed}")
     texts = held_out.text_a if held_out.text_b is None else (held_out.text_a, held_out.text_b)
     predictions = model.predict(texts)
     if predictions.ndim == 2:
@@ -74,13 +78,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="folder with SST-2/, RTE/, CoLA/, STS-B/")
     parser.add_argument("runs", nargs="+", help="task:seeds:epochs[:length]")
+    parser.add_argument("--keep", type=Path, help="new folder for the trained models")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    if arguments.keep is not None:
+        arguments.keep.mkdir(parents=True)
     for run in arguments.runs:
         task, seeds, epochs, *length = run.split(":")
         for seed in range(1, int(seeds) + 1):
             folder = arguments.directory / FOLDERS[task]
-            row = train(task, folder, seed, int(epochs), int(length[0]) if length else 128)
+            longest = int(length[0]) if length else 128
+            row = train(task, folder, seed, int(epochs), longest, arguments.keep)
             print(json.dumps(row), flush=True)
             rows = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
             rows = [r for r in rows if (r["task"], r["seed"]) != (task, seed)] + [row]

@@ -1,0 +1,109 @@
+"""Trains the question-answering head that kbert ships, through any number of interruptions.
+
+    python benchmarks/shipped_question_answerer.py SQUAD_DIRECTORY RUN_DIRECTORY
+
+Bottleneck adapters in all-MiniLM-L6-v2 and the span head learn from the whole of SQuAD 1.1's
+training questions; an answer whose place was guessed counts wherever its text stands. The state of
+the training is saved every five minutes; the same command goes on with it.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import keras
+
+from kbert.data.answer_alignment import align_answers, all_occurrences
+from kbert.data.batching import batch_plan
+from kbert.data.squad import read_squad
+from kbert.metrics.squad import squad_metrics
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.storage.atomic_directory import write_atomically
+from kbert.training.train_state import Position, StateSaver, load_state
+
+SEED = 1
+BATCH = 32
+
+
+def main() -> None:
+    """Trains on, measures at the end, and writes model and scores."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with train-v1.1.json.gz and so on")
+    parser.add_argument("run", type=Path, help="folder of the states and the result")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--adapter-dim", type=int, default=256)
+    parser.add_argument("--rate", type=float, default=5e-4)
+    parser.add_argument("--questions", type=int, help="only the first so many, for a trial")
+    parser.add_argument("--dev-questions", type=int, help="only the first so many, for a trial")
+    arguments = parser.parse_args()
+    keras.utils.set_random_seed(SEED)
+    examples, report = align_answers(read_squad(arguments.data / "train-v1.1.json.gz"))
+    print(report, flush=True)
+    guessed = set((arguments.data / "train-v1.1.ambiguous_ids.txt").read_text().split())
+    examples = all_occurrences(examples, guessed.intersection(examples.ids))
+    if arguments.questions is not None:
+        # Every n-th: the file is sorted by article.
+        step = len(examples) // arguments.questions
+        examples = examples.select(range(0, step * arguments.questions, step))
+    model = QuestionAnswerer.from_pretrained(
+        "all-MiniLM-L6-v2", adapter_dim=arguments.adapter_dim, dtype="mixed_bfloat16"
+    )
+    windows, targets = model.examples(model.read_inputs(examples), examples.answers)
+    lengths = windows.packed.lengths
+    steps = sum(
+        len(batch_plan(lengths, BATCH, shuffle=True, seed=SEED, epoch=epoch))
+        for epoch in range(arguments.epochs)
+    )
+    print(f"{len(windows)} windows, {windows.packed.tokens} tokens, {steps} steps", flush=True)
+    model.compile(optimizer=AdamW(WarmupLinearDecay(arguments.rate, steps, steps // 10)))
+    states = arguments.run / "states"
+    position = load_state(states, model) or Position()
+    print(f"begins at {position}", flush=True)
+    if position.epoch < arguments.epochs:
+        dataset = model.dataset(
+            windows,
+            targets,
+            batch_size=BATCH,
+            shuffle=True,
+            seed=SEED,
+            first_epoch=position.epoch,
+            first_batch=position.batch,
+        )
+        saver = StateSaver(states, position)
+        log = keras.callbacks.LambdaCallback(on_train_batch_end=log_line(time.monotonic()))
+        model.fit(
+            dataset,
+            initial_epoch=position.epoch,
+            epochs=arguments.epochs,
+            callbacks=[saver, log],
+            verbose=0,
+        )
+    folder = arguments.run / "model"
+    if not folder.exists():
+        model.save_pretrained(folder)
+    dev = read_squad(arguments.data / "dev-v1.1.json.gz")
+    if arguments.dev_questions is not None:
+        dev = dev.select(range(0, len(dev), len(dev) // arguments.dev_questions))
+    measured = QuestionAnswerer.from_pretrained(folder, dtype="float32")
+    rows = measured.predict(dev)
+    gold = {name: [a.text for a in several] for name, several in zip(dev.ids, dev.answers)}
+    scores = squad_metrics(gold, {i: r["answer"].decode() for i, r in zip(dev.ids, rows)})
+    print(json.dumps(scores), flush=True)
+    write_atomically(arguments.run / "scores.json", json.dumps(scores) + "\n")
+
+
+def log_line(begin: float) -> object:
+    """Prints the loss every hundred steps."""
+
+    def line(batch: int, logs: dict[str, float]) -> None:
+        if batch % 100 == 0:
+            print(f"{time.monotonic() - begin:.0f} s, batch {batch}: {logs}", flush=True)
+
+    return line
+
+
+if __name__ == "__main__":
+    main()
