@@ -1,5 +1,6 @@
 """Runs, saved models and exports behind one face: rows of texts in, answers out."""
 
+import json
 import os
 from typing import Any
 
@@ -29,7 +30,10 @@ class Answering:
         self._answer = answer
 
     def split(self, line: str, number: int) -> Row:
-        """Splits a line of input at its tabs.
+        """Splits a line of input at its tabs, or reads it as a JSON object.
+
+        Where a row holds several texts, a line may be an object with their names, so that a text
+        may hold line breaks.
 
         Args:
             line: The line.
@@ -38,10 +42,34 @@ class Answering:
         Raises:
             ValueError: It has not as many parts as the model reads.
         """
+        named = self._named(line, number)
+        if named is not None:
+            return named
         # A tab inside a single text is white space to a tokenizer, and stays.
         row = (line,) if len(self.inputs) == 1 else tuple(line.split("\t"))
         self.check([row], f"stdin, line {number}")
         return row
+
+    def _named(self, line: str, number: int) -> Row | None:
+        """The row of a JSON object, or None where the line is none."""
+        if len(self.inputs) == 1 or "choices" in self.inputs or not line.lstrip().startswith("{"):
+            return None
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            if line.count("\t") + 1 == len(self.inputs):
+                return None
+            raise ValueError(
+                f"stdin, line {number}: the line must be a JSON object or texts with a tab "
+                f"between. Received: {line[:80]!r} ({error.msg} at column {error.colno})"
+            ) from error
+        texts = tuple(value.get(name) for name in self.inputs)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"stdin, line {number}: the object must have the texts {', '.join(self.inputs)}. "
+                f"Received: {line[:80]!r}"
+            )
+        return texts
 
     def check(self, rows: list[Row], source: str) -> None:
         """Checks that rows hold what the model reads.

@@ -16,6 +16,7 @@ from kbert.cli.errors import DEBUG  # noqa: E402
 from kbert.cli.evaluate import evaluate  # noqa: E402
 from kbert.cli.export import export  # noqa: E402
 from kbert.cli.info import info  # noqa: E402
+from kbert.cli.plot import plot  # noqa: E402
 from kbert.cli.predict import predict  # noqa: E402
 from kbert.cli.train import train  # noqa: E402
 
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (train, evaluate, predict, export, convert, info, demo):
+for _verb in (train, evaluate, predict, export, convert, plot, info, demo):
     app.command()(_verb)
 
 

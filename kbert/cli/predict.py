@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Annotated, Optional
 
 import typer
+from rich.console import Console
 
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_line
+from kbert.cli.marked_text import show_marked
 from kbert.cli.text_lines import read_batches
 
 _BATCH_SIZE = 256
@@ -24,6 +26,16 @@ def predict(
     ] = None,
     text_a: Annotated[Optional[str], typer.Option(help="The first text of a pair.")] = None,
     text_b: Annotated[Optional[str], typer.Option(help="The second text of a pair.")] = None,
+    question: Annotated[
+        Optional[list[str]], typer.Option(help="A question; may be given several times.")
+    ] = None,
+    context: Annotated[Optional[str], typer.Option(help="The text that answers it.")] = None,
+    context_file: Annotated[
+        Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Mark answers or entities in the text, instead of JSON.")
+    ] = False,
     batch_size: Annotated[
         int, typer.Option(min=1, help="Lines that are read and answered at a time.")
     ] = _BATCH_SIZE,
@@ -31,8 +43,10 @@ def predict(
     """Answer raw texts: one JSON object a line, in the order of the input.
 
     Texts come from --text, or one a line from stdin, of any number.
-    For a model of pairs, a tab stands between the two; for multiple
-    choice, between the context and each choice.
+    For a model of pairs, a tab stands between the two, also between
+    question and context; for multiple choice, between the context and
+    each choice. A line may also be a JSON object with the names of the
+    texts.
 
     Examples:
 
@@ -41,8 +55,12 @@ def predict(
       kbert predict runs/topics < questions.txt > answers.jsonl
 
       kbert predict exports/nli --text-a "He sleeps." --text-b "He is awake."
+
+      kbert predict runs/squad --question "Who wrote it?" \\
+          --context-file article.txt --show
     """
-    rows = _given(text, text_a, text_b)
+    pairs = (text_a, text_b)
+    rows = _asked(question, context, context_file) or _given(text, *pairs)
     from kbert.cli.answering import open_model
 
     answering = open_model(model)
@@ -51,10 +69,29 @@ def predict(
         batches: Iterator[list[tuple[str, ...]]] = iter([rows])
     else:
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
+    console = Console(highlight=False)
     for batch in batches:
-        for answer in answering.answers(batch):
-            write_line(answer)
+        for row, answer in zip(batch, answering.answers(batch)):
+            if show:
+                show_marked(row, answer, console)
+            else:
+                write_line(answer)
         sys.stdout.flush()
+
+
+def _asked(
+    questions: list[str] | None, context: str | None, file: Path | None
+) -> list[tuple[str, ...]] | None:
+    """The rows of questions that options give, or None where there are none."""
+    if not questions and context is None and file is None:
+        return None
+    if not questions or (context is None) == (file is None):
+        raise ValueError(
+            "`--question` must be given together with either `--context` or `--context-file`."
+        )
+    if file is not None:
+        context = file.read_text(encoding="utf-8")
+    return [(question, context or "") for question in questions]
 
 
 def _given(

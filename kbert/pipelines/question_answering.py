@@ -3,9 +3,10 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from kbert.models.bert import Bert
@@ -22,6 +23,22 @@ from kbert.text.wordpiece import WordPiece
 
 # `null_score` where the text has no token at all, so no span.
 _NO_SPAN_AT_ALL = 1e4
+
+
+class Boundaries(NamedTuple):
+    """Where an answer begins and ends.
+
+    Attributes:
+        tokens: the text's tokens, n.
+        start: (n,), the probability of each as the start, among the tokens of the text.
+        end: (n,), as the end.
+        span: first and last token of the best answer, or None.
+    """
+
+    tokens: list[str]
+    start: np.ndarray
+    end: np.ndarray
+    span: tuple[int, int] | None
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -159,6 +176,31 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         *columns, row = self.over_windows(offsets, questions, read, outputs)
         rows = tf.cast(offsets.token_ids.nrows(), tf.int32)
         return request_spans(WindowSpans(*columns), row, rows, count)
+
+    def boundaries(self, question: str, context: str) -> Boundaries:
+        """Where an answer begins and ends, token by token, for people to look at.
+
+        Args:
+            question: one question.
+            context: its text.
+        """
+        offsets = self.tokenizer.tokenize_with_offsets(tf.constant([context]))
+
+        def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[Any]:
+            owned = tokens.owned
+            return tf.boolean_mask(tokens.position, owned), tf.boolean_mask(logits, owned)
+
+        outputs = [tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, 2), tf.float32)]
+        asked = self.tokenizer.tokenize(tf.constant([question]))
+        place, logits = self.over_windows(offsets, asked, read, outputs)
+        ordered = tf.gather(logits, tf.argsort(place))
+        shares = tf.nn.softmax(ordered, axis=0).numpy()
+        ids = offsets.token_ids.values.numpy().tolist()
+        found = self._spans(offsets, asked)
+        is_found = bool(is_span(found.score)[0, 0])
+        span = (int(found.first[0, 0]), int(found.last[0, 0])) if is_found else None
+        names = self.tokenizer.vocabulary.tokens
+        return Boundaries([names[i] for i in ids], shares[:, 0], shares[:, 1], span)
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""

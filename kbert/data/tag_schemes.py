@@ -1,0 +1,233 @@
+"""Schemes that write entities as one tag a word: BIO (IOB2), IOB1 and IOBES (BIOES, BILOU).
+
+BIO: B- begins every entity, I- goes on. IOB1: I- begins and goes on; B- begins only an entity that
+follows another of its type at once. IOBES: B- begins, I- goes on, E- ends, S- is an entity of one
+word; BILOU writes L for E and U for S. Tags without a type ("B", "I") are entities of type "".
+
+Sources: Ramshaw and Marcus, "Text Chunking using Transformation-Based Learning" (1995), IOB1; Tjong
+Kim Sang and Veenstra, "Representing Text Chunks" (1999), IOB2; Ratinov and Roth, "Design Challenges
+and Misconceptions in Named Entity Recognition" (2009), BILOU; conlleval of the CoNLL-2003 shared
+task for how impossible sequences are read.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+SCHEMES = ("bio", "iob1", "iobes")
+_ALIASES = {"iob2": "bio", "bioes": "iobes", "bilou": "iobes", "bilu": "iobes"}
+_LETTERS = {"bio": "BIO", "iob1": "BIO", "iobes": "BIESO"}
+_TAG = re.compile(r"O|[BIESLU](?:-(?P<type>.+))?", re.DOTALL)
+_LETTER_OF_BILOU = {"L": "E", "U": "S"}
+Span = tuple[str, int, int]
+
+
+class Tag(NamedTuple):
+    """One tag, taken apart.
+
+    Attributes:
+        letter: B, I, O, E or S.
+        type: type of the entity; "" for O and for tags without a type.
+    """
+
+    letter: str
+    type: str
+
+
+def parse_tag(tag: str) -> Tag:
+    """Takes a tag apart; L and U of BILOU become E and S.
+
+    Args:
+        tag: "O", or one of B, I, E, S, L, U, alone or with "-" and a type.
+
+    Raises:
+        ValueError: the tag is none of these.
+    """
+    match = _TAG.fullmatch(tag)
+    if match is None:
+        raise ValueError(
+            "`tag` must be O, or B, I, E or S (L or U in BILOU) with '-' and a type. Received: "
+            f"tag={tag!r}"
+        )
+    return Tag(_LETTER_OF_BILOU.get(tag[0], tag[0]), match["type"] or "")
+
+
+def scheme_name(scheme: str) -> str:
+    """Returns "bio", "iob1" or "iobes" for a scheme by any of its names.
+
+    Args:
+        scheme: one of these, or "iob2", "bioes", "bilou", in any case.
+
+    Raises:
+        ValueError: there is no such scheme.
+    """
+    name = _ALIASES.get(scheme.lower(), scheme.lower())
+    if name not in SCHEMES:
+        raise ValueError(f"`scheme` must be one of {SCHEMES}. Received: scheme={scheme!r}")
+    return name
+
+
+def impossible_tag(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """Returns the first tag of a sentence that a scheme does not allow there.
+
+    Args:
+        tags: the tags of a sentence.
+        scheme: "bio", "iob1" or "iobes".
+
+    Returns:
+        0-based index of the word and what was expected, or None where all is well. (A B- or I- of
+        IOBES that nothing goes on with is found at its own word.)
+
+    Raises:
+        ValueError: a tag is no tag, or there is no such scheme.
+    """
+    name = scheme_name(scheme)
+    parsed = [parse_tag(tag) for tag in tags]
+    for i, tag in enumerate(parsed):
+        if tag.letter not in _LETTERS[name]:
+            return i, f"a tag of {name} must begin with one of {', '.join(_LETTERS[name])}"
+        before = parsed[i - 1] if i else Tag("O", "")
+        after = parsed[i + 1] if i + 1 < len(parsed) else Tag("O", "")
+        expected = _expected(tag, before, after, name)
+        if expected is not None:
+            return i, expected
+    return None
+
+
+def spans_of(tags: Sequence[str], scheme: str, repair: str | None = None) -> list[Span]:
+    """Returns the entities of a sentence.
+
+    Args:
+        tags: the tags of its words.
+        scheme: "bio", "iob1" or "iobes".
+        repair: None: impossible tags are an error. "conlleval": they are read as conlleval does,
+            for which an entity begins where a tag cannot go on with the one before it.
+
+    Returns:
+        (type, first word, word behind the last) for each entity, from left to right.
+
+    Raises:
+        ValueError: unknown scheme or repair, a tag that is no tag, or, without repair, one that is
+            impossible where it stands.
+    """
+    if repair not in (None, "conlleval"):
+        raise ValueError(f"`repair` must be None or 'conlleval'. Received: repair={repair!r}")
+    wrong = impossible_tag(tags, scheme)
+    if wrong is not None and repair is None:
+        word, expected = wrong
+        raise ValueError(f"`tags`, word {word}: {expected}. Received: {tags[word]!r}")
+    parsed = [parse_tag(tag) for tag in tags]
+    spans: list[Span] = []
+    first = 0
+    before = Tag("O", "")
+    for i, tag in enumerate([*parsed, Tag("O", "")]):
+        starts = _starts(tag, before)
+        if before.letter != "O" and (starts or tag.letter == "O"):
+            spans.append((before.type, first, i))
+        if starts:
+            first = i
+        before = tag
+    return spans
+
+
+def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
+    """Returns the tags that write entities.
+
+    Args:
+        spans: (type, first word, word behind the last) for each entity, in any order.
+        length: words of the sentence.
+        scheme: "bio", "iob1" or "iobes".
+
+    Raises:
+        ValueError: unknown scheme, or spans that are empty, overlap or lie outside of the sentence.
+    """
+    name = scheme_name(scheme)
+    tags = ["O"] * length
+    end_before = 0
+    type_before: str | None = None
+    for span in sorted(spans, key=lambda span: span[1:]):
+        type, first, end = span
+        if not end_before <= first < end <= length:
+            raise ValueError(
+                f"`spans` must hold at least a word each, lie within {length} words, and not "
+                f"overlap. Received: {span}, where words up to {end_before} are taken"
+            )
+        adjacent = type_before == type and end_before == first
+        for i in range(first, end):
+            letter = _letter(name, i == first, i + 1 == end, adjacent)
+            tags[i] = f"{letter}-{type}" if type else letter
+        end_before, type_before = end, type
+    return tags
+
+
+def convert(
+    tags: Sequence[str], source: str, target: str, repair: str | None = None
+) -> list[str]:
+    """Writes the tags of a sentence in another scheme.
+
+    Args:
+        tags: the tags.
+        source: their scheme.
+        target: the scheme of the result; it may be the same.
+        repair: as in `spans_of`.
+
+    Raises:
+        ValueError: as in `spans_of`.
+    """
+    return tags_of(spans_of(tags, source, repair), len(tags), target)
+
+
+def detect_scheme(all_tags: Iterable[Sequence[str]]) -> str:
+    """Returns the scheme that tags follow.
+
+    Tags with E- or S- are IOBES. Others are BIO or IOB1, whichever makes fewer sentences
+    impossible, and BIO where they tell no difference; so a few mistakes do not hide the scheme.
+
+    Args:
+        all_tags: the tags of each sentence.
+
+    Raises:
+        ValueError: a tag is no tag.
+    """
+    impossible = {"bio": 0, "iob1": 0}
+    for tags in all_tags:
+        if any(parse_tag(tag).letter in "ES" for tag in tags):
+            return "iobes"
+        for name in impossible:
+            impossible[name] += impossible_tag(tags, name) is not None
+    return "iob1" if impossible["iob1"] < impossible["bio"] else "bio"
+
+
+def _expected(tag: Tag, before: Tag, after: Tag, name: str) -> str | None:
+    """What would be expected where `tag` stands between two others; None where it may stand."""
+    joined = before.letter != "O" and before.type == tag.type
+    if name == "bio" and tag.letter == "I" and not joined:
+        return f"I- must follow B- or I- of its type, not {_shown(before)}"
+    if name == "iob1" and tag.letter == "B" and not joined:
+        return f"B- must follow a word of the same type, not {_shown(before)}"
+    if name != "iobes":
+        return None
+    if tag.letter in "IE" and not (joined and before.letter in "BI"):
+        return f"{tag.letter}- must follow B- or I- of its type, not {_shown(before)}"
+    if tag.letter in "BI" and not (after.letter in "IE" and after.type == tag.type):
+        return f"{tag.letter}- must go on with I- or E- of its type, not {_shown(after)}"
+    return None
+
+
+def _starts(tag: Tag, before: Tag) -> bool:
+    """Whether an entity begins at `tag`: conlleval's rules, with which all valid tags agree."""
+    if tag.letter == "O":
+        return False
+    return tag.letter in "BS" or before.letter in "OES" or before.type != tag.type
+
+
+def _letter(name: str, is_first: bool, is_last: bool, adjacent: bool) -> str:
+    if name == "iob1":
+        return "B" if is_first and adjacent else "I"
+    if name == "iobes" and is_last:
+        return "S" if is_first else "E"
+    return "B" if is_first else "I"
+
+
+def _shown(tag: Tag) -> str:
+    return f"{tag.letter}-{tag.type}" if tag.type else tag.letter

@@ -1,0 +1,44 @@
+"""What tokens attend to, as a heat map."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from kbert.plots.figures import new_figure
+
+_INCHES_PER_TOKEN = 0.16
+
+
+def plot_attention(
+    queries: Sequence[str], keys: Sequence[str], scores: np.ndarray, title: str = ""
+) -> Figure:
+    """Draws attention probabilities: a row for each query, a column for each key.
+
+    Source: Bahdanau et al. 2015, figure 3.
+
+    Args:
+        queries: the tokens that attend, T.
+        keys: the tokens that are attended to, S.
+        scores: (T, S), each row a distribution.
+        title: above the figure.
+
+    Raises:
+        ValueError: the shape is another one.
+    """
+    if np.shape(scores) != (len(queries), len(keys)):
+        raise ValueError(
+            f"`scores` must have the shape {(len(queries), len(keys))}, queries by keys. "
+            f"Received: {np.shape(scores)}"
+        )
+    width = max(4.0, _INCHES_PER_TOKEN * len(keys) + 1.5)
+    height = max(3.5, _INCHES_PER_TOKEN * len(queries) + 1.2)
+    figure, axes = new_figure(width, height)
+    image = axes.imshow(scores, cmap="viridis", vmin=0.0, aspect="auto", interpolation="nearest")
+    axes.set_xticks(range(len(keys)), list(keys), rotation=90, fontsize=7)
+    axes.set_yticks(range(len(queries)), list(queries), fontsize=7)
+    axes.set_xlabel("attended to")
+    axes.set_ylabel("attends")
+    axes.set_title(title, fontsize=10)
+    figure.colorbar(image, ax=axes, fraction=0.03, pad=0.01)
+    return figure

@@ -1,0 +1,45 @@
+"""How pictures are drawn and written."""
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from kbert.storage.atomic_directory import write_atomically
+
+_FORMATS = (".png", ".svg", ".pdf")
+
+
+def new_figure(width: float, height: float) -> tuple[Figure, Any]:
+    """A figure with one pair of axes, drawn without a display.
+
+    Args:
+        width: inches.
+        height: inches.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def write_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+    """Writes a figure whole or not at all.
+
+    Args:
+        figure: The figure.
+        path: The file; its ending says the format: .png, .svg or .pdf.
+
+    Returns:
+        The file.
+
+    Raises:
+        ValueError: The ending is another one.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in _FORMATS:
+        raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
+    content = io.BytesIO()
+    figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
+    write_atomically(target, content.getvalue())
+    return target
