@@ -2,9 +2,9 @@
 
     python benchmarks/ner.py NER_DIRECTORY wnut17:3:5 wikigold:3:5
 
-A run is name:seeds:epochs. The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps, linear
-decay to 0, clipping at 1, batches of 32 of like length, float32, windows of at most 128 tokens. WNUT-17
-is measured on its test set; of wikigold the last fifth in the order of the file is.
+A run is name:seeds:epochs. The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps,
+linear decay to 0, clipping at 1, batches of 32 of like length, float32, windows of at most 128
+tokens. WNUT-17 is measured on its test set; of wikigold the last fifth in the order of the file is.
 """
 
 import argparse

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbert.checkpoints import huggingface, native
+from kbert.checkpoints import adapter_folder, huggingface, native
 from kbert.checkpoints.object_graph import GRAPH_KEY
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -17,7 +17,7 @@ class DetectedFormat:
     """What was found.
 
     Attributes:
-        name: "kbert", "huggingface", "tf1_bert" or "model_garden".
+        name: "kbert", "kbert_adapters", "huggingface", "tf1_bert" or "model_garden".
         path: What the format's reader takes: a folder, or a prefix of TensorFlow's files.
     """
 
@@ -49,11 +49,14 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
             f"`path` must be a folder or the prefix of TensorFlow's files. There is nothing at "
             f"path={str(path)!r}"
         )
-    known = (native.CONFIG, huggingface.CONFIG, huggingface.WEIGHTS, huggingface.INDEX)
+    files = (huggingface.CONFIG, huggingface.WEIGHTS, huggingface.INDEX)
+    known = (native.CONFIG, adapter_folder.CONFIG, *files)
     folder = path.parent if path.is_file() and path.name in known else path
     if folder.is_dir():
         if (folder / native.CONFIG).is_file():
             return DetectedFormat("kbert", folder)
+        if (folder / adapter_folder.CONFIG).is_file():
+            return DetectedFormat("kbert_adapters", folder)
         weights = (folder / huggingface.WEIGHTS, folder / huggingface.INDEX)
         if (folder / huggingface.CONFIG).is_file() and any(map(Path.is_file, weights)):
             return DetectedFormat("huggingface", folder)

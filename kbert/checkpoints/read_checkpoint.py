@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from kbert.checkpoints.adapter_folder import read_adapters
 from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.detection import detect_format
 from kbert.checkpoints.huggingface import read_huggingface
@@ -12,11 +13,17 @@ from kbert.checkpoints.native import read_native
 from kbert.checkpoints.pretrained import resolve
 from kbert.checkpoints.tf1_bert import read_tf1_bert
 
+
+def _read_adapters(path: Path) -> Checkpoint:
+    return read_adapters(path, read_checkpoint)
+
+
 _READERS: dict[str, Callable[[Path], Checkpoint]] = {
     "kbert": read_native,
     "huggingface": read_huggingface,
     "tf1_bert": read_tf1_bert,
     "model_garden": read_model_garden,
+    "kbert_adapters": _read_adapters,
 }
 
 

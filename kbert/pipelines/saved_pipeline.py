@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.huggingface import write_huggingface
 from kbert.checkpoints.native import write_native
@@ -85,14 +86,42 @@ def load_pipeline(
     return model
 
 
-def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) -> Path:
-    """Writes a text model; see `Classifier.save_pretrained`."""
+def save_adapters(
+    model: Any, directory: str | os.PathLike[str], base: str, dtype: str = "float16"
+) -> Path:
+    """Writes what a text model has beyond a published encoder: adapters, head, changed weights.
+
+    Args:
+        model: a text model, as a rule with an `AdapterBert`.
+        directory: the directory to make; `load` reads it where the base can be found.
+        base: the name of the encoder that its training began with.
+        dtype: of the weights that are written, "float16" or "float32".
+
+    Returns:
+        The directory.
+
+    Raises:
+        ValueError: the base is of another size.
+    """
+    checkpoint = pipeline_checkpoint(model)
+    checkpoint.pipeline = _pipeline_config(model)
+    return Path(write_adapters(checkpoint, read_checkpoint(base), base, directory, dtype))
+
+
+def pipeline_checkpoint(model: Any) -> Checkpoint:
+    """The weights of encoder and head as named arrays, with the vocabulary."""
     checkpoint = model.encoder.to_checkpoint()
     checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
     checkpoint.lowercase = model.tokenizer.lowercase
     for name, dense in model.head_layers().items():
         checkpoint.heads[f"{name}.weight"] = np.ascontiguousarray(np.asarray(dense.kernel).T)
         checkpoint.heads[f"{name}.bias"] = np.asarray(dense.bias)
+    return checkpoint
+
+
+def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) -> Path:
+    """Writes a text model; see `Classifier.save_pretrained`."""
+    checkpoint = pipeline_checkpoint(model)
     if format == "kbert":
         checkpoint.pipeline = _pipeline_config(model)
         return Path(write_native(checkpoint, directory))

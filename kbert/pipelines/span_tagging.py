@@ -14,7 +14,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature, question_specs
-from kbert.pipelines.span_targets import Answers, answer_tokens, read_answers
+from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.text.units import every_token
 from kbert.text.wordpiece import WordPiece
@@ -37,8 +37,7 @@ class SpanTagger(TokenLabeller):
         max_sequence_length: tokens of a window, question and special ones included.
         stride: tokens that neighbouring windows share.
         max_question_length: longer questions are cut, in tokens.
-        soft: whether several answer lists of a question are opinions to be averaged; otherwise the
-            first answer counts alone.
+        soft: whether several opinions on a question are averaged; otherwise the first counts alone.
         dropout: rate of the dropout before the head.
 
     Raises:
@@ -156,16 +155,18 @@ class SpanTagger(TokenLabeller):
 
         Args:
             inputs: n questions with contexts.
-            y: the answers of each, perhaps none; with `soft`, each is one annotator's opinion.
+            y: the opinions on each, perhaps none: an answer, or a list of answers that one
+                annotator gave together.
 
         Returns:
             `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token counts nothing.
         """
         windows = self.windows(inputs.contexts, inputs.questions)
-        opinions = read_answers(y)
+        opinions = read_opinions(y)
         if not self.soft:
             opinions = [several[:1] for several in opinions]
-        rows, first, last = answer_tokens(windows, inputs.contexts, opinions)
+        flat = [[answer for opinion in several for answer in opinion] for several in opinions]
+        rows, _, first, last = answer_tokens(windows, inputs.contexts, flat)
         bounds = np.searchsorted(rows, np.arange(len(inputs) + 1))
         packed = windows.packed
         targets = np.zeros((packed.tokens, len(TAGS)), "float32")
@@ -174,7 +175,8 @@ class SpanTagger(TokenLabeller):
             if row != row_of:
                 own = slice(bounds[row], bounds[row + 1])
                 tokens = len(windows.places.of(int(windows.context[row]))[0])
-                row_of, shares = row, _shares(first[own], last[own], tokens)
+                count = len(opinions[row])
+                row_of, shares = row, _shares(first[own], last[own], tokens, count)
             owned = slice(windows.owned_from[window], windows.owned_to[window])
             begin = packed.starts[window] + windows.begin[window] - windows.first[window]
             targets[begin + owned.start : begin + owned.stop] = shares[owned]
@@ -199,12 +201,12 @@ class SpanTagger(TokenLabeller):
         return super().from_config({**config, "tokenizer": tokenizer})
 
 
-def _shares(first: np.ndarray, last: np.ndarray, tokens: int) -> np.ndarray:
+def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> np.ndarray:
     """The share of the opinions that give each token each tag, float32 (tokens, 3)."""
     shares = np.zeros((tokens, len(TAGS)), "float32")
     for begin, end in zip(first.tolist(), last.tolist()):
         shares[begin, _BEGIN] += 1
         shares[begin + 1 : end + 1, _INSIDE] += 1
-    opinions = max(1, len(first))
+    opinions = max(1, opinions)
     shares[:, _OUTSIDE] = opinions - shares.sum(axis=1)
     return shares / opinions

@@ -28,6 +28,27 @@ def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
     ]
 
 
+def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
+    """Reads the answers of several people.
+
+    Args:
+        answers: for each row a list, perhaps empty, of opinions: an answer in a form of
+            `read_answers`, or a list of such, perhaps empty.
+
+    Raises:
+        ValueError: an entry is neither; the message names row and entry.
+    """
+    return [
+        [_opinion(row, number, one) for number, one in enumerate(several)]
+        for row, several in enumerate(answers)
+    ]
+
+
+def _opinion(row: int, number: int, one: Any) -> list[tuple[str, int]]:
+    is_list = isinstance(one, list) and not (len(one) == 2 and isinstance(one[0], str))
+    return [_answer(row, number, answer) for answer in (one if is_list else [one])]
+
+
 def _answer(row: int, number: int, one: Any) -> tuple[str, int]:
     if isinstance(one, Mapping):
         text, start = one.get("text"), one.get("answer_start", one.get("start"))
@@ -64,7 +85,7 @@ def span_targets(
     Raises:
         ValueError: an answer does not stand where it says; the message names the row.
     """
-    rows, first, last = answer_tokens(windows, contexts, answers)
+    rows, _, first, last = answer_tokens(windows, contexts, answers)
     # Each answer meets each window of its row.
     begin = np.searchsorted(windows.row, rows, side="left")
     count = np.searchsorted(windows.row, rows, side="right") - begin
@@ -92,7 +113,7 @@ def answer_tokens(
     windows: WindowedExamples,
     contexts: Sequence[Any],
     answers: Sequence[Sequence[tuple[str, int]]],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Finds the tokens that each answer touches.
 
     Args:
@@ -101,8 +122,8 @@ def answer_tokens(
         answers: of each row.
 
     Returns:
-        The row, the first and the last context token of each answer that touches a token; int64
-        (answers,) each, rows in order.
+        The row, the number in its row, the first and the last context token of each answer that
+        touches a token; int64 (answers,) each, rows in order.
 
     Raises:
         ValueError: an answer does not stand where it says; the message names the row.
@@ -114,7 +135,7 @@ def answer_tokens(
         context = contexts[row]
         text = context.decode("utf-8", "replace") if isinstance(context, bytes) else context
         starts, ends = windows.places.of(int(windows.context[row]))
-        for answer, start in several:
+        for number, (answer, start) in enumerate(several):
             if start < 0 or text[start : start + len(answer)] != answer:
                 raise ValueError(
                     f"`y[{row}]` must hold answers that stand in the context at their start. "
@@ -124,6 +145,6 @@ def answer_tokens(
             first = int(np.searchsorted(ends, start, side="right"))
             last = int(np.searchsorted(starts, start + len(answer), side="left")) - 1
             if first <= last:
-                found.append((row, first, last))
-    table = np.array(found, "int64").reshape(-1, 3)
-    return table[:, 0], table[:, 1], table[:, 2]
+                found.append((row, number, first, last))
+    table = np.array(found, "int64").reshape(-1, 4)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
