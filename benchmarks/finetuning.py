@@ -2,7 +2,7 @@
 
     python benchmarks/finetuning.py GLUE_DIRECTORY sst2:1:1 rte:3:5:256
 
-A run is task:seeds:epochs[:length].
+A run is task:seeds:epochs[:length]; seeds is how many, or first-last.
 
 The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps, linear decay to 0, clipping at 1,
 batches of 32 of like length, float32, at most 128 tokens. Scores are those of the dev set.
@@ -85,7 +85,8 @@ def main() -> None:
         arguments.keep.mkdir(parents=True)
     for run in arguments.runs:
         task, seeds, epochs, *length = run.split(":")
-        for seed in range(1, int(seeds) + 1):
+        first, _, last = seeds.rpartition("-")
+        for seed in range(int(first or 1), int(last) + 1):
             folder = arguments.directory / FOLDERS[task]
             longest = int(length[0]) if length else 128
             row = train(task, folder, seed, int(epochs), longest, arguments.keep)

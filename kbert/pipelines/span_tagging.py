@@ -207,6 +207,6 @@ def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> 
     for begin, end in zip(first.tolist(), last.tolist()):
         shares[begin, _BEGIN] += 1
         shares[begin + 1 : end + 1, _INSIDE] += 1
-    opinions = max(1, opinions)
-    shares[:, _OUTSIDE] = opinions - shares.sum(axis=1)
-    return shares / opinions
+    shares[:, _OUTSIDE] = np.maximum(0, max(1, opinions) - shares.sum(axis=1))
+    # Where one opinion's answers overlap there is more than one vote of it.
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -1,5 +1,6 @@
 """A model that trains in a second: a vocabulary of a few words, one narrow encoder block."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,30 @@ def write_choices(folder: Path) -> str:
     return str(file)
 
 
+def write_questions(folder: Path, name: str, unanswerable: bool = False) -> str:
+    """Questions for words of their texts; with `unanswerable` also for words that are not there."""
+    rows = []
+    for number, word in enumerate(WORDS[:12]):
+        context = f"the {word} film was very red and it was one plot"
+        answer = [] if unanswerable and number % 3 == 0 else [{"text": word, "answer_start": 4}]
+        asked = "sun" if not answer else word
+        rows.append({"id": f"q{number}", "question": asked, "context": context, "answers": answer})
+    file = folder / f"{name}.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(file)
+
+
+def write_sentences(folder: Path) -> str:
+    """Sentences whose colours and weathers are entities, in CoNLL columns."""
+    lines = []
+    for word in ("sun", "rain"):
+        for colour in ("blue", "red"):
+            lines += ["the O", f"{colour} B-COLOUR", f"{word} B-SKY", "was O", "one O", ""]
+    file = folder / "sentences.conll"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(file)
+
+
 class Tiny:
     """The files of a tiny run in a folder, and configurations with them."""
 
@@ -67,6 +92,9 @@ class Tiny:
         self.texts = write_texts(folder)
         self.pairs = write_pairs(folder)
         self.choices = write_choices(folder)
+        self.questions = write_questions(folder, "questions")
+        self.unanswerable = write_questions(folder, "unanswerable", unanswerable=True)
+        self.sentences = write_sentences(folder)
 
     def values(self, output: Path, **others: Any) -> dict[str, Any]:
         """The keys of a classification run."""
@@ -81,6 +109,13 @@ class Tiny:
             "learning_rate": 0.01,
             **others,
         }
+
+    def reading(self, output: Path, task: str, file: str, **others: Any) -> RunConfig:
+        """The configuration of a run that reads, with windows that a text does not fit."""
+        values = {"task": task, "train": file, "validation": file, "stride": 2}
+        if task != "ner":
+            values["max_question_length"] = 3
+        return self.config(output, **{**values, "max_sequence_length": 12, **others})
 
     def config(self, output: Path, **others: Any) -> RunConfig:
         """The configuration of a classification run."""

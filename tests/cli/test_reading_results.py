@@ -1,0 +1,68 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+from kbert.training.run import train
+
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def answering(tiny, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "answering"
+    return train(tiny.reading(output, "question-answering", tiny.unanswerable, epochs=1))
+
+
+@pytest.fixture(scope="module")
+def tagging(tiny, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "tagging"
+    return train(tiny.reading(output, "ner", tiny.sentences, epochs=1))
+
+
+def run(*arguments):
+    return RUNNER.invoke(app, [str(argument) for argument in arguments])
+
+
+def test_official_metrics_and_predictions(answering, tiny, tmp_path):
+    file = tmp_path / "answers.json"
+    done = run("evaluate", answering, tiny.unanswerable, "--predictions", file)
+    assert done.exit_code == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["examples"] == 12 and {"f1", "exact_match"} <= set(result["metrics"])
+    assert set(json.loads(file.read_text())) == {f"q{i}" for i in range(12)}
+    stored = json.loads((answering / "metrics.json").read_text())["final"]["validation"]
+    assert result["metrics"]["f1"] == stored["f1"]
+
+
+def test_entities(tagging, tiny):
+    done = run("evaluate", tagging, tiny.sentences)
+    assert done.exit_code == 0, done.stderr
+    assert {"f1", "strict_f1", "per_type"} <= set(json.loads(done.stdout)["metrics"])
+
+
+def test_predictions_of_another_task_and_several_runs(tagging, finished_run, tiny):
+    done = run("evaluate", finished_run, tiny.texts["test"], "--predictions", "x")
+    assert done.exit_code == 2 and "for a run of question answering only" in done.stderr
+    done = run("evaluate", tagging, tagging, tiny.sentences, "--average")
+    assert done.exit_code == 2 and "must have one run where the task is to read" in done.stderr
+
+
+def test_questions_on_the_command_line(answering, tmp_path):
+    context = tmp_path / "context.txt"
+    context.write_text("the red film\nwas one")
+    one = run("predict", answering, "--question", "red", "--context-file", context)
+    assert one.exit_code == 0, one.stderr
+    answer = json.loads(one.stdout)
+    text = context.read_text()
+    assert text[answer["start"] : answer["end"]] == answer["answer"]
+    line = json.dumps({"question": "red", "context": text})
+    piped = RUNNER.invoke(app, ["predict", str(answering)], input=f"{line}\nred\tthe red film\n")
+    assert json.loads(piped.stdout.splitlines()[0]) == answer
+    shown = run("predict", answering, "--question", "red", "--context", text, "--show")
+    assert shown.stdout.startswith("red\n")
+    done = run("predict", answering, "--question", "red")
+    assert done.exit_code == 2 and "together with either `--context` or" in done.stderr
+    bad = RUNNER.invoke(app, ["predict", str(answering)], input='{"question": "red"}\n')
+    assert bad.exit_code == 2 and "line 1: the object must have the texts question, " in bad.stderr

@@ -1,0 +1,115 @@
+import numpy as np
+import pytest
+
+from kbert.data.question_examples import Answer, QuestionExamples
+from kbert.data.tagged_sentences import TaggedSentences
+from kbert.pipelines.load import load
+from kbert.training.evaluation import prepare
+from kbert.training.reading_evaluation import measure_answers, measure_entities, measure_spans
+from kbert.training.run_directory import load_run
+from kbert.training.single_run import train_once
+
+
+def questions(answers):
+    count = len(answers)
+    return QuestionExamples(
+        [f"q{i}" for i in range(count)],
+        ["?"] * count,
+        ["one two"] * count,
+        answers,
+        [""] * count,
+        "by hand",
+        [f"line {i}" for i in range(count)],
+    )
+
+
+class Scripted:
+    """A model that gives the answers it was made with."""
+
+    null_threshold = None
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def predict(self, examples):
+        return self.rows
+
+    def predict_tags(self, words):
+        return self.rows
+
+    def forget_graphs(self):
+        """There are none."""
+
+
+def row(text, score):
+    return {"answer": text.encode(), "nbest_answer": [text.encode()], "null_score": score}
+
+
+def test_answers_of_squad_1():
+    one, two = Answer("one", 0), Answer("two", 4)
+    model = Scripted([row("One!", 0.0), row("one", 0.0)])
+    metrics, answers = measure_answers(model, questions([[one], [two]]), find_threshold=True)
+    # By hand: the first is right but for case and mark, the second wrong.
+    assert metrics == {"exact_match": 50.0, "f1": 50.0, "total": 2}
+    assert answers == {"q0": "One!", "q1": "one"} and model.null_threshold is None
+
+
+def test_the_threshold_for_questions_without_an_answer():
+    one = Answer("one", 0)
+    model = Scripted([row("one", -1.0), row("one", 0.5), row("two", 2.0)])
+    examples = questions([[one], [one], []])
+    metrics, answers = measure_answers(model, examples, find_threshold=True)
+    # By hand: any threshold from 0.5 to below 2 answers all three rightly.
+    assert 0.5 <= model.null_threshold < 2.0
+    assert metrics["f1"] == metrics["exact_match"] == 100.0
+    assert answers == {"q0": "one", "q1": "one", "q2": ""}
+    model.null_threshold = -0.5
+    metrics, answers = measure_answers(model, examples)
+    assert answers == {"q0": "one", "q1": "", "q2": ""} and model.null_threshold == -0.5
+    assert metrics["exact_match"] == pytest.approx(200 / 3)
+
+
+def test_spans():
+    found = {"starts": np.array([0, 4]), "ends": np.array([3, 6]), "count": 2}
+    metrics = measure_spans(Scripted([found]), questions([[Answer("one", 0), Answer("two", 4)]]))
+    # By hand: one of two spans is whole; 5 of the 6 characters were found, none too many.
+    assert metrics["span_exact_f1"] == 0.5
+    assert metrics["span_overlap_recall"] == pytest.approx(5 / 6)
+    assert metrics["span_overlap_precision"] == 1.0
+
+
+def test_entities():
+    model = Scripted([["B-A", "O"]])
+    model.labels = ["O", "B-A", "I-A"]
+    sentences = TaggedSentences([["a", "b"]], [["B-A", "B-A"]], [0], "by hand", [1])
+    metrics = measure_entities(model, sentences)
+    assert (metrics["precision"], metrics["recall"]) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize("task", ["question-answering", "span-tagging", "ner"])
+def test_a_run_of_each_task(task, tiny, tmp_path):
+    file = tiny.sentences if task == "ner" else tiny.unanswerable
+    config = tiny.reading(tmp_path / "run", task, file, epochs=8, learning_rate=0.02)
+    run = load_run(train_once(config))
+    final = run.metrics["final"]["validation"]
+    assert run.metrics["monitor"] in final
+    model = load(run.model_directory)
+    assert (model.max_sequence_length, model.stride) == (12, 2)
+    if task == "question-answering":
+        assert model.null_threshold == final["null_threshold"]
+    if task == "ner":
+        # Four sentences by heart.
+        assert final["f1"] == 1.0
+        assert {e["entity"] for e in model.answers(["the red sun"])[0]} == {"red", "sun"}
+
+
+def test_examples_of_another_task_are_refused(tiny, tmp_path, finished_run):
+    config = tiny.reading(tmp_path / "run", "ner", tiny.sentences)
+    from kbert.training.run_data import read_run_data
+    from kbert.training.run_model import build_model
+
+    data = read_run_data(config)
+    model = build_model(config, data)
+    expected = "by hand: the examples must be sentences of tagged words for a EntityRecognizer"
+    with pytest.raises(ValueError, match=expected):
+        prepare(model, questions([[]]))
