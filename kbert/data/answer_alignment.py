@@ -113,9 +113,7 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
         if answers and not good:
             dropped.append(examples.ids[i])
     count = sum(len(answers) for answers in every)
-    report = AlignmentReport(
-        examples.source, count, tuple(moved), tuple(left_out), tuple(dropped)
-    )
+    report = AlignmentReport(examples.source, count, tuple(moved), tuple(left_out), tuple(dropped))
     gone = set(dropped)
     kept = [i for i, id in enumerate(examples.ids) if id not in gone]
     return replace(examples, answers=aligned).select(kept), report

@@ -146,13 +146,12 @@ def answers_of(
 def _answer_objects(value: Any, where: str) -> Sequence[Any]:
     if isinstance(value, Mapping):
         texts, starts = value.get("text"), value.get("answer_start", value.get("start"))
-        lists = isinstance(texts, list) and isinstance(starts, list)
-        if not lists or len(texts) != len(starts):
-            raise ValueError(
-                f"{where}: `answers` must be a list of objects, or one object with the lists "
-                f"`text` and `answer_start` of one length. Received: {shortened(value)}"
-            )
-        return [{"text": text, "answer_start": start} for text, start in zip(texts, starts)]
+        if isinstance(texts, list) and isinstance(starts, list) and len(texts) == len(starts):
+            return [{"text": text, "answer_start": start} for text, start in zip(texts, starts)]
+        raise ValueError(
+            f"{where}: `answers` must be a list of objects, or one object with the lists "
+            f"`text` and `answer_start` of one length. Received: {shortened(value)}"
+        )
     if not isinstance(value, list):
         raise ValueError(
             f"{where}: `answers` must be a list of objects with `text` and `answer_start`. "
@@ -175,7 +174,7 @@ def _answer(item: Any, context: str, where: str, encoding_errors: str) -> Answer
     if isinstance(start, bool) or not isinstance(start, int):
         raise ValueError(
             f"{where}: `answer_start` must be an integer, counted in code points from the "
-            f"context's begin. Received: {shortened(start)}"
+            f"beginning of the context. Received: {shortened(start)}"
         )
     if not 0 <= start < len(context):
         raise ValueError(

@@ -85,9 +85,7 @@ def _titles(table: Table, encoding_errors: str) -> list[str]:
                 f"{_where(table, row, 'title')}: the value must be a string. Received: "
                 f"{shortened(title)}"
             )
-        titles.append(
-            without_surrogates(title or "", _where(table, row, "title"), encoding_errors)
-        )
+        titles.append(without_surrogates(title or "", _where(table, row, "title"), encoding_errors))
     return titles
 
 

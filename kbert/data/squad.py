@@ -84,9 +84,7 @@ def read_questions(
         value = _parsed(source, path, encoding_errors)
         if isinstance(value, dict) and isinstance(value.get("data"), list):
             return _examples(source, value, labeled, encoding_errors)
-    return read_question_rows(
-        path, format=format, labeled=labeled, encoding_errors=encoding_errors
-    )
+    return read_question_rows(path, format=format, labeled=labeled, encoding_errors=encoding_errors)
 
 
 class _Question(NamedTuple):
@@ -156,9 +154,7 @@ def _member(owner: Any, key: str, kind: type, where: str) -> Any:
         )
     value = owner.get(key)
     if not isinstance(value, kind):
-        raise ValueError(
-            f"{where}: `{key}` must be {_KINDS[kind]}. Received: {shortened(value)}"
-        )
+        raise ValueError(f"{where}: `{key}` must be {_KINDS[kind]}. Received: {shortened(value)}")
     return value
 
 

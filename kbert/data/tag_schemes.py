@@ -160,9 +160,7 @@ def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
     return tags
 
 
-def convert(
-    tags: Sequence[str], source: str, target: str, repair: str | None = None
-) -> list[str]:
+def convert(tags: Sequence[str], source: str, target: str, repair: str | None = None) -> list[str]:
     """Writes the tags of a sentence in another scheme.
 
     Args:

@@ -108,7 +108,7 @@ def read_tfds_sentences(
     rows, known, source = _rows(
         name, split, data_dir, (words, tags), manual_dir, check_manual_files
     )
-    feature = getattr(known[tags], "feature", None)
+    feature: Any = getattr(known[tags], "feature", None)
     if not hasattr(feature, "int2str"):
         raise ValueError(
             f"`tags` must name a feature of class labels of {name}. Received: tags={tags!r}"
