@@ -1,4 +1,4 @@
-"""Fine-tunes all-MiniLM-L6-v2 on GLUE tasks and writes scores and speed.
+"""Fine-tunes all-MiniLM-L6-v2 on GLUE tasks and writes the scores.
 
     python benchmarks/finetuning.py GLUE_DIRECTORY sst2:1:1 rte:3:5:256
 
@@ -10,7 +10,6 @@ batches of 32 of like length, float32, at most 128 tokens. Scores are those of t
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
 def train(
     task: str, directory: Path, seed: int, epochs: int, length: int, kept: Path | None
 ) -> dict[str, Any]:
-    """Trains once and returns scores and speed; the model goes to `kept`."""
+    """Trains once and returns the scores; the model goes to `kept`."""
     keras.utils.set_random_seed(seed)
     examples, held_out = (read_glue(task, directory, split) for split in ("train", "dev"))
     encoder, pair = "all-MiniLM-L6-v2", examples.text_b is not None
@@ -48,9 +47,7 @@ def train(
     model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
     targets = np.asarray(model.encode_targets(examples.labels))
     dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=seed)
-    start = time.perf_counter()
     model.fit(dataset, epochs=epochs, verbose=2)
-    seconds = time.perf_counter() - start
     if kept is not None:
         model.save_pretrained(kept / f"{task}-{seed}")
     texts = held_out.text_a if held_out.text_b is None else (held_out.text_a, held_out.text_b)
@@ -65,8 +62,6 @@ def train(
         "train_examples": len(packed),
         "dev_examples": len(held_out),
         **{name: round(value, 4) for name, value in metrics.items()},
-        "seconds": round(seconds, 1),
-        "real_tokens_per_second": round(epochs * packed.tokens / seconds),
         "padding_share": round(
             padding_share(packed.lengths, batch_plan(packed.lengths, 32, shuffle=True)), 4
         ),

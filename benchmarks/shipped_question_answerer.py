@@ -11,6 +11,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -22,7 +23,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.train_state import Position, StateSaver, load_state
+from kbert.training.train_state import Position, StateSaver, fit_from, load_state
 
 SEED = 1
 BATCH = 32
@@ -62,25 +63,14 @@ def main() -> None:
     states = arguments.run / "states"
     position = load_state(states, model) or Position()
     print(f"begins at {position}", flush=True)
-    if position.epoch < arguments.epochs:
-        dataset = model.dataset(
-            windows,
-            targets,
-            batch_size=BATCH,
-            shuffle=True,
-            seed=SEED,
-            first_epoch=position.epoch,
-            first_batch=position.batch,
-        )
-        saver = StateSaver(states, position)
-        log = keras.callbacks.LambdaCallback(on_train_batch_end=log_line(time.monotonic()))
-        model.fit(
-            dataset,
-            initial_epoch=position.epoch,
-            epochs=arguments.epochs,
-            callbacks=[saver, log],
-            verbose=0,
-        )
+
+    def batches(epoch: int, batch: int) -> Any:
+        options = {"batch_size": BATCH, "shuffle": True, "seed": SEED}
+        return model.dataset(windows, targets, first_epoch=epoch, first_batch=batch, **options)
+
+    log = keras.callbacks.LambdaCallback(on_train_batch_end=log_line(time.monotonic()))
+    callbacks = [StateSaver(states, position), log]
+    fit_from(model, position, arguments.epochs, batches, callbacks=callbacks, verbose=0)
     folder = arguments.run / "model"
     if not folder.exists():
         model.save_pretrained(folder)

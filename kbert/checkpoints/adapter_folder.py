@@ -56,7 +56,7 @@ def write_adapters(
     changed = {
         name: array
         for name, array in checkpoint.arrays.items()
-        if not np.array_equal(array, base.arrays.get(name))
+        if name not in base.arrays or not np.array_equal(array, base.arrays[name])
     }
     groups = {"adapters": checkpoint.adapters, "heads": checkpoint.heads, "arrays": changed}
     tensors = {

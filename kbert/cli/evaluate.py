@@ -8,7 +8,7 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.label_table import show_labels
-from kbert.training.run_config import READING_TASKS
+from kbert.training.config_checks import READING_TASKS
 
 
 @reported

@@ -82,5 +82,5 @@ def _show_entities(content: str, entities: list[dict[str, Any]], console: Consol
 def _cut(text: Text, start: int, end: int) -> Text:
     """The part of a long text around what is marked."""
     begin, stop = max(0, start - _AROUND), min(len(text), end + _AROUND)
-    before = Text("... " if begin else "", style="dim")
-    return before + text[begin:stop] + Text(" ..." if stop < len(text) else "", style="dim")
+    before, after = "... " if begin else "", " ..." if stop < len(text) else ""
+    return Text.assemble((before, "dim"), text[begin:stop], (after, "dim"))

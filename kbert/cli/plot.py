@@ -78,23 +78,16 @@ def _span(model: Any, texts: list[str]) -> Any:
 
 
 def _attention(model: Any, texts: list[str], layer: int, head: int | None) -> Any:
-    import tensorflow as tf
-
+    from kbert.pipelines.attention_of_text import attention_of_text
     from kbert.plots.attention import plot_attention
-    from kbert.text.packing import pack
 
-    vocabulary = model.tokenizer.vocabulary
-    segments = [model.tokenizer.tokenize(tf.constant([text])) for text in texts]
-    packed = pack(segments, vocabulary, model.max_sequence_length)
-    inputs = {"token_ids": packed.token_ids, "segment_ids": packed.segment_ids}
-    scores = model.encoder.attention_scores(inputs)
+    tokens, scores = attention_of_text(model, texts)
     number = layer - 1 if layer > 0 else len(scores) + layer
     if not 0 <= number < len(scores):
         raise ValueError(f"`--layer` must be in 1 to {len(scores)}. Received: {layer}")
-    chosen = tf.cast(scores[number][0], tf.float32).numpy()  # (N, T, T)
+    chosen = scores[number]  # (N, T, T)
     if head is not None and not 1 <= head <= len(chosen):
         raise ValueError(f"`--head` must be in 1 to {len(chosen)}. Received: {head}")
     matrix = chosen.mean(axis=0) if head is None else chosen[head - 1]
-    tokens = [vocabulary.tokens[i] for i in packed.token_ids[0].numpy().tolist()]
     which = "mean of the heads" if head is None else f"head {head}"
     return plot_attention(tokens, tokens, matrix, f"attention, layer {number + 1}, {which}")

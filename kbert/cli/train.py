@@ -8,7 +8,8 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
-from kbert.training.run_config import TASKS, RunConfig
+from kbert.training.config_checks import TASKS
+from kbert.training.run_config import RunConfig
 
 
 @reported

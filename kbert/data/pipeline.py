@@ -3,15 +3,16 @@
 Shapes: B batch, T the longest example of the batch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from functools import partial
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from kbert.data.batching import batch_plan
+from kbert.data.epochs import Epochs
 from kbert.data.text_tensor import text_tensor
 from kbert.text.packing import pack
 from kbert.text.wordpiece import WordPiece
@@ -122,40 +123,31 @@ def batched_dataset(
 ) -> tf.data.Dataset:
     """Batches of like length, as `fit` and `evaluate` take them.
 
-    Every pass over the dataset is one epoch; with `shuffle`, each shuffles anew.
+    Every pass is one epoch; with `shuffle`, each shuffles anew. See `kbert.data.epochs`.
 
     Args:
         packed: the examples.
         labels: (n, ...) or None.
         sample_weights: float (n,) or None; needs `labels`.
-        batch_size: as in `batch_plan`.
-        batch_tokens: as in `batch_plan`.
-        shuffle: as in `batch_plan`.
-        seed: as in `batch_plan`.
+        batch_size: as in `batch_plan`, like the three that follow.
+        batch_tokens: see there.
+        shuffle: see there.
+        seed: see there.
         fixed_length: pad to this length instead of the longest of the batch.
         token_labels: (tokens of all examples, ...) instead of `labels`: ids, whose padding is -1,
             or distributions, whose padding is 0.
         first_epoch: number of the first pass, where an earlier process made those before it.
-        first_batch: the batches that are left out of the first pass.
+        first_batch: batches that are left out; such a dataset is the rest of one epoch.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
         or (inputs, labels), or (inputs, labels, weights).
 
     Raises:
-        ValueError: labels or weights are not one an example, weights come without labels, or
-            `fixed_length` is too short.
+        ValueError: labels or weights are not one an example (or token), weights come without
+            labels, or `fixed_length` is too short.
     """
     _check(packed, labels, sample_weights, fixed_length, token_labels)
-    size = len(batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, 0))
-    epochs = count(first_epoch)
-
-    def batches() -> Iterator[np.ndarray]:
-        epoch = next(epochs)
-        plan = batch_plan(packed.lengths, batch_size, batch_tokens, shuffle, seed, epoch)
-        done = first_batch if epoch == first_epoch else 0
-        yield from (rows.astype("int64") for rows in plan[done:])
-
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
     gather = _gatherer(packed, fixed_length, token_labels)
 
@@ -164,12 +156,32 @@ def batched_dataset(
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
         return (inputs, *columns) if columns else inputs
 
+    epochs = Epochs(first_epoch)
+    plan = partial(batch_plan, packed.lengths, batch_size, batch_tokens, shuffle, seed)
+    is_constant = not shuffle or batch_size is not None
+    dataset = _planned(plan, epochs, first_batch, is_constant)
+    dataset = dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE)
+    dataset = dataset.prefetch(tf.data.AUTOTUNE)
+    dataset.epochs = epochs  # `fit` of kbert's models tells them
+    return dataset
+
+
+def _planned(
+    plan: Callable[[int], list[np.ndarray]], epochs: Epochs, done: int, is_constant: bool
+) -> tf.data.Dataset:
+    """Index arrays (B,), those of one epoch a pass, without the first `done` of them."""
+
+    def batches() -> Iterator[np.ndarray]:
+        yield from (rows.astype("int64") for rows in plan(epochs.begin())[done:])
+
+    size = len(plan(0)) - done
     signature = tf.TensorSpec((None,), tf.int64)
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
-    if not first_batch and (not shuffle or batch_size is not None):
-        # Token budgets may give another epoch another number of batches; counts cannot.
+    if is_constant:
+        # Token budgets may give another epoch another number of batches; counts cannot. Where the
+        # number is not known, Keras begins one step too many, which moves the seeds of dropout.
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
-    return dataset.map(assemble, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    return dataset
 
 
 def _check(

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from kbert.data.pipeline import PackedExamples
 from kbert.data.text_tensor import text_tensor
-from kbert.text.windows import cut_windows, lay_out
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.windows import Windows, cut_windows, lay_out
 from kbert.text.wordpiece import WordPiece
 
 _TEXTS_PER_CALL = 256
@@ -134,47 +135,53 @@ def window_examples(
         stride,
         max_question_length,
     )
-    ragged = _ragged(places)
-    question_ids = None if asked is None else _ragged(asked)
-    vocabulary = tokenizer.vocabulary
-    contexts_of = tf.constant(context)  # equal contexts are kept once
-
-    def tokens(chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        some = windows.take(chosen)
-        found = lay_out(
-            some, ragged, question_ids, vocabulary, tf.gather(contexts_of, some.row)
-        )
-        real = found.padding_mask
-        ids = tf.boolean_mask(found.token_ids, real)
-        return ids, tf.boolean_mask(found.segment_ids, real)
-
-    count = int(tf.size(windows.row))
-    dataset = tf.data.Dataset.range(count, output_type=tf.int32).batch(_TEXTS_PER_CALL)
-    chunks = list(dataset.map(tokens, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
-    empty = np.zeros(0, "int32")
-    token_ids, segment_ids = (
-        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(2)
-    )
-    sizes = windows.lengths.numpy()
-    packed = PackedExamples(
-        token_ids,
-        segment_ids,
-        np.cumsum(sizes, dtype="int64") - sizes,
-        sizes,
-        np.zeros(count, bool),
-        vocabulary.padding_id,
-    )
-    question_length = windows.question_length.numpy()
+    is_cut = np.zeros(len(contexts), bool)
+    if asked is not None:
+        is_cut = np.diff(asked.splits) > max_question_length
     return WindowedExamples(
-        packed,
+        _packed(windows, context, places, asked, is_cut, tokenizer.vocabulary),
         windows.row.numpy(),
         windows.first.numpy(),
         windows.size.numpy(),
         windows.owned_from.numpy(),
         windows.owned_to.numpy(),
-        question_length + (1 if questions is None else 2),
+        windows.question_length.numpy() + (1 if questions is None else 2),
         context,
         places,
+    )
+
+
+def _packed(
+    windows: Windows,
+    context: np.ndarray,
+    places: TokenPlaces,
+    asked: TokenPlaces | None,
+    is_cut: np.ndarray,
+    vocabulary: Vocabulary,
+) -> PackedExamples:
+    """The ids of all windows; a window counts as truncated where its row's question was cut."""
+    ragged = _ragged(places)
+    question_ids = None if asked is None else _ragged(asked)
+    contexts_of = tf.constant(context)  # equal contexts are kept once
+
+    def tokens(chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        some = windows.take(chosen)
+        own = tf.gather(contexts_of, some.row)
+        found = lay_out(some, ragged, question_ids, vocabulary, own)
+        real = found.padding_mask
+        ids = tf.boolean_mask(found.token_ids, real)
+        return ids, tf.boolean_mask(found.segment_ids, real)
+
+    row, lengths = windows.row.numpy(), windows.lengths.numpy()
+    dataset = tf.data.Dataset.range(len(row), output_type=tf.int32).batch(_TEXTS_PER_CALL)
+    chunks = list(dataset.map(tokens, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
+    empty = np.zeros(0, "int32")
+    token_ids, segment_ids = (
+        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(2)
+    )
+    starts = np.cumsum(lengths, dtype="int64") - lengths
+    return PackedExamples(
+        token_ids, segment_ids, starts, lengths, is_cut[row], vocabulary.padding_id
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples
+from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.text_inputs import TextInputs, has_strings, read_text_inputs
 from kbert.text.packing import PackedText, pack
 from kbert.text.wordpiece import WordPiece
@@ -16,10 +17,7 @@ EVALUATION_TOKENS = 4096
 
 
 class RawTextModel(keras.Model):
-    """Adds `fit`, `evaluate` and `predict` on raw strings to a model on token ids.
-
-    A subclass has `encoder`, `tokenizer` and `max_sequence_length`.
-    """
+    """Adds `fit`, `evaluate` and `predict` on raw strings to a model with an `encoder`."""
 
     tokenizer: WordPiece
     max_sequence_length: int
@@ -118,6 +116,7 @@ class RawTextModel(keras.Model):
         kwargs |= {"epochs": epochs, "verbose": verbose}
         kwargs["validation_data"] = self._held_out(validation_data)
         if isinstance(x, tf.data.Dataset):
+            kwargs["callbacks"] = told_epochs(x, kwargs.get("callbacks"))
             return super().fit(self._numbers(x), shuffle=False, **kwargs)
         texts = self.read_inputs(x)
         if texts is None:
@@ -131,6 +130,7 @@ class RawTextModel(keras.Model):
             columns = tuple(column[:kept] for column in columns)
         rows = None if batch_tokens else batch_size or self.training_rows
         dataset = self.batches(columns, rows, batch_tokens, shuffle=shuffle, seed=seed)
+        kwargs["callbacks"] = told_epochs(dataset, kwargs.get("callbacks"))
         return super().fit(dataset, shuffle=False, **kwargs)
 
     def evaluate(

@@ -8,7 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.pipeline import batched_dataset
+from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
+from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
@@ -33,6 +35,13 @@ class WindowedModel(keras.Model):
     stride: int
     max_question_length: int | None = None
     chunk_tokens = EVALUATION_TOKENS
+    # What graph functions hold of a model beside its weights; it may be changed at any time.
+    graph_settings: tuple[str, ...] = (
+        "max_sequence_length",
+        "stride",
+        "max_question_length",
+        "chunk_tokens",
+    )
 
     def check_windows(self) -> None:
         """Raises a ValueError if tokenizer or window sizes do not fit the encoder."""
@@ -114,14 +123,17 @@ class WindowedModel(keras.Model):
         """
         kwargs |= {"epochs": epochs, "verbose": verbose}
         if isinstance(validation_data, tuple):
-            validation_data = self._batches(*validation_data) or validation_data
+            validation_data = self._held_out(validation_data)
         kwargs["validation_data"] = validation_data
         rows = None if batch_tokens else batch_size or TRAINING_ROWS
         cut = {"batch_size": rows, "batch_tokens": batch_tokens, "shuffle": shuffle, "seed": seed}
         dataset = self._batches(x, y, **cut)
-        if dataset is None:
-            return super().fit(x, y, batch_size, shuffle=shuffle, **kwargs)
-        return super().fit(dataset, shuffle=False, **kwargs)
+        callbacks = told_epochs(x if dataset is None else dataset, kwargs.get("callbacks"))
+        kwargs["callbacks"] = callbacks
+        if dataset is not None:
+            return super().fit(dataset, shuffle=False, **kwargs)
+        is_dataset = isinstance(x, tf.data.Dataset)  # has an order of its own
+        return super().fit(x, y, batch_size, shuffle=shuffle and not is_dataset, **kwargs)
 
     def evaluate(
         self,
@@ -136,6 +148,18 @@ class WindowedModel(keras.Model):
         if dataset is None:
             return super().evaluate(x, y, batch_size, verbose, **kwargs)
         return super().evaluate(dataset, verbose=verbose, **kwargs)
+
+    def _held_out(self, data: tuple[Any, ...]) -> Any:
+        """Validation data as Keras takes them."""
+        dataset = self._batches(*data[:2])
+        if dataset is None:
+            return data
+        if len(data) > 2:
+            raise ValueError(
+                "`validation_data` of texts must be (x, y). "
+                f"Received: {len(data)} entries; windows have no sample weights"
+            )
+        return dataset
 
     def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of the windows of raw texts, or None if `x` is something else."""
@@ -212,20 +236,18 @@ class WindowedModel(keras.Model):
         rows: list[dict[str, Any]] = [{} for _ in order]
         for start in range(0, len(order), PREDICTION_ROWS):
             chosen = order[start : start + PREDICTION_ROWS].tolist()
-            found = compiled(*(tf.constant([column[i] for i in chosen]) for column in columns))
+            found = compiled(*(text_tensor([column[i] for i in chosen]) for column in columns))
             values = {key: value.numpy() for key, value in found.items()}
             for place, i in enumerate(chosen):
                 rows[i] = {key: value[place] for key, value in values.items()}
         return rows
 
-    def forget_graphs(self) -> None:
-        """Lets graph functions be traced anew, after a setting of the model has changed."""
-        self.__dict__.pop("_compiled_functions", None)
-
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
-        """The function as a graph, traced once."""
+        """The function as a graph, traced once, and anew when a setting has changed."""
         known = self.__dict__.setdefault("_compiled_functions", {})
-        name = function.__name__
-        if name not in known:
-            known[name] = tf.function(function, input_signature=specs, autograph=False)
-        return known[name]
+        settings = [getattr(self, name) for name in self.graph_settings]
+        before, graph = known.get(function.__name__, (None, None))
+        if before != settings:
+            graph = tf.function(function, input_signature=specs, autograph=False)
+            known[function.__name__] = settings, graph
+        return graph

@@ -1,18 +1,21 @@
 """What tokens attend to, as a heat map."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from kbert.plots.figures import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _INCHES_PER_TOKEN = 0.16
 
 
 def plot_attention(
     queries: Sequence[str], keys: Sequence[str], scores: np.ndarray, title: str = ""
-) -> Figure:
+) -> "Figure":
     """Draws attention probabilities: a row for each query, a column for each key.
 
     Source: Bahdanau et al. 2015, figure 3.

@@ -3,27 +3,30 @@
 import io
 import os
 from pathlib import Path
-from typing import Any
-
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from kbert.storage.atomic_directory import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _FORMATS = (".png", ".svg", ".pdf")
 
 
-def new_figure(width: float, height: float) -> tuple[Figure, Any]:
+def new_figure(width: float, height: float) -> tuple["Figure", Any]:
     """A figure with one pair of axes, drawn without a display.
 
     Args:
         width: inches.
         height: inches.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.add_subplot()
 
 
-def write_figure(figure: Figure, path: str | os.PathLike[str]) -> Path:
+def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Writes a figure whole or not at all.
 
     Args:

@@ -1,11 +1,14 @@
 """Where an answer begins and ends: probabilities along the text."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from kbert.plots.figures import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _INCHES_PER_TOKEN = 0.16
 _MOST_TOKENS = 120
@@ -17,7 +20,7 @@ def plot_span(
     end: np.ndarray,
     span: tuple[int, int] | None,
     title: str = "",
-) -> Figure:
+) -> "Figure":
     """Draws the probabilities of start and end over the tokens of a text.
 
     Of a long text the part around the likeliest start is shown.

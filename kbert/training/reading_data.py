@@ -10,7 +10,8 @@ from kbert.data.question_examples import QuestionExamples
 from kbert.data.squad import read_questions
 from kbert.data.tagged_sentences import TaggedSentences, in_scheme
 from kbert.data.tfds_reading import read_tfds_questions, read_tfds_sentences
-from kbert.training.run_config import TFDS, RunConfig
+from kbert.training.config_checks import TFDS
+from kbert.training.run_config import RunConfig
 
 logger = logging.getLogger(__name__)
 ReadingExamples = QuestionExamples | TaggedSentences

@@ -116,7 +116,6 @@ def measure_answers(
     found = squad2_metrics(gold, spans, scores)
     if find_threshold:
         model.null_threshold = float(found["best_f1_thresh"])
-        model.forget_graphs()
     threshold = model.null_threshold
     answers = {
         name: "" if threshold is not None and scores[name] > threshold else text

@@ -15,8 +15,9 @@ from kbert.data.tagged_sentences import TaggedSentences
 from kbert.data.text_pairs import TextExamples, read_text_examples
 from kbert.data.tfds_sources import read_tfds
 from kbert.metrics.glue_names import GLUE_METRICS
+from kbert.training.config_checks import READING_TASKS, TFDS
 from kbert.training.reading_data import read_reading, tag_names
-from kbert.training.run_config import READING_TASKS, TFDS, RunConfig
+from kbert.training.run_config import RunConfig
 
 LabelledExamples = TextExamples | ChoiceExamples
 Examples = LabelledExamples | QuestionExamples | TaggedSentences

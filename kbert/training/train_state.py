@@ -10,6 +10,7 @@ import logging
 import re
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
                 f"{sorted(set(arrays) ^ set(variables))[:5]} in only one of them"
             )
         for name, variable in variables.items():
-            variable.assign(arrays[name])
+            variable.assign(arrays[name].reshape(variable.shape))  # scalars are stored as (1,)
         return Position(about["step"], about["epoch"], about["batch"])
     return None
 
@@ -122,7 +123,10 @@ class StateSaver(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts the step, and saves if it is time."""
         at = self._position
-        self._position = Position(at.step + 1, at.epoch, self._before + batch + 1)
+        if batch + 1 == (self.params or {}).get("steps"):
+            self._position = Position(at.step + 1, at.epoch + 1, 0)
+        else:
+            self._position = Position(at.step + 1, at.epoch, self._before + batch + 1)
         if time.monotonic() - self._last >= self._seconds:
             self._save()
 
@@ -137,6 +141,33 @@ class StateSaver(keras.callbacks.Callback):
         self._last = time.monotonic()
 
 
+def fit_from(
+    model: Any,
+    position: Position,
+    epochs: int,
+    dataset: Callable[[int, int], Any],
+    **kwargs: Any,
+) -> None:
+    """Trains a model from a position on.
+
+    Args:
+        model: A compiled model.
+        position: From `load_state`, or the beginning.
+        epochs: Epochs in all.
+        dataset: Gives the batches from an epoch and a batch of it on, see
+            `kbert.data.pipeline.batched_dataset`.
+        **kwargs: Further arguments of the model's `fit`.
+    """
+    begin = position.epoch
+    if position.batch and begin < epochs:
+        # By itself: Keras would take the rest of an epoch for the length of all.
+        rest = dataset(begin, position.batch)
+        model.fit(rest, initial_epoch=begin, epochs=begin + 1, **kwargs)
+        begin += 1
+    if begin < epochs:
+        model.fit(dataset(begin, 0), initial_epoch=begin, epochs=epochs, **kwargs)
+
+
 def _states(folder: Path) -> list[Path]:
     """The folders of states, the newest first."""
     if not folder.is_dir():
@@ -146,13 +177,16 @@ def _states(folder: Path) -> list[Path]:
 
 
 def _variables(model: Any) -> dict[str, Any]:
-    """All variables by a name that is theirs alone."""
+    """All variables by a name that is theirs alone, and the same in another process.
+
+    What comes first in a path, the name of the optimizer for example, counts the objects made.
+    """
     groups = {
         "model": model.variables,
         "optimizer": model.optimizer.variables,
     }
     return {
-        f"{group}/{number:05d}/{variable.path}": variable
+        f"{group}/{number:05d}/{variable.path.partition('/')[2]}": variable
         for group, variables in groups.items()
         for number, variable in enumerate(variables)
     }

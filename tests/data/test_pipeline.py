@@ -96,8 +96,8 @@ def test_any_text_can_be_packed():
 
 
 def test_lone_surrogates_are_dropped_like_broken_bytes():
-    # "\ud800" cannot be written in UTF-8; its three bytes are not UTF-8 either, and such are U+FFFD
-    # to the tokenizer, which drops them.
+    # "\ud800" cannot be written in UTF-8 and becomes U+FFFD, as bytes do that are not UTF-8; the
+    # tokenizer drops it.
     packed = pack_examples(TOKENIZER, ["good\ud800film", b"good\xed\xa0\x80film", "goodfilm"])
     assert example(packed, 0) == example(packed, 1) == example(packed, 2)
 
@@ -158,6 +158,26 @@ def test_forms_of_the_elements():
     assert labels.dtype == "float32"
 
 
+@pytest.mark.parametrize("soft", [False, True])
+def test_labels_of_tokens(soft):
+    """Each token keeps its own; padding gets -1, or a distribution of nothing."""
+    packed = packed_of([3, 1, 4, 2])
+    labels = packed.token_ids * 10  # which tell example and place, as the tokens do
+    if soft:
+        labels = np.stack([labels, -labels], axis=1).astype("float32")
+    weights = np.arange(4.0)
+    for fixed_length in (None, 6):
+        batches = batched_dataset(
+            packed, None, weights, 3, fixed_length=fixed_length, token_labels=labels
+        )
+        for inputs, found, own_weights in batches.as_numpy_iterator():
+            ids, real = inputs["token_ids"].astype(found.dtype), inputs["padding_mask"]
+            one = np.where(real, ids * 10, 0 if soft else -1)
+            expected = np.stack([one, -one], axis=-1) if soft else one
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(own_weights, weights[ids[:, 0].astype(int) // 100])
+
+
 def test_fixed_length():
     packed = packed_of([3, 2, 7])
     batches = list(batched_dataset(packed, batch_size=2, fixed_length=9).as_numpy_iterator())
@@ -199,6 +219,14 @@ def test_number_of_batches():
             {"fixed_length": 4},
             "`fixed_length` must be at least the longest example, 5 tokens. Received: "
             "fixed_length=4",
+        ),
+        (
+            {"token_labels": [0, 1]},
+            "`token_labels` must have one entry a token. Received: 2 for 8 tokens",
+        ),
+        (
+            {"labels": [0, 1], "token_labels": [0] * 8},
+            "`labels` must be left out with `token_labels`. Received: both",
         ),
         ({"batch_size": 0}, "`batch_size` must be at least 1. Received: batch_size=0"),
         (

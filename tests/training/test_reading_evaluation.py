@@ -37,9 +37,6 @@ class Scripted:
     def predict_tags(self, words):
         return self.rows
 
-    def forget_graphs(self):
-        """There are none."""
-
 
 def row(text, score):
     return {"answer": text.encode(), "nbest_answer": [text.encode()], "null_score": score}

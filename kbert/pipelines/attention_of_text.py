@@ -1,0 +1,28 @@
+"""What the tokens of one text attend to, for people to look at."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.text.packing import pack
+
+
+def attention_of_text(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
+    """The attention probabilities of a model's encoder on one text, or one pair.
+
+    Args:
+        model: a model on raw texts.
+        texts: one text or two; what is longer than `max_sequence_length` is cut.
+
+    Returns:
+        The T tokens, special ones included, and for each layer the probabilities (N, T, T).
+    """
+    vocabulary = model.tokenizer.vocabulary
+    segments = [model.tokenizer.tokenize(tf.constant([text])) for text in texts]
+    packed = pack(segments, vocabulary, model.max_sequence_length)
+    inputs = {"token_ids": packed.token_ids, "segment_ids": packed.segment_ids}
+    scores = model.encoder.attention_scores(inputs)
+    tokens = [vocabulary.tokens[i] for i in packed.token_ids[0].numpy().tolist()]
+    return tokens, [tf.cast(layer[0], tf.float32).numpy() for layer in scores]
