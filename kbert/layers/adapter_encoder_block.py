@@ -17,16 +17,39 @@ class AdapterEncoderBlock(EncoderBlock):
 
     Args:
         adapter_dim: m, the width of the adapters.
-        num_heads: as in `EncoderBlock`.
+        num_heads: as in `EncoderBlock`, like all that follows; the norm is "post".
         intermediate_dim: as there.
-        **kwargs: the further arguments of `EncoderBlock` but `norm`, which is "post".
+        dropout: as there.
+        attention_dropout: as there.
+        activation: as there.
+        epsilon: as there.
+        kernel_initializer: as there; the adapters have their own.
     """
 
     def __init__(
-        self, adapter_dim: int, num_heads: int, intermediate_dim: int, **kwargs: Any
+        self,
+        adapter_dim: int,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: str = "gelu",
+        epsilon: float = 1e-12,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
     ) -> None:
-        self.adapter_dim = adapter_dim
-        super().__init__(num_heads, intermediate_dim, **{**kwargs, "norm": "post"})
+        self.adapter_dim = adapter_dim  # `_residual` asks for it
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            dropout,
+            attention_dropout,
+            activation,
+            "post",
+            epsilon,
+            kernel_initializer,
+            **kwargs,
+        )
 
     def _residual(self, name: str) -> Residual:
         return AdapterResidual(
@@ -36,4 +59,4 @@ class AdapterEncoderBlock(EncoderBlock):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["norm"]
-        return {**config, "adapter_dim": self.adapter_dim}
+        return {"adapter_dim": self.adapter_dim, **config}

@@ -47,4 +47,4 @@ class AdapterResidual(Residual):
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["norm"]
-        return {**config, "adapter_dim": self.adapter_dim}
+        return {"adapter_dim": self.adapter_dim, **config}

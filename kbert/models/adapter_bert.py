@@ -54,17 +54,12 @@ class AdapterBert(Bert):
             width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(_DOWN)}
             kwargs = {**kwargs, "adapter_dim": width.pop()}
         model = super().from_checkpoint(checkpoint, **kwargs)
-        if checkpoint.adapters:
-            named = {weight_name(model, variable): variable for variable in model.weights}
-            expected = {name for name in named if _ADAPTER in name}
-            if expected != set(checkpoint.adapters):
-                raise ValueError(
-                    "`checkpoint.adapters` must be those of the model. Missing: "
-                    f"{sorted(expected - set(checkpoint.adapters)) or 'none'}; left over: "
-                    f"{sorted(set(checkpoint.adapters) - expected) or 'none'}"
-                )
-            for name, array in checkpoint.adapters.items():
-                named[name].assign(array.astype(named[name].dtype, copy=False))
+        expected = {weight_name(model, v) for v in model.weights if _ADAPTER in v.path}
+        missing = sorted(expected - set(checkpoint.adapters))
+        if checkpoint.adapters and missing:
+            raise ValueError(
+                f"`checkpoint.adapters` must be all or none of the model's. Missing: {missing}"
+            )
         return model
 
     @staticmethod

@@ -159,7 +159,8 @@ class Bert(keras.Model):
         if not checkpoint.has_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
         model = cls(**{**checkpoint.config, **kwargs})
-        assign_arrays(model, checkpoint.arrays, cls.may_be_absent)
+        # A plain encoder has no place for adapters: an error, not other numbers.
+        assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
         return model
 
     @staticmethod
