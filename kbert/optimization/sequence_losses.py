@@ -37,9 +37,11 @@ class SpanCrossEntropy(keras.losses.Loss):
             (B,).
         """
         log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=1)
-        found, given = _at_positions(log_probabilities, y_true)
-        likelihood = ops.logsumexp(ops.where(given, found, -1e9), axis=1)  # (B, 2)
-        return -ops.sum(likelihood, axis=-1)
+        # Two spans may begin alike: a position counts once, however often it is given.
+        places = ops.arange(ops.shape(y_pred)[1], dtype="int32")[:, None]  # (T, 1)
+        given = ops.any(ops.equal(_positions(y_true)[:, :, None], places), axis=1)  # (B, T, 2)
+        likelihood = ops.logsumexp(ops.where(given, log_probabilities, -1e9), axis=1)
+        return -ops.sum(likelihood, axis=-1)  # of (B, 2)
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -162,10 +164,3 @@ def _positions(y_true: Any) -> Any:
     """Positions as int32 (B, K, 2)."""
     positions = ops.cast(y_true, "int32")
     return positions[:, None, :] if len(positions.shape) == 2 else positions
-
-
-def _at_positions(values: Any, y_true: Any) -> tuple[Any, Any]:
-    """Values (B, T, 2) at the positions, (B, K, 2), and which of these are given, bool."""
-    positions = _positions(y_true)
-    given = positions >= 0
-    return ops.take_along_axis(values, ops.maximum(positions, 0), axis=1), given
