@@ -10,8 +10,11 @@ from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.ner import EntityRecognizer
+from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.raw_text_model import model_inputs
 from kbert.pipelines.regression import Regressor
+from kbert.pipelines.span_tagging import SpanTagger
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 
@@ -23,6 +26,7 @@ TOKENS = [
 ]
 VOCABULARY = Vocabulary(dict.fromkeys(TOKENS))
 TOKENIZER = WordPiece(VOCABULARY)  # made once: it builds a table of all code points
+TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 
 # What users and attackers send: nothing, NUL, broken UTF-8, and more than fits.
 TEXTS: list[str | bytes] = [
@@ -73,6 +77,34 @@ def small_regressor(**kwargs: Any) -> Regressor:
 def small_multiple_choice(**kwargs: Any) -> MultipleChoice:
     """A chooser."""
     return small_model(MultipleChoice, **kwargs)
+
+
+def small_reader(model_class: Any, *arguments: Any, seed: int = 7, **kwargs: Any) -> Any:
+    """A model that reads windows of at most 24 tokens, of which neighbours share 4."""
+    keras.utils.set_random_seed(seed)
+    encoder = small_encoder(**{k: kwargs[k] for k in kwargs if k == "dtype"})
+    kwargs = {"max_sequence_length": 24, "stride": 4, **kwargs}
+    model = model_class(encoder, TOKENIZER, *arguments, **kwargs)
+    draw = np.random.default_rng(seed)
+    for layer in model.head_layers().values():
+        for variable in layer.trainable_variables:
+            variable.assign(draw.normal(size=variable.shape))
+    return model
+
+
+def small_question_answerer(**kwargs: Any) -> QuestionAnswerer:
+    """An answerer of questions of at most 6 tokens."""
+    return small_reader(QuestionAnswerer, **{"max_question_length": 6, **kwargs})
+
+
+def small_span_tagger(**kwargs: Any) -> SpanTagger:
+    """A reader by tags, of questions of at most 6 tokens."""
+    return small_reader(SpanTagger, **{"max_question_length": 6, "dropout": 0.0, **kwargs})
+
+
+def small_entity_recognizer(labels: Any = TAGS, **kwargs: Any) -> EntityRecognizer:
+    """A recognizer of persons and places unless told otherwise."""
+    return small_reader(EntityRecognizer, labels, **{"dropout": 0.0, **kwargs})
 
 
 def computed(model: Any, x: Any) -> np.ndarray:

@@ -35,7 +35,7 @@ def map_in_chunks(
             dynamic_size=True,
             infer_shape=False,
             element_shape=(None, *spec.shape[1:]),
-        )
+        ).write(0, tf.zeros((0, *spec.shape[1:]), spec.dtype))  # or there may be nothing to join
         for spec in outputs
     ]
 
@@ -53,7 +53,7 @@ def map_in_chunks(
     _, _, arrays = tf.while_loop(
         unfinished,
         advance,
-        (tf.constant(0), tf.constant(0), arrays),
+        (tf.constant(0), tf.constant(1), arrays),
         parallel_iterations=1,
     )
     return [array.concat() for array in arrays]

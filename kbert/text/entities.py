@@ -96,11 +96,13 @@ def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tens
     real = tf.sequence_mask(lengths, tf.shape(scores)[1])
     likeliest = tf.argmax(scores, axis=-1, output_type=tf.int32)
 
-    def search() -> tf.Tensor:
-        return _viterbi(scores, lengths, rules)
+    allowed = _allowed(likeliest, real, lengths, rules)
 
-    allowed = tf.reduce_all(_allowed(likeliest, real, lengths, rules))
-    path = tf.cond(allowed, lambda: likeliest, search)
+    def search() -> tf.Tensor:
+        # Row by row, so that a row does not depend on what else there is.
+        return tf.where(allowed[:, tf.newaxis], likeliest, _viterbi(scores, lengths, rules))
+
+    path = tf.cond(tf.reduce_all(allowed), lambda: likeliest, search)
     return tf.where(real, path, 0)
 
 
@@ -132,6 +134,8 @@ def _viterbi(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tenso
         candidates = score[:, :, tf.newaxis] + follow  # (B, previous, next)
         before = tf.argmax(candidates, axis=1, output_type=tf.int32)
         new = tf.reduce_max(candidates, axis=1) + by_step[step]
+        # Only differences matter, and large sums would lose them.
+        new -= tf.reduce_max(new, axis=-1, keepdims=True)
         goes_on = (step < lengths)[:, tf.newaxis]
         pointers = pointers.write(step, tf.where(goes_on, before, itself))
         return step + 1, tf.where(goes_on, new, score), pointers

@@ -191,7 +191,7 @@ def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
 
     Span by span: all at once would copy each text as often as it has spans.
     """
-    count = tf.shape(start)[1]
+    shape, count = start.shape, tf.shape(start)[1]
     # One span more, of no length, so that there is something to stack.
     start, end = (tf.pad(place, [[0, 0], [0, 1]]) for place in (start, end))
     columns = tf.TensorArray(tf.string, size=count + 1, element_shape=(None,))
@@ -201,4 +201,6 @@ def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
         return number + 1, columns.write(number, tf.strings.substr(text, begin, length))
 
     _, columns = tf.while_loop(lambda number, _: number <= count, cut, (tf.constant(0), columns))
-    return tf.transpose(columns.stack())[:, :count]
+    cuts = tf.transpose(columns.stack())[:, :count]
+    cuts.set_shape(shape)
+    return cuts

@@ -79,8 +79,10 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     ids = offsets.token_ids.values
     marks = tf.constant([_is_mark(token) for token in vocabulary.tokens])
     is_mark = tf.gather(marks, ids)
-    first_of_row = _first_of_row(offsets)
-    gap = first_of_row | (offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0))
+    apart = offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0)
+    # Inside a word there may be what is no part of a token: accents, characters of no width.
+    pieces = tf.constant([token.startswith("##") for token in vocabulary.tokens])
+    gap = _first_of_row(offsets) | (apart & ~tf.gather(pieces, ids))
     last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
     # @ and # before a letter or digit belong to the word.
     followed = ~last_of_word & ~tf.roll(is_mark, -1, axis=0)
@@ -92,11 +94,12 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     up_to = tf.cumsum(plain)
     in_word = up_to - tf.gather(tf.cumsum(total, exclusive=True), word)  # itself included
     outer = is_mark & ((in_word == 0) | (in_word == tf.gather(total, word)))
+    ends_in_s = _is_one_of(ids, vocabulary, ("s",)) & (last_of_word | tf.roll(outer, -1, axis=0))
     possessive = (
         _is_one_of(ids, vocabulary, _APOSTROPHES)
         & ~gap
         & ~last_of_word
-        & tf.roll(last_of_word & _is_one_of(ids, vocabulary, ("s",)), -1, axis=0)
+        & tf.roll(ends_in_s, -1, axis=0)
     )
     after_outer = tf.roll(outer, 1, axis=0)
     return _units(offsets, gap | outer | after_outer | possessive)
