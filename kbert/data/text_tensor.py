@@ -5,12 +5,14 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.data.surrogates import without_surrogates
+
 
 def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
     """Texts as TensorFlow holds them, in UTF-8.
 
-    Lone surrogates, which UTF-8 cannot write, become three bytes that are not UTF-8: to a tokenizer
-    the same as any broken byte.
+    Lone surrogates, which UTF-8 cannot write, become U+FFFD one by one, so that code points are
+    counted as Python counts them.
 
     Args:
         texts: n str or bytes.
@@ -24,7 +26,7 @@ def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
     encoded = []
     for index, text in enumerate(texts):
         if isinstance(text, str):
-            text = text.encode("utf-8", "surrogatepass")
+            text = without_surrogates(text, f"`texts[{index}]`", "replace").encode()
         elif not isinstance(text, bytes):
             raise TypeError(
                 f"`texts` must hold str or bytes only. Received: {text!r} at index {index}"
