@@ -12,7 +12,7 @@ from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
-from kbert.pipelines.span_tagging import SpanTagger
+from kbert.pipelines.span_tagging import TAGS, SpanTagger
 
 _CLASSES: dict[str, Any] = {
     c.__name__: c
@@ -63,6 +63,10 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
 
 def _class_of_huggingface(checkpoint: Any) -> str | None:
     architectures = checkpoint.source_config.get("architectures") or [None]
+    if architectures[0] == "BertForTokenClassification":
+        named = checkpoint.source_config.get("id2label") or {}
+        if list(named.values()) == list(TAGS):
+            return "SpanTagger"
     if architectures[0] in _HUGGINGFACE:
         return _HUGGINGFACE[architectures[0]]
     if architectures[0] != "BertForSequenceClassification":

@@ -187,7 +187,9 @@ class EntityRecognizer(TokenLabeller):
         if inputs is None:
             raise ValueError("`sentences` must be lists of words. Received: something else")
         rows = self.predict_columns(self.tag, [inputs.texts])
-        return [[tag.decode() for tag in row["tags"][: row["count"]]] for row in rows]
+        # By the words: a sentence of none is a text of one word without characters.
+        counted = zip(rows, inputs.words, strict=True)
+        return [[tag.decode() for tag in row["tags"][: len(words)]] for row, words in counted]
 
     def read_inputs(self, x: Any) -> WordInputs | None:
         """`x` as sentences of words, or None if it is something else."""

@@ -64,6 +64,12 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
 
     huggingface_architecture = "BertForQuestionAnswering"
     default_sequence_length = 384
+    graph_settings = (
+        *WindowedModel.graph_settings,
+        "max_answer_length",
+        "nbest",
+        "null_threshold",
+    )
 
     def __init__(
         self,

@@ -13,8 +13,11 @@ from tests.small_pipelines import (
     computed,
     small_classifier,
     small_encoder,
+    small_entity_recognizer,
     small_multiple_choice,
+    small_question_answerer,
     small_regressor,
+    small_span_tagger,
 )
 
 
@@ -27,6 +30,18 @@ def test_every_task(tmp_path, format, made):
     assert type(again) is type(model)
     x = (TEXTS, [["a", "b"]] * len(TEXTS)) if made is small_multiple_choice else TEXTS
     np.testing.assert_allclose(computed(again, x), computed(model, x), atol=1e-5)
+
+
+@pytest.mark.parametrize("format", ["kbert", "huggingface"])
+@pytest.mark.parametrize(
+    "made", [small_question_answerer, small_span_tagger, small_entity_recognizer]
+)
+def test_every_task_that_reads(tmp_path, format, made):
+    folder = made().save_pretrained(tmp_path / "saved", format=format)
+    sizes = {} if format == "kbert" else {"max_sequence_length": 24, "stride": 4}
+    if sizes and made is not small_entity_recognizer:
+        sizes["max_question_length"] = 6
+    assert type(load(folder, **sizes)) is type(made())
 
 
 def test_a_keras_file_in_a_process_that_knows_no_class(tmp_path, repository):
@@ -54,19 +69,19 @@ def test_arguments(tmp_path):
 def test_an_encoder_alone(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "saved")
     message = (
-        r"`directory` must hold one of \['Classifier', 'Regressor', 'MultipleChoice'\]. "
-        "Received: .*saved, an encoder without a task"
+        r"`directory` must hold one of \['Classifier', .*, 'QuestionAnswerer', 'SpanTagger', "
+        r"'EntityRecognizer'\]. Received: .*saved, an encoder without a task"
     )
     with pytest.raises(ValueError, match=message):
         load(folder)
 
 
 def test_an_unknown_task(tmp_path):
-    heads = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
+    heads = {"cls.seq_relationship.weight": (2, 4), "cls.seq_relationship.bias": (2,)}
     source = write_hf(
         tmp_path / "source",
-        hf_tensors(prefix="bert.", pooler=False, heads=heads),
-        architectures=["BertForTokenClassification"],
+        hf_tensors(prefix="bert.", heads=heads),
+        architectures=["BertForNextSentencePrediction"],
     )
     with pytest.raises(ValueError, match="Received: .*source, an encoder without a task"):
         load(source)

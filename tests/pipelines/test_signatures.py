@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kbert.pipelines.signatures import text_specs, token_inputs, token_specs
+from kbert.pipelines.signatures import question_specs, text_specs, token_inputs, token_specs
 
 
 def test_text_specs():
@@ -11,6 +11,12 @@ def test_text_specs():
         specs = text_specs(pair)
         assert [spec.name for spec in specs] == names
         assert all(spec.dtype == tf.string and spec.shape.rank == 1 for spec in specs)
+
+
+def test_question_specs():
+    specs = question_specs()
+    assert [spec.name for spec in specs] == ["question", "context"]
+    assert all(spec.dtype == tf.string and spec.shape.as_list() == [None] for spec in specs)
 
 
 def test_token_specs():
