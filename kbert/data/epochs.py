@@ -6,8 +6,8 @@ from itertools import count
 class Epochs:
     """Numbers the passes over a dataset.
 
-    They are counted, unless somebody tells the number: Keras begins passes that it never uses, so a
-    count would depend on what reads the dataset.
+    They are counted, unless somebody tells the number. Keras makes iterators that it never reads; a
+    count holds only as long as these do not start, and begins anew in a process that goes on.
 
     Args:
         first: number of the first pass.
