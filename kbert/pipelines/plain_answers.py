@@ -34,8 +34,7 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
         found = _rows({key: plain.pop(key) for key in _OF_ENTITIES})
         return {"entities": found[: plain.pop("count")], **plain}
     if "labels" in plain and "scores" in plain:
-        scores = dict(zip(plain.pop("labels"), plain.pop("scores")))
-        return {**plain, "scores": scores}
+        plain["scores"] = dict(zip(plain.pop("labels"), plain["scores"]))
     return plain
 
 
