@@ -70,3 +70,9 @@ def texts() -> list[str | bytes]:
         "x" * 300,
         "A GOOD, GOOD FILM?",
     ]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the loader of SavedModels without Python is built, once."""
+    return tmp_path_factory.mktemp("programs")

@@ -20,12 +20,6 @@ needs_compiler = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the loader is built, once."""
-    return tmp_path_factory.mktemp("programs")
-
-
 @pytest.fixture(scope="module")
 def session(exported_path: Path, programs: Path) -> Iterator[Session]:
     with Session(exported_path, folder=programs) as opened:
