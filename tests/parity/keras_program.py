@@ -10,6 +10,9 @@ import keras
 import numpy as np
 
 from kbert.layers.activations import activate
+from kbert.layers.adapter import Adapter
+from kbert.layers.adapter_encoder_block import AdapterEncoderBlock
+from kbert.layers.adapter_residual import AdapterResidual
 from kbert.layers.attention import CrossAttention, SelfAttention
 from kbert.layers.bert_embeddings import BertEmbeddings
 from kbert.layers.dropout import Dropout
@@ -21,12 +24,16 @@ from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.positions import LearnedPositions, SinusoidalPositions
 from kbert.layers.residual import Residual
 from kbert.layers.token_embedding import TokenEmbedding
+from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy, span_accuracy
 from kbert.tasks.classification import SequenceClassification
 from kbert.tasks.multiple_choice import ChoiceSelection
+from kbert.tasks.question_answering import SpanExtraction
 from kbert.tasks.regression import SequenceRegression
+from kbert.tasks.token_classification import TokenClassification
 
 ACTIVATIONS = ("gelu", "gelu_approximate", "relu", "tanh", "silu")
 B, T, S, D = 3, 5, 7, 8
@@ -39,6 +46,9 @@ PADDING = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
 MEMORY_PADDING = np.array([[1] * 7, [1, 0, 1, 0, 1, 0, 1], [0] * 7], bool)
 INPUTS = {"token_ids": TOKENS, "segment_ids": SEGMENTS, "padding_mask": PADDING}
 LABELS = np.array([2, 0, 1], "int32")
+SPANS = np.array([[[1, 2], [0, 2]], [[4, 4], [-1, -1]], [[0, 0], [-1, -1]]], "int32")
+TAGS = np.array([[-1, 0, 2, -1, -1], [1, 1, -1, 0, 2], [-1] * 5], "int32")
+SHARES = draw.dirichlet(np.ones(3), (B, T)).astype("float32") * (TAGS >= 0)[..., None]
 
 
 def with_weights(layer: Any) -> Any:
@@ -68,6 +78,7 @@ def layer_outputs() -> dict[str, Any]:
     embeddings = built(BertEmbeddings(11, D, 6), None)
     norm = built(LayerNorm(), (B, T, D))
     residual = built(Residual(0.1), (B, T, D))
+    adapter_residual = built(AdapterResidual(3, 0.1), (B, T, D))
     return {
         **{name: activate(x, name) for name in ACTIVATIONS},
         "gelu_in_training": activate(x, "gelu", True),
@@ -84,6 +95,9 @@ def layer_outputs() -> dict[str, Any]:
         "norm": norm(x),
         "norm_in_training": norm(x, training=True),
         "residual": residual(x, sublayer=lambda y: y * 2),
+        "adapter": built(Adapter(3), (B, T, D))(x),
+        "adapter_residual": adapter_residual(x, sublayer=lambda y: y * 2),
+        "adapter_block": built(AdapterEncoderBlock(3, 2, 12), (B, T, D))(x, attention_mask=mask),
         "dropout": built(Dropout(0.5), None)(x),
         "token_embedding": built(TokenEmbedding(11, D), None)(TOKENS),
         "learned_positions": built(LearnedPositions(6, D), None)(TOKENS),
@@ -104,6 +118,21 @@ def encoder_outputs(dtype: str) -> dict[str, Any]:
     return {**encoder(INPUTS), "last_scores": encoder.attention_scores(INPUTS)[-1]}
 
 
+def reading_outputs() -> dict[str, Any]:
+    """The tasks over all tokens, one of them on adapters, and their losses, in float32."""
+    adapted = AdapterBert(11, D, 1, 2, 12, 6, adapter_dim=3, dropout=0.0, attention_dropout=0.0)
+    spans = with_weights(SpanExtraction(adapted))(INPUTS)
+    tags = with_weights(TokenClassification(small_encoder("float32"), 3))(INPUTS)
+    return {
+        "spans": keras.ops.maximum(spans, -100.0),  # padding has -1e9
+        "tags": tags,
+        "span_loss": SpanCrossEntropy(reduction="none")(SPANS, spans),
+        "span_accuracy": span_accuracy(SPANS, spans),
+        **{f"{per}_loss": TokenCrossEntropy(per)(TAGS, tags) for per in ("sequence", "token")},
+        "soft_loss": TokenCrossEntropy("sequence")(SHARES, tags),
+    }
+
+
 def model_outputs() -> dict[str, Any]:
     """Bert with less than all inputs, and the tasks, in float32."""
     encoder = with_weights(small_encoder("float32"))
@@ -118,6 +147,7 @@ def model_outputs() -> dict[str, Any]:
         "tokens_alone": encoder({"token_ids": TOKENS})["pooled_output"],
         **{name: with_weights(task)(INPUTS) for name, task in tasks.items()},
         "choice": choice({name: x[:, None] for name, x in INPUTS.items()}),
+        **reading_outputs(),
     }
 
 
@@ -128,6 +158,15 @@ def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
     task = with_weights(SequenceClassification(encoder, 3, dropout=0.0, dtype=dtype))
     task.compile(AdamW(WarmupLinearDecay(0.02, 8, 2), weight_decay=0.05, global_clipnorm=0.5))
     history = task.fit(INPUTS, LABELS, batch_size=3, epochs=6, shuffle=False, verbose=0).history
+    return np.array(history["loss"])
+
+
+def training_to_read() -> np.ndarray:
+    """The losses of some steps on spans, where adapters and head alone train."""
+    adapted = AdapterBert(11, D, 1, 2, 12, 6, adapter_dim=3, dropout=0.0, attention_dropout=0.0)
+    task = with_weights(SpanExtraction(adapted))
+    task.compile(AdamW(0.02))
+    history = task.fit(INPUTS, SPANS, batch_size=3, epochs=4, shuffle=False, verbose=0).history
     return np.array(history["loss"])
 
 
@@ -152,5 +191,6 @@ def main(path: str) -> None:
     found["losses_with_checkpointing"] = training("float32", checkpointing=True)
     found["losses_in_mixed_precision"] = training("mixed_bfloat16")
     found["losses_with_dropout"] = with_dropout()
+    found["losses_of_reading"] = training_to_read()
     found["backend"] = np.array(keras.backend.backend())
     np.savez(path, **found)

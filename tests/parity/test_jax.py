@@ -95,6 +95,12 @@ def test_training_gives_the_same_losses(results):
     np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=1e-5)
 
 
+def test_training_to_read_gives_the_same_losses(results):
+    jax, tensorflow = (results[b]["losses_of_reading"] for b in ("jax", "tensorflow"))
+    assert len(jax) == 4 and jax[-1] < 0.9 * jax[0]
+    np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=1e-5)
+
+
 def test_gradient_checkpointing_changes_no_loss(results):
     for backend in results.values():
         recomputed = backend["losses_with_checkpointing"]
