@@ -1,0 +1,107 @@
+"""From questions and whole articles to answers: questions a second, and memory.
+
+    python benchmarks/reading.py covid-qa.json --model DIRECTORY --questions 20
+
+Articles of some 23,500 characters, cut into windows of 384 tokens that share 128; one question a
+request. kbert runs its SavedModel; transformers the windows of its tokenizer, up to 32 in a batch.
+Both have the same weights, written by kbert as a Hugging Face folder. With --every, all questions
+of the file go through kbert's export once, and the answers are measured.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from side_by_side.contender import Contender, play, ratio
+from side_by_side.results import parser, write
+
+from kbert.data.squad import read_squad
+from kbert.metrics.squad import squad_metrics
+from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.serving.exported import load_export
+from kbert.serving.saved_model import export
+
+WORKS = ("answer",)
+
+
+def contenders(folder: Path, python: str) -> list[Contender]:
+    """kbert and transformers, in float32 and in bfloat16."""
+    settings: dict[str, Any] = {"data": str(folder / "rows.json"), "length": 384, "stride": 128}
+    made = []
+    for dtype in ("float32", "bfloat16"):
+        options = {**settings, "model": str(folder / "kbert"), "dtype": dtype}
+        made.append(Contender(f"kbert {dtype}", "contenders.kbert_reading", WORKS, **options))
+    settings["model"] = str(folder / "huggingface")
+    for way in ("float32", "autocast", "bfloat16"):
+        module = "peers.torch_reading"
+        made.append(Contender(f"transformers {way}", module, WORKS, python, **settings, way=way))
+    return made
+
+
+def rows_of(played: list[Contender], count: int) -> list[dict[str, Any]]:
+    """A row for each contender."""
+    run = {c.name: c for c in played if c.median("answer")}
+    base, own = run.get("transformers float32"), run.get("kbert float32")
+    rows = []
+    for name, contender in run.items():
+        answers = contender.facts["answers"]
+        same = [a == b for a, b in zip(answers, own.facts["answers"])] if own else []
+        row: dict[str, Any] = {"contender": name}
+        row["questions_per_second"] = round(1e3 * count / (contender.median("answer") or 1e30), 3)
+        row["same_as_kbert"] = round(sum(same) / count, 4)
+        row["times_transformers_float32"] = ratio(base, contender, "answer") if base else None
+        row["peak_mib"] = contender.answers["answer"][0]["peak_mib"]
+        rows.append(row)
+    return rows
+
+
+def every(model: QuestionAnswerer, folder: Path, file: Path) -> dict[str, Any]:
+    """All questions through the export."""
+    examples = read_squad(file)
+    exported = load_export(export(model, folder))
+    start = time.perf_counter()
+    found = exported.predict(examples.questions, examples.contexts, batch_size=4)
+    seconds = time.perf_counter() - start
+    answers = {name: text.decode() for name, text in zip(examples.ids, found["answer"])}
+    gold = {i: [a.text for a in several] for i, several in zip(examples.ids, examples.answers)}
+    cut = [c[s:e] for c, s, e in zip(examples.contexts, found["start"], found["end"])]
+    return {
+        "questions": len(examples),
+        "answered": sum(map(bool, answers.values())),
+        "at_their_place": sum(a == b for a, b in zip(cut, answers.values())),
+        "questions_per_second": round(len(examples) / seconds, 2),
+        **squad_metrics(gold, answers),
+    }
+
+
+def main() -> None:
+    """Runs all contenders."""
+    arguments_parser = parser("reading", __doc__)
+    arguments_parser.add_argument("file", type=Path, help="questions in SQuAD's layout")
+    arguments_parser.add_argument("--model", type=Path, required=True, help="saved by kbert")
+    arguments_parser.add_argument("--questions", type=int, default=20, help="questions a turn")
+    arguments_parser.add_argument("--every", action="store_true")
+    arguments: argparse.Namespace = arguments_parser.parse_args()
+    model = QuestionAnswerer.from_pretrained(arguments.model)
+    examples = read_squad(arguments.file)
+    chosen = range(0, len(examples), len(examples) // arguments.questions)
+    rows = [(examples.questions[i], examples.contexts[i]) for i in chosen[: arguments.questions]]
+    tables: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model.save_pretrained(folder / "kbert")
+        model.save_pretrained(folder / "huggingface", format="huggingface")
+        (folder / "rows.json").write_text(json.dumps(rows))
+        if arguments.every:
+            tables["every"] = [every(model, folder / "exports", arguments.file)]
+        played = contenders(folder, arguments.peer_python)
+        play(played, [{"work": "answer", "repeats": 1}], arguments.rounds)
+    facts = {"rounds": arguments.rounds, "questions": len(rows)}
+    write(arguments.output, {"rows": rows_of(played, len(rows)), **tables}, played, facts)
+
+
+if __name__ == "__main__":
+    main()
