@@ -15,7 +15,7 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import is_texts
+from kbert.pipelines.text_inputs import as_list, is_texts
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
 from kbert.text.entities import entity_types
@@ -172,10 +172,15 @@ class EntityRecognizer(TokenLabeller):
 
         Returns:
             A dict a text, with what `recognize` returns as NumPy values.
+
+        Raises:
+            ValueError: `x` is a single text.
         """
+        if isinstance(x, str | bytes):
+            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
         if not is_texts(x):
             return super().predict(x, **kwargs)
-        return self.predict_columns(self.recognize, [list(x)])
+        return self.predict_columns(self.recognize, [list(as_list(x))])
 
     def predict_tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tags of sentences of given words.

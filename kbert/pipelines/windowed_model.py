@@ -19,8 +19,10 @@ from kbert.text.wordpiece import WordPiece
 
 # Windows that `fit` gives to a step.
 TRAINING_ROWS = 32
-# Rows that `predict` gives to the graph at a time.
+# The most rows, and rows times bytes of the longest text, that `predict` gives to the graph at a
+# time: while a text is read, its tokens need about eighty times its bytes.
 PREDICTION_ROWS = 64
+PREDICTION_BYTES = 2_000_000
 
 
 class WindowedModel(keras.Model):
@@ -231,12 +233,17 @@ class WindowedModel(keras.Model):
         """
         specs = [tf.TensorSpec((None,), tf.string) for _ in columns]
         compiled = self._compiled(function, specs)
-        sizes = np.array([len(text) for text in columns[-1]], "int64")
+        texts = [text_tensor(column) for column in columns]
+        sizes = tf.strings.length(texts[-1]).numpy()
         order = np.argsort(-sizes, kind="stable")
         rows: list[dict[str, Any]] = [{} for _ in order]
-        for start in range(0, len(order), PREDICTION_ROWS):
-            chosen = order[start : start + PREDICTION_ROWS].tolist()
-            found = compiled(*(text_tensor([column[i] for i in chosen]) for column in columns))
+        start = 0
+        while start < len(order):
+            longest = max(1, int(sizes[order[start]]))
+            count = max(1, min(PREDICTION_ROWS, PREDICTION_BYTES // longest))
+            chosen = order[start : start + count].tolist()
+            start += count
+            found = compiled(*(tf.gather(column, chosen) for column in texts))
             values = {key: value.numpy() for key, value in found.items()}
             for place, i in enumerate(chosen):
                 rows[i] = {key: value[place] for key, value in values.items()}

@@ -160,6 +160,21 @@ def test_lone_surrogates_keep_their_places(model):
     same_row(found, expected)
 
 
+def test_forms_of_texts(model):
+    texts = ["the good film", "é bad"]
+    expected = model.predict(texts)
+    for x in (tuple(texts), np.array(texts), np.array(texts, object), tf.constant(texts)):
+        for row, other in zip(model.predict(x), expected, strict=True):
+            same_row(row, other)
+    message = "`x` must be a list of texts. Received: x='the good film', a single one"
+    with pytest.raises(ValueError, match=message):
+        model.predict(texts[0])
+    with pytest.raises(TypeError, match="`texts` must hold str .* Received: None at index 1"):
+        model.predict(["a", None])
+    logits = model.predict({"token_ids": np.array([[2, 7, 3]])}, verbose=0)
+    assert logits.shape == (1, 3, 5)
+
+
 def test_answers_for_people(model):
     texts = ["the good film " * 3, ""]
     found, row = model.answers(texts), model.predict(texts)[0]

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.batching import batch_plan
+from kbert.pipelines import windowed_model
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS
 from kbert.pipelines.windowed_model import PREDICTION_ROWS, TRAINING_ROWS, WindowedModel
 from tests.pipelines.reading_reference import same_row, tokens_of, window_logits
@@ -95,6 +96,21 @@ def test_predict_keeps_the_order_of_many_rows(model):
     some = [0, 1, 63, 64, 100, number - 1]
     expected = model.predict(([questions[i] for i in some], [contexts[i] for i in some]))
     agree([found[i] for i in some], expected)
+
+
+def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
+    expected, sizes = model.predict(X), []
+    graph = model._compiled(model.answer, [])
+
+    def counted(question, context):
+        sizes.append([len(text) for text in context.numpy()])
+        return graph(question, context)
+
+    monkeypatch.setattr(model, "_compiled", lambda *_: counted)
+    monkeypatch.setattr(windowed_model, "PREDICTION_BYTES", 400)
+    agree(model.predict(X), expected)
+    assert sum(map(len, sizes)) == 12 and max(map(len, sizes)) > 1
+    assert all(len(texts) == 1 or len(texts) * max(texts) <= 400 for texts in sizes)
 
 
 def test_a_graph_is_traced_once(model):
