@@ -1,5 +1,7 @@
 """Windows to train on, against windows cut and laid out one by one."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +15,7 @@ from tests.text.window_reference import lay, owned_by_window, windows_of
 CLS, SEP = VOCABULARY.cls_id, VOCABULARY.sep_id
 
 
+@functools.cache
 def ids_of(text: str | bytes) -> list[int]:
     encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return TOKENIZER.tokenize(tf.constant([encoded])).to_list()[0]

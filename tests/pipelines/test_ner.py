@@ -348,8 +348,9 @@ def test_saved_and_loaded(tmp_path, format):
         if "pooler" not in one.path:  # Hugging Face keeps none beside a head over all tokens
             np.testing.assert_array_equal(one, other)
     text = tf.constant(["the good film " * 9])
-    for name, value in model.recognize(text).items():
-        np.testing.assert_array_equal(again.recognize(text)[name], value)
+    expected, found = model.recognize(text), again.recognize(text)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
 
 
 def test_a_new_head_on_an_encoder(tmp_path):

@@ -1,5 +1,6 @@
 """Reading by B, I and O: any number of answers, opinions as distributions, the law of offsets."""
 
+import functools
 import re
 
 import keras
@@ -9,6 +10,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbert.data.windowed_examples import window_examples
 from kbert.models.bert import Bert
 from kbert.pipelines.span_tagging import TAGS, SpanTagger
 from tests.pipelines.reading_reference import check_place, token_probabilities, tokens_of
@@ -115,10 +117,16 @@ def test_answers_for_people(model):
 # --- opinions --------------------------------------------------------------------------------
 
 
+@functools.cache  # it traces graphs
+def windows_of(context):
+    """The windows of `small`, for the question "a"."""
+    return window_examples(TOKENIZER, [context], ["a"], 24, 4, 6)
+
+
 def shares_of(model, answers, context=CONTEXT):
     """The targets as rows of the context's tokens, and how often each token counts."""
-    inputs = model.read_inputs((["a"], [context]))
-    windows, targets = model.examples(inputs, [answers])
+    model.windows = lambda contexts, questions: windows_of(contexts[0])
+    windows, targets = model.examples(model.read_inputs((["a"], [context])), [answers])
     assert targets.shape == (windows.packed.tokens, 3) and targets.dtype == np.float32
     tokens = len(tokens_of(context).ids)
     found, counted = np.zeros((tokens, 3)), np.zeros(tokens, int)
@@ -229,7 +237,7 @@ def test_wrong_answers(model):
     model.compile()
     message = "`y[0]` must hold answers that stand in the context at their start."
     with pytest.raises(ValueError, match=re.escape(message)):
-        model.fit((["a"], ["a film"]), [[("film", 0)]], verbose=0)
+        model.fit((["a"], [CONTEXT]), [[("film", 0)]], verbose=0)
 
 
 # --- construction, saving and loading --------------------------------------------------------

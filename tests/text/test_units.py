@@ -117,7 +117,7 @@ letters = st.text(st.sampled_from("abs .,'’@#-\u0301\u200b\u00a0\t中é\n\0"),
 rows = st.lists(st.one_of(letters, st.text(max_size=15)), max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows)
 def test_words_are_runs_of_tokens(texts: list[str]) -> None:
     """No token is left out, none is in two words, and no word begins inside one of BERT's."""
@@ -138,7 +138,7 @@ def expected_spaced(text: str, starts: list[int]) -> tuple[list[list[int]], list
     return list(words.values()), list(words)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(rows)
 def test_spaced_words_are_those_of_split(texts: list[str]) -> None:
     offsets, _, (units, number) = words_in_a_graph(as_tensor(texts))
