@@ -9,12 +9,12 @@ batches of 32 of like length, float32, at most 128 tokens. Scores are those of t
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from side_by_side.results import keep_row
 
 from kbert.data.batching import batch_plan, padding_share
 from kbert.data.glue_tasks import GLUE_TASKS, read_glue
@@ -23,7 +23,6 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.regression import Regressor
-from kbert.storage.atomic_directory import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "finetuning.json"
 FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
@@ -85,11 +84,7 @@ def main() -> None:
             folder = arguments.directory / FOLDERS[task]
             longest = int(length[0]) if length else 128
             row = train(task, folder, seed, int(epochs), longest, arguments.keep)
-            print(json.dumps(row), flush=True)
-            rows = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
-            rows = [r for r in rows if (r["task"], r["seed"]) != (task, seed)] + [row]
-            arguments.output.parent.mkdir(exist_ok=True)
-            write_atomically(arguments.output, json.dumps(rows, indent=1) + "\n")
+            keep_row(arguments.output, row, ("task", "seed"))
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ tokens. WNUT-17 is measured on its test set; of wikigold the last fifth in the o
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import keras
+from side_by_side.results import keep_row
 
 from kbert.data.batching import batch_plan
 from kbert.data.conll import read_conll
@@ -21,7 +21,6 @@ from kbert.data.tagged_sentences import TaggedSentences, in_scheme
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.ner import EntityRecognizer
-from kbert.storage.atomic_directory import write_atomically
 from kbert.training.reading_data import tag_names
 from kbert.training.reading_evaluation import measure_entities
 
@@ -77,11 +76,7 @@ def main() -> None:
         name, seeds, epochs = run.split(":")
         for seed in range(1, int(seeds) + 1):
             row = train(name, arguments.directory, seed, int(epochs))
-            print(json.dumps(row), flush=True)
-            rows = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
-            rows = [r for r in rows if (r["data"], r["seed"]) != (name, seed)] + [row]
-            arguments.output.parent.mkdir(exist_ok=True)
-            write_atomically(arguments.output, json.dumps(rows, indent=1) + "\n")
+            keep_row(arguments.output, row, ("data", "seed"))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ questions whose answer stands in several places, and of the rest a random choice
 """
 
 import argparse
-import json
 import random
 import time
 from pathlib import Path
 from typing import Any
 
 import keras
+from side_by_side.results import keep_row
 
 from kbert.data.batching import batch_plan, padding_share
 from kbert.data.squad import QuestionExamples, read_squad
@@ -22,7 +22,6 @@ from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.storage.atomic_directory import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "question_answering.json"
 
@@ -87,16 +86,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
-    rows: list[dict[str, Any]] = []
-    if arguments.output.exists():
-        rows = json.loads(arguments.output.read_text())
     for seed in range(1, arguments.seeds + 1):
         row = train(arguments, seed)
-        print(json.dumps(row), flush=True)
-        same = ("precision", "questions", "epochs", "seed")
-        rows = [r for r in rows if any(r[key] != row[key] for key in same)] + [row]
-        arguments.output.parent.mkdir(exist_ok=True)
-        write_atomically(arguments.output, json.dumps(rows, indent=1) + "\n")
+        keep_row(arguments.output, row, ("precision", "questions", "epochs", "seed"))
 
 
 if __name__ == "__main__":

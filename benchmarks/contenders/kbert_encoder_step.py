@@ -6,12 +6,12 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import keras
+import numpy as np
+import tensorflow as tf
 
-from kbert.models.bert import Bert  # noqa: E402
-from kbert.optimization.adamw import AdamW  # noqa: E402
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
 
 
 def main() -> None:

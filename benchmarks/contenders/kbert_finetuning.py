@@ -9,13 +9,13 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import keras  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import keras
+import tensorflow as tf
 
-from kbert.optimization.adamw import AdamW  # noqa: E402
-from kbert.optimization.schedules import WarmupLinearDecay  # noqa: E402
-from kbert.pipelines.classification import Classifier  # noqa: E402
-from kbert.pipelines.regression import Regressor  # noqa: E402
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.regression import Regressor
 
 
 class Slices(keras.callbacks.Callback):

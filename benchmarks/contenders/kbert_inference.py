@@ -8,9 +8,9 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-from kbert.pipelines.classification import Classifier  # noqa: E402
-from kbert.serving.exported import load_export  # noqa: E402
-from kbert.serving.saved_model import export  # noqa: E402
+from kbert.pipelines.classification import Classifier
+from kbert.serving.exported import load_export
+from kbert.serving.saved_model import export
 
 BATCH = 32
 

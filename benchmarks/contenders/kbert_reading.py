@@ -8,9 +8,9 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-from kbert.pipelines.question_answering import QuestionAnswerer  # noqa: E402
-from kbert.serving.exported import load_export  # noqa: E402
-from kbert.serving.saved_model import export  # noqa: E402
+from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.serving.exported import load_export
+from kbert.serving.saved_model import export
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 
 def main() -> None:

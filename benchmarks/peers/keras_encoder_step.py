@@ -6,8 +6,8 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import numpy as np
+import tensorflow as tf
 
 
 def keras_hub_model(size: list[int], policy: str) -> tuple[Any, Any, tuple[str, str, str]]:

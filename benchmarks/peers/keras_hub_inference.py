@@ -8,9 +8,9 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import keras  # noqa: E402
-import keras_hub  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
+import keras
+import keras_hub
+from safetensors.numpy import load_file
 
 BATCH = 32
 

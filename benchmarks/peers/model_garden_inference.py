@@ -8,11 +8,11 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-import numpy as np  # noqa: E402
-import tensorflow as tf  # noqa: E402
-import tf_keras  # noqa: E402
-from official.nlp.modeling import layers, models, networks  # noqa: E402
-from safetensors.numpy import load_file  # noqa: E402
+import numpy as np
+import tensorflow as tf
+import tf_keras
+from official.nlp.modeling import layers, models, networks
+from safetensors.numpy import load_file
 
 BATCH = 32
 # The weights of a block in the order of Model Garden's variables.

@@ -6,8 +6,8 @@ from side_by_side.turns import Turns, cores
 
 turns = Turns()
 
-import torch  # noqa: E402
-from transformers import BertConfig, BertModel  # noqa: E402
+import torch
+from transformers import BertConfig, BertModel
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from side_by_side.turns import Turns, cores
 
 turns = Turns()
 
-import torch  # noqa: E402
-from transformers import (  # noqa: E402
+import torch
+from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     get_linear_schedule_with_warmup,

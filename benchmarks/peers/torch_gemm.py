@@ -4,7 +4,7 @@ from side_by_side.turns import Turns, cores
 
 turns = Turns()
 
-import torch  # noqa: E402
+import torch
 
 
 def main() -> None:

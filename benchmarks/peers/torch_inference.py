@@ -7,8 +7,8 @@ from side_by_side.turns import Turns, cores
 
 turns = Turns()
 
-import torch  # noqa: E402
-from transformers import AutoModelForSequenceClassification, AutoTokenizer  # noqa: E402
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 BATCH = 32
 

@@ -8,9 +8,9 @@ from side_by_side.turns import Turns, cores
 
 turns = Turns()
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from transformers import AutoModelForQuestionAnswering, AutoTokenizer  # noqa: E402
+import numpy as np
+import torch
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
 BATCH = 32  # windows
 BEST = 20  # starts and ends that are paired

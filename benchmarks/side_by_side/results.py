@@ -11,6 +11,8 @@ from typing import Any
 
 from side_by_side.contender import SCRIPTS, Contender
 
+from kbert.storage.atomic_directory import write_atomically
+
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")
 # Taken before anything runs: it tells whether other programs had the cores.
 _LOAD = os.getloadavg()[0]
@@ -54,6 +56,21 @@ def machine() -> Row:
     }
 
 
+def keep_row(path: Path, row: Row, same: Sequence[str]) -> None:
+    """Prints a result, and adds it to a JSON list, where it takes the place of an older one.
+
+    Args:
+        path: the file.
+        row: the result.
+        same: the keys that tell whether an older result is of the same work.
+    """
+    print(json.dumps(row), flush=True)
+    rows = json.loads(path.read_text()) if path.exists() else []
+    rows = [old for old in rows if any(old[key] != row[key] for key in same)] + [row]
+    path.parent.mkdir(exist_ok=True)
+    write_atomically(path, json.dumps(rows, indent=1) + "\n")
+
+
 def write(
     path: Path, tables: dict[str, list[Row]], contenders: Iterable[Contender], settings: Row
 ) -> None:
@@ -70,9 +87,7 @@ def write(
         "not_run": {c.name: c.failure for c in contenders if c.failure},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(json.dumps(result, indent=1) + "\n")
-    partial.replace(path)
+    write_atomically(path, json.dumps(result, indent=1) + "\n")
     for name, rows in tables.items():
         print(f"\n{name}\n{table(rows)}")
 

@@ -4,9 +4,11 @@ import json
 import os
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.cli.text_lines import Row
+from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.exported import load_export
 from kbert.serving.signatures import SERVING_DEFAULT
@@ -134,11 +136,8 @@ def live_answering(model: Any) -> Answering:
 
     def answer(*columns: list[Any]) -> list[dict[str, Any]]:
         sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
-        # Texts of like length share a batch: less padding.
-        order = sorted(range(len(sizes)), key=sizes.__getitem__)
-        answers: list[dict[str, Any]] = [{} for _ in order]
-        for start in range(0, len(order), BATCH_ROWS):
-            rows = order[start : start + BATCH_ROWS]
+        answers: list[dict[str, Any]] = [{} for _ in sizes]
+        for rows in like_sizes(np.array(sizes), BATCH_ROWS):
             batch = [tf.constant([column[i] for i in rows]) for column in columns]
             found = {key: value.numpy() for key, value in compiled(*batch).items()}
             for position, i in enumerate(rows):

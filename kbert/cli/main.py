@@ -7,18 +7,18 @@ from typing import Annotated
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 
-import typer  # noqa: E402
+import typer
 
-import kbert  # noqa: E402
-from kbert.cli.convert import convert  # noqa: E402
-from kbert.cli.demo import demo  # noqa: E402
-from kbert.cli.errors import DEBUG  # noqa: E402
-from kbert.cli.evaluate import evaluate  # noqa: E402
-from kbert.cli.export import export  # noqa: E402
-from kbert.cli.info import info  # noqa: E402
-from kbert.cli.plot import plot  # noqa: E402
-from kbert.cli.predict import predict  # noqa: E402
-from kbert.cli.train import train  # noqa: E402
+import kbert
+from kbert.cli.convert import convert
+from kbert.cli.demo import demo
+from kbert.cli.errors import DEBUG
+from kbert.cli.evaluate import evaluate
+from kbert.cli.export import export
+from kbert.cli.info import info
+from kbert.cli.plot import plot
+from kbert.cli.predict import predict
+from kbert.cli.train import train
 
 app = typer.Typer(
     name="kbert",

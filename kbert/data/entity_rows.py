@@ -1,10 +1,10 @@
 """Texts with entities marked by character offsets, one JSON object a line."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kbert.data.columns import Columns
 from kbert.data.shown_values import shortened
 from kbert.data.surrogates import without_surrogates
 from kbert.data.text_files import Table, read_table
@@ -25,7 +25,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EntityExamples:
+class EntityExamples(Columns):
     """Texts with their entities.
 
     Attributes:
@@ -43,55 +43,12 @@ class EntityExamples:
     source: str
     lines: list[int]
 
-    def __post_init__(self) -> None:
-        """Checks that all columns have one length."""
-        for name in ("entities", "ids", "lines"):
-            column = getattr(self, name)
-            if column is not None and len(column) != len(self.texts):
-                raise ValueError(
-                    f"`{name}` must be as long as `texts`, {len(self.texts)}. Received: "
-                    f"{len(column)} items"
-                )
-
-    def __len__(self) -> int:
-        """Returns the number of texts."""
-        return len(self.texts)
+    columns = ("texts", "entities", "ids", "lines")
 
     @property
     def labels(self) -> list[str]:
         """The types of the entities, sorted; none for texts without annotation."""
         return sorted({entity.label for each in self.entities or () for entity in each})
-
-    def select(self, indices: Iterable[int]) -> "EntityExamples":
-        """Returns some of the texts.
-
-        Args:
-            indices: 0-based indices in the order of the result.
-
-        Raises:
-            IndexError: there is no such text.
-        """
-        chosen = [int(index) for index in indices]
-        return EntityExamples(
-            [self.texts[i] for i in chosen],
-            None if self.entities is None else [self.entities[i] for i in chosen],
-            None if self.ids is None else [self.ids[i] for i in chosen],
-            self.source,
-            [self.lines[i] for i in chosen],
-        )
-
-    def head(self, count: int) -> "EntityExamples":
-        """Returns the first `count` texts.
-
-        Args:
-            count: number of texts to keep, at least 1.
-
-        Raises:
-            ValueError: `count` is below 1.
-        """
-        if count < 1:
-            raise ValueError(f"`count` must be at least 1. Received: count={count}")
-        return self.select(range(min(count, len(self))))
 
 
 def read_entity_rows(

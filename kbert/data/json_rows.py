@@ -11,6 +11,31 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
+def json_value(source: str, text: str, contents: str, **kwargs: Any) -> Any:
+    """Reads one JSON value.
+
+    Args:
+        source: path of the file, for messages.
+        text: the file's text.
+        contents: what the file must hold, for messages.
+        **kwargs: further arguments of `json.loads`.
+
+    Raises:
+        ValueError: the text is empty or no JSON; the message names the line.
+    """
+    if not text.strip():
+        raise ValueError(f"{source}: the file must hold {contents}. Received: an empty file")
+    try:
+        return json.loads(text, **kwargs)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{source}, line {error.lineno}: the file must be JSON. Received: {error.msg} at "
+            f"column {error.colno}"
+        ) from error
+    except (ValueError, RecursionError) as error:  # a number too long, or brackets too deep
+        raise ValueError(f"{source}: the file must be JSON. Received: {error}") from error
+
+
 def json_rows(
     source: str, text: str, one_a_line: bool
 ) -> tuple[list[dict[str, Any]], list[int]]:

@@ -91,12 +91,8 @@ def pack_examples(
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
     dataset = tf.data.Dataset.from_tensor_slices(tuple(text_tensor(column) for column in columns))
-    dataset = dataset.batch(_TEXTS_PER_CALL).map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
-    chunks = list(dataset.as_numpy_iterator())
-    empty = np.zeros(0, "int32")
-    token_ids, segment_ids, lengths, truncated = (
-        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(4)
-    )
+    batches = dataset.batch(_TEXTS_PER_CALL)
+    token_ids, segment_ids, lengths, truncated = mapped_columns(batches, tokenize, 4)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids,
@@ -106,6 +102,22 @@ def pack_examples(
         truncated.astype(bool),
         tokenizer.vocabulary.padding_id,
     )
+
+
+def mapped_columns(
+    dataset: tf.data.Dataset, function: Callable[..., tuple[tf.Tensor, ...]], count: int
+) -> list[np.ndarray]:
+    """Maps a dataset on all cores, and puts what comes of its elements one after the other.
+
+    Args:
+        dataset: any dataset.
+        function: from an element to `count` tensors of rank 1.
+        count: how many tensors; each is empty int32 where there are no elements.
+    """
+    mapped = dataset.map(function, num_parallel_calls=tf.data.AUTOTUNE)
+    columns: list[Any] = list(zip(*mapped.as_numpy_iterator()))
+    columns = columns or [[np.zeros(0, "int32")]] * count
+    return [np.concatenate(column) for column in columns]
 
 
 def batched_dataset(

@@ -1,9 +1,10 @@
 """Questions about texts: the one form in which reading comprehension reaches training."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kbert.data.columns import Columns
 from kbert.data.shown_values import shortened
 from kbert.data.surrogates import without_surrogates
 
@@ -21,7 +22,7 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QuestionExamples:
+class QuestionExamples(Columns):
     """Questions, each with a text that may answer it.
 
     Attributes:
@@ -45,15 +46,11 @@ class QuestionExamples:
     paths: list[str]
     labeled: bool = True
 
+    columns = ("ids", "questions", "contexts", "answers", "titles", "paths")
+
     def __post_init__(self) -> None:
         """Checks that all columns have one length, and that no id occurs twice."""
-        for name in ("questions", "contexts", "answers", "titles", "paths"):
-            column = getattr(self, name)
-            if len(column) != len(self.ids):
-                raise ValueError(
-                    f"`{name}` must be as long as `ids`, {len(self.ids)}. Received: "
-                    f"{len(column)} items"
-                )
+        super().__post_init__()
         seen: dict[str, str] = {}
         for id, path in zip(self.ids, self.paths):
             if id in seen:
@@ -62,45 +59,6 @@ class QuestionExamples:
                     f"{seen[id]} has too"
                 )
             seen[id] = path
-
-    def __len__(self) -> int:
-        """Returns the number of questions."""
-        return len(self.ids)
-
-    def select(self, indices: Iterable[int]) -> "QuestionExamples":
-        """Returns some of the questions.
-
-        Args:
-            indices: 0-based indices, each at most once, in the order of the result.
-
-        Raises:
-            IndexError: there is no such question.
-            ValueError: an index occurs twice.
-        """
-        chosen = [int(index) for index in indices]
-        return QuestionExamples(
-            [self.ids[i] for i in chosen],
-            [self.questions[i] for i in chosen],
-            [self.contexts[i] for i in chosen],
-            [self.answers[i] for i in chosen],
-            [self.titles[i] for i in chosen],
-            self.source,
-            [self.paths[i] for i in chosen],
-            self.labeled,
-        )
-
-    def head(self, count: int) -> "QuestionExamples":
-        """Returns the first `count` questions.
-
-        Args:
-            count: number of questions to keep, at least 1.
-
-        Raises:
-            ValueError: `count` is below 1.
-        """
-        if count < 1:
-            raise ValueError(f"`count` must be at least 1. Received: count={count}")
-        return self.select(range(min(count, len(self))))
 
 
 def required_answers(examples: QuestionExamples) -> list[list[Answer]]:

@@ -5,11 +5,11 @@ Rajpurkar et al., "Know What You Don't Know: Unanswerable Questions for SQuAD" (
 rajpurkar.github.io/SQuAD-explorer.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kbert.data.json_rows import json_value
 from kbert.data.question_examples import Answer, QuestionExamples, answers_of
 from kbert.data.question_rows import read_question_rows
 from kbert.data.shown_values import shortened
@@ -102,18 +102,7 @@ def _parsed(source: str, path: str | os.PathLike[str], encoding_errors: str) -> 
             "`encoding_errors` must be 'strict' or 'replace'. Received: "
             f"encoding_errors={encoding_errors!r}"
         )
-    text = read_text(path, encoding_errors)
-    if not text.strip():
-        raise ValueError(f"{source}: the file must hold questions. Received: an empty file")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{source}, line {error.lineno}: the file must be JSON. Received: {error.msg} at "
-            f"column {error.colno}"
-        ) from error
-    except (ValueError, RecursionError) as error:  # a number too long, or brackets too deep
-        raise ValueError(f"{source}: the file must be JSON. Received: {error}") from error
+    return json_value(source, read_text(path, encoding_errors), "questions")
 
 
 def _examples(source: str, value: Any, labeled: bool, encoding_errors: str) -> QuestionExamples:

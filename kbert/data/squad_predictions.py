@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kbert.data.json_rows import json_value
 from kbert.data.text_files import read_text
 from kbert.storage.atomic_directory import write_atomically
 
@@ -55,18 +56,7 @@ def read_predictions(path: str | os.PathLike[str]) -> dict[str, str]:
         FileNotFoundError: there is no such file.
     """
     source = os.fspath(path)
-    text = read_text(path)
-    if not text.strip():
-        raise ValueError(f"{source}: the file must hold predictions. Received: an empty file")
-    try:
-        value = json.loads(text, object_pairs_hook=_Pairs)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{source}, line {error.lineno}: the file must be JSON. Received: {error.msg} at "
-            f"column {error.colno}"
-        ) from error
-    except (ValueError, RecursionError) as error:  # a number too long, or brackets too deep
-        raise ValueError(f"{source}: the file must be JSON. Received: {error}") from error
+    value = json_value(source, read_text(path), "predictions", object_pairs_hook=_Pairs)
     if not isinstance(value, _Pairs) or not value.pairs:
         kind = "an empty object" if isinstance(value, _Pairs) else type(value).__name__
         raise ValueError(

@@ -1,9 +1,9 @@
 """Sentences in words with a tag for each: the one form in which tagged words reach training."""
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from kbert.data.columns import Columns
 from kbert.data.tag_schemes import (
     convert,
     detect_scheme,
@@ -14,7 +14,7 @@ from kbert.data.tag_schemes import (
 
 
 @dataclass(frozen=True)
-class TaggedSentences:
+class TaggedSentences(Columns):
     """Sentences in words, with a tag for each word.
 
     Attributes:
@@ -31,25 +31,17 @@ class TaggedSentences:
     source: str
     lines: list[int]
 
+    columns = ("words", "tags", "documents", "lines")
+
     def __post_init__(self) -> None:
         """Checks that all columns have one length, and that each word has a tag."""
-        for name in ("tags", "documents", "lines"):
-            column = getattr(self, name)
-            if column is not None and len(column) != len(self.words):
-                raise ValueError(
-                    f"`{name}` must be as long as `words`, {len(self.words)}. Received: "
-                    f"{len(column)} items"
-                )
+        super().__post_init__()
         for words, tags, line in zip(self.words, self.tags or (), self.lines):
             if len(words) != len(tags):
                 raise ValueError(
                     f"{self.source}, line {line}: each of the sentence's {len(words)} words must "
                     f"have a tag. Received: {len(tags)} tags"
                 )
-
-    def __len__(self) -> int:
-        """Returns the number of sentences."""
-        return len(self.words)
 
     @property
     def texts(self) -> list[str]:
@@ -61,37 +53,6 @@ class TaggedSentences:
         """The types of entities that the tags name, sorted; none for untagged sentences."""
         tags = {tag for sentence in self.tags or () for tag in sentence}
         return sorted({parse_tag(tag).type for tag in tags if tag != "O"})
-
-    def select(self, indices: Iterable[int]) -> "TaggedSentences":
-        """Returns some of the sentences.
-
-        Args:
-            indices: 0-based indices in the order of the result.
-
-        Raises:
-            IndexError: there is no such sentence.
-        """
-        chosen = [int(index) for index in indices]
-        return TaggedSentences(
-            [self.words[i] for i in chosen],
-            None if self.tags is None else [self.tags[i] for i in chosen],
-            [self.documents[i] for i in chosen],
-            self.source,
-            [self.lines[i] for i in chosen],
-        )
-
-    def head(self, count: int) -> "TaggedSentences":
-        """Returns the first `count` sentences.
-
-        Args:
-            count: number of sentences to keep, at least 1.
-
-        Raises:
-            ValueError: `count` is below 1.
-        """
-        if count < 1:
-            raise ValueError(f"`count` must be at least 1. Received: count={count}")
-        return self.select(range(min(count, len(self))))
 
 
 def in_scheme(

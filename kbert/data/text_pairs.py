@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kbert.data.columns import Columns
 from kbert.data.label_columns import Labels, read_labels
 from kbert.data.text_files import Table, read_table
 
@@ -25,7 +26,7 @@ _ID_COLUMNS = ("id", "index", "idx", "guid")
 
 
 @dataclass(frozen=True)
-class TextExamples:
+class TextExamples(Columns):
     """Texts or text pairs with their labels.
 
     Attributes:
@@ -45,39 +46,7 @@ class TextExamples:
     source: str
     lines: list[int]
 
-    def __post_init__(self) -> None:
-        """Checks that all columns have one length."""
-        for name in ("text_b", "labels", "ids", "lines"):
-            column = getattr(self, name)
-            if column is not None and len(column) != len(self.text_a):
-                raise ValueError(
-                    f"`{name}` must be as long as `text_a`, {len(self.text_a)}. Received: "
-                    f"{len(column)} items"
-                )
-
-    def __len__(self) -> int:
-        """Returns the number of examples."""
-        return len(self.text_a)
-
-    def head(self, count: int) -> "TextExamples":
-        """Returns the first `count` examples.
-
-        Args:
-            count: number of examples to keep, at least 1.
-
-        Raises:
-            ValueError: `count` is below 1.
-        """
-        if count < 1:
-            raise ValueError(f"`count` must be at least 1. Received: count={count}")
-        return TextExamples(
-            self.text_a[:count],
-            None if self.text_b is None else self.text_b[:count],
-            None if self.labels is None else self.labels[:count],
-            None if self.ids is None else self.ids[:count],
-            self.source,
-            self.lines[:count],
-        )
+    columns = ("text_a", "text_b", "labels", "ids", "lines")
 
 
 def read_text_examples(

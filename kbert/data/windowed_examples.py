@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.pipeline import PackedExamples
+from kbert.data.pipeline import PackedExamples, mapped_columns
 from kbert.data.text_tensor import text_tensor
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.windows import Windows, cut_windows, lay_out
@@ -87,11 +87,7 @@ def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
         )
 
     dataset = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    chunks = list(dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
-    empty = np.zeros(0, "int32")
-    token_ids, start, end, lengths = (
-        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(4)
-    )
+    token_ids, start, end, lengths = mapped_columns(dataset, tokenize, 4)
     splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
     return TokenPlaces(token_ids, start, end, splits)
 
@@ -174,11 +170,7 @@ def _packed(
 
     row, lengths = windows.row.numpy(), windows.lengths.numpy()
     dataset = tf.data.Dataset.range(len(row), output_type=tf.int32).batch(_TEXTS_PER_CALL)
-    chunks = list(dataset.map(tokens, num_parallel_calls=tf.data.AUTOTUNE).as_numpy_iterator())
-    empty = np.zeros(0, "int32")
-    token_ids, segment_ids = (
-        np.concatenate([chunk[i] for chunk in chunks]) if chunks else empty for i in range(2)
-    )
+    token_ids, segment_ids = mapped_columns(dataset, tokens, 2)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids, segment_ids, starts, lengths, is_cut[row], vocabulary.padding_id

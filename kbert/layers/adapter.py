@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.linear import Linear
+from kbert.layers.linear import Linear, normal_linear
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -41,14 +41,8 @@ class Adapter(keras.layers.Layer):
         self.down = self._linear(adapter_dim, activation, "down")
 
     def _linear(self, units: int, activation: str | None, name: str) -> Linear:
-        initializer = keras.initializers.TruncatedNormal(stddev=self.initializer_range)
-        return Linear(
-            units,
-            activation,
-            kernel_initializer=keras.initializers.serialize(initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
+        dtype = self.dtype_policy
+        return normal_linear(units, self.initializer_range, activation, dtype=dtype, name=name)
 
     def build(self, input_shape: Any) -> None:
         """Creates 2 D m + m + D weights for an input (..., D)."""

@@ -80,3 +80,19 @@ class Linear(keras.layers.Layer):
             "use_bias": self.use_bias,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def normal_linear(
+    units: int, initializer_range: float, activation: str | None = None, **kwargs: Any
+) -> Linear:
+    """A `Linear` whose weights come from BERT's truncated normal.
+
+    Args:
+        units: width of the output.
+        initializer_range: standard deviation of the weights.
+        activation: as in `Linear`.
+        **kwargs: `name` and `dtype`.
+    """
+    initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
+    serialized = keras.initializers.serialize(initializer)
+    return Linear(units, activation, kernel_initializer=serialized, **kwargs)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,8 +11,9 @@ from keras import ops
 
 from kbert.models.bert import Bert
 from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.text_model import label_maps
 from kbert.tasks.classification import SequenceClassification
 from kbert.text.wordpiece import WordPiece
 
@@ -90,27 +90,10 @@ class Classifier(RawTextModel, SequenceClassification):
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights, vocabulary and labels for `from_pretrained`.
-
-        Args:
-            directory: the directory to make; must not exist.
-            format: "kbert" or "huggingface".
-
-        Returns:
-            The directory.
-
-        Raises:
-            ValueError: the format is unknown or cannot hold the head.
-        """
-        return save_pipeline(self, directory, format)
-
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
-        names = {str(i): name for i, name in enumerate(self.label_names)}
         return {
-            "id2label": names,
-            "label2id": {name: i for i, name in enumerate(self.label_names)},
+            **label_maps(self.label_names),
             "problem_type": "single_label_classification",
             "classifier_dropout": self.dropout,
         }
@@ -234,14 +217,7 @@ class Classifier(RawTextModel, SequenceClassification):
         del config["num_labels"]
         return {
             **config,
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "labels": self.labels,
             "max_sequence_length": self.max_sequence_length,
             "pair": self.pair,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Classifier":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})

@@ -1,7 +1,5 @@
 """Multiple choice: a context and K choices in, the best choice out (SWAG)."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,7 +11,6 @@ from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
 from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature
 from kbert.tasks.multiple_choice import ChoiceSelection
 from kbert.text.packing import PackedText
@@ -58,17 +55,6 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         self.tokenizer = tokenizer
         self.max_sequence_length = max_sequence_length
         self.check_tokenizer()
-
-    @classmethod
-    def from_pretrained(
-        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
-    ) -> "MultipleChoice":
-        """Loads a saved model, or puts a new head on an encoder; see `Regressor`."""
-        return load_pipeline(cls, name_or_directory, **kwargs)
-
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
-        return save_pipeline(self, directory, format)
 
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
@@ -212,12 +198,5 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "max_sequence_length": self.max_sequence_length,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "MultipleChoice":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})

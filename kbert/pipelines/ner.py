@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -13,9 +12,10 @@ from kbert.data.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.plain_answers import plain_answer
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
 from kbert.text.entities import entity_types
@@ -85,17 +85,9 @@ class EntityRecognizer(TokenLabeller):
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights, vocabulary and tags; see `Classifier.save_pretrained`."""
-        return save_pipeline(self, directory, format)
-
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
-        return {
-            "id2label": {str(i): name for i, name in enumerate(self.tag_names)},
-            "label2id": {name: i for i, name in enumerate(self.tag_names)},
-            "classifier_dropout": self.dropout,
-        }
+        return {**label_maps(self.tag_names), "classifier_dropout": self.dropout}
 
     def recognize(self, text: Any) -> dict[str, Any]:
         """Raw strings (B,) to entities, as graph code.
@@ -253,17 +245,10 @@ class EntityRecognizer(TokenLabeller):
         del config["num_labels"]
         return {
             **config,
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "labels": self.labels,
             "max_sequence_length": self.max_sequence_length,
             "stride": self.stride,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "EntityRecognizer":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})
 
 
 def _checked_tags(labels: Sequence[str]) -> list[str]:

@@ -1,8 +1,6 @@
 """Question answering: a question and a text of any length in, spans of the text out."""
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
@@ -12,7 +10,6 @@ import tensorflow as tf
 from kbert.models.bert import Bert
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, read_answers, span_targets
 from kbert.pipelines.windowed_model import WindowedModel
@@ -96,23 +93,6 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         self.nbest = nbest
         self.null_threshold = null_threshold
         self.check_windows()
-
-    @classmethod
-    def from_pretrained(
-        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
-    ) -> "QuestionAnswerer":
-        """Loads a saved model, or puts a new head on an encoder.
-
-        Args:
-            name_or_directory: as in `Bert.from_pretrained`; a directory with a head for question
-                answering (kbert's or Hugging Face's) gives a model that is ready to use.
-            **kwargs: arguments of the constructor, or of `Bert`.
-        """
-        return load_pipeline(cls, name_or_directory, **kwargs)
-
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
-        return save_pipeline(self, directory, format)
 
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
@@ -259,7 +239,6 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "max_sequence_length": self.max_sequence_length,
             "stride": self.stride,
             "max_question_length": self.max_question_length,
@@ -267,9 +246,3 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
             "nbest": self.nbest,
             "null_threshold": self.null_threshold,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "QuestionAnswerer":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})

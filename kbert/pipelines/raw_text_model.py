@@ -2,13 +2,13 @@
 
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples
 from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.text_inputs import TextInputs, has_strings, read_text_inputs
+from kbert.pipelines.text_model import TextModel
 from kbert.text.packing import PackedText, pack
 from kbert.text.wordpiece import WordPiece
 
@@ -16,14 +16,11 @@ from kbert.text.wordpiece import WordPiece
 EVALUATION_TOKENS = 4096
 
 
-class RawTextModel(keras.Model):
+class RawTextModel(TextModel):
     """Adds `fit`, `evaluate` and `predict` on raw strings to a model with an `encoder`."""
 
-    tokenizer: WordPiece
-    max_sequence_length: int
     pair: bool
     training_rows = 32
-    default_sequence_length = 128
 
     def check_tokenizer(self) -> None:
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
@@ -64,16 +61,6 @@ class RawTextModel(keras.Model):
             ValueError: the task has no names.
         """
         raise ValueError(f"targets must be numbers. Received: strings {names}")
-
-    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
-
-        Args:
-            *args: as in the task's.
-            jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
-        """
-        super().compile(*args, jit_compile=jit_compile, **kwargs)
 
     def fit(
         self,

@@ -1,7 +1,5 @@
 """Text regression: raw strings in, numbers out."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -9,7 +7,6 @@ import numpy as np
 
 from kbert.models.bert import Bert
 from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression import SequenceRegression
 from kbert.text.wordpiece import WordPiece
@@ -49,22 +46,6 @@ class Regressor(RawTextModel, SequenceRegression):
         self.max_sequence_length = max_sequence_length
         self.pair = pair
         self.check_tokenizer()
-
-    @classmethod
-    def from_pretrained(
-        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
-    ) -> "Regressor":
-        """Loads a saved regressor, or puts a new head on an encoder.
-
-        Args:
-            name_or_directory: as in `Bert.from_pretrained`.
-            **kwargs: arguments of the constructor, or of `Bert`.
-        """
-        return load_pipeline(cls, name_or_directory, **kwargs)
-
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
-        return save_pipeline(self, directory, format)
 
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
@@ -115,13 +96,6 @@ class Regressor(RawTextModel, SequenceRegression):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "max_sequence_length": self.max_sequence_length,
             "pair": self.pair,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Regressor":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})

@@ -1,7 +1,5 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
-import os
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,9 +10,9 @@ from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
-from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
+from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.text.units import every_token
 from kbert.text.wordpiece import WordPiece
@@ -65,28 +63,9 @@ class SpanTagger(TokenLabeller):
         self.soft = soft
         self.check_windows()
 
-    @classmethod
-    def from_pretrained(
-        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
-    ) -> "SpanTagger":
-        """Loads a saved model, or puts a new head on an encoder.
-
-        Args:
-            name_or_directory: as in `Bert.from_pretrained`.
-            **kwargs: arguments of the constructor, or of `Bert`.
-        """
-        return load_pipeline(cls, name_or_directory, **kwargs)
-
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights and vocabulary; see `Classifier.save_pretrained`."""
-        return save_pipeline(self, directory, format)
-
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task."""
-        return {
-            "id2label": {str(i): name for i, name in enumerate(TAGS)},
-            "label2id": {name: i for i, name in enumerate(TAGS)},
-        }
+        return label_maps(TAGS)
 
     def default_loss(self) -> Any:
         """The sum over the tokens of a text, the mean over the batch."""
@@ -187,18 +166,11 @@ class SpanTagger(TokenLabeller):
         del config["num_labels"]
         return {
             **config,
-            "tokenizer": keras.saving.serialize_keras_object(self.tokenizer),
             "max_sequence_length": self.max_sequence_length,
             "stride": self.stride,
             "max_question_length": self.max_question_length,
             "soft": self.soft,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "SpanTagger":
-        """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})
 
 
 def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> np.ndarray:

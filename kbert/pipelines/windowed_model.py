@@ -3,37 +3,33 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import keras
-import numpy as np
 import tensorflow as tf
 
 from kbert.data.pipeline import batched_dataset
 from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.epoch_teller import told_epochs
+from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, like_sizes
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
+from kbert.pipelines.text_model import TextModel
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
 from kbert.text.windows import Windows, WindowTokens, check_window_sizes, cut_windows, lay_out
-from kbert.text.wordpiece import WordPiece
 
 # Windows that `fit` gives to a step.
 TRAINING_ROWS = 32
 # The most rows, and rows times bytes of the longest text, that `predict` gives to the graph at a
 # time: while a text is read, its tokens need about eighty times its bytes.
 PREDICTION_ROWS = 64
-PREDICTION_BYTES = 2_000_000
 
 
-class WindowedModel(keras.Model):
+class WindowedModel(TextModel):
     """Adds windows to a model on token ids: contexts of any length, perhaps with a question.
 
     A subclass has `encoder`, `tokenizer`, `max_sequence_length` and `stride`, and
     `max_question_length`, which is None where there are no questions.
     """
 
-    tokenizer: WordPiece
-    max_sequence_length: int
     stride: int
     max_question_length: int | None = None
     chunk_tokens = EVALUATION_TOKENS
@@ -78,16 +74,6 @@ class WindowedModel(keras.Model):
     def examples(self, inputs: Any, y: Any) -> tuple[WindowedExamples, Any]:
         """Windows to train on, and the targets of each; `inputs` is from `read_inputs`."""
         raise NotImplementedError(f"{type(self).__name__} must say what its targets are")
-
-    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
-
-        Args:
-            *args: as in the task's.
-            jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
-        """
-        super().compile(*args, jit_compile=jit_compile, **kwargs)
 
     def fit(
         self,
@@ -235,17 +221,11 @@ class WindowedModel(keras.Model):
         compiled = self._compiled(function, specs)
         texts = [text_tensor(column) for column in columns]
         sizes = tf.strings.length(texts[-1]).numpy()
-        order = np.argsort(-sizes, kind="stable")
-        rows: list[dict[str, Any]] = [{} for _ in order]
-        start = 0
-        while start < len(order):
-            longest = max(1, int(sizes[order[start]]))
-            count = max(1, min(PREDICTION_ROWS, PREDICTION_BYTES // longest))
-            chosen = order[start : start + count].tolist()
-            start += count
+        rows: list[dict[str, Any]] = [{} for _ in sizes]
+        for chosen in like_sizes(sizes, PREDICTION_ROWS, BYTES_AT_A_TIME):
             found = compiled(*(tf.gather(column, chosen) for column in texts))
             values = {key: value.numpy() for key, value in found.items()}
-            for place, i in enumerate(chosen):
+            for place, i in enumerate(chosen.tolist()):
                 rows[i] = {key: value[place] for key, value in values.items()}
         return rows
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
 
+from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.metadata import read_metadata
 from kbert.serving.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
@@ -90,7 +91,7 @@ class Exported:
 
         Args:
             *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
-            batch_size: Rows a batch.
+            batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.like_sizes`.
 
         Returns:
             Name of each output -> n answers, (n, ...).
@@ -108,14 +109,14 @@ class Exported:
         if not batch_size > 0:
             raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
         sizes = [sum(map(_size, row)) for row in zip(*columns, strict=True)]
-        order = np.argsort(sizes, kind="stable")
-        batches = []
-        for start in range(0, max(len(order), 1), batch_size):
-            rows = order[start : start + batch_size]
-            inputs = {n: [column[i] for i in rows] for n, column in zip(names, columns)}
-            batches.append(self.run(inputs))
+        # An empty batch, where there is no other, tells the shapes of the outputs.
+        chosen = list(like_sizes(np.array(sizes), batch_size)) or [np.zeros(0, "int64")]
+        batches = [
+            self.run({n: [column[i] for i in rows] for n, column in zip(names, columns)})
+            for rows in chosen
+        ]
         joined = {key: _joined([batch[key] for batch in batches]) for key in batches[0]}
-        back = np.argsort(order, kind="stable")
+        back = np.argsort(np.concatenate(chosen), kind="stable")
         return {key: values[back] for key, values in joined.items()}
 
     def answers(self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS) -> list[dict[str, Any]]:

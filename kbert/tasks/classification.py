@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from kbert.layers.dropout import Dropout
-from kbert.layers.linear import Linear
+from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.losses import SoftmaxCrossEntropy, label_accuracy
 from kbert.tasks.encoder_task import EncoderTask
@@ -50,14 +50,8 @@ class SequenceHead(keras.layers.Layer):
         self.classifier = self._dense(units, None, "classifier")
 
     def _dense(self, units: int, activation: str | None, name: str) -> Linear:
-        initializer = keras.initializers.TruncatedNormal(stddev=self.initializer_range)
-        return Linear(
-            units,
-            activation,
-            kernel_initializer=keras.initializers.serialize(initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
+        dtype = self.dtype_policy
+        return normal_linear(units, self.initializer_range, activation, dtype=dtype, name=name)
 
     def build(self, hidden_dim: int) -> None:
         """Creates the weights for an encoder of width `hidden_dim`."""

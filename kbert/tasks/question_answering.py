@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.linear import Linear
+from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
 from kbert.tasks.encoder_task import EncoderTask
@@ -27,13 +27,9 @@ class SpanExtraction(EncoderTask):
     def __init__(self, encoder: Bert, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
-        initializer = keras.initializers.TruncatedNormal(stddev=encoder.initializer_range)
         # In float32 under any policy: answers are told apart by small differences.
-        self.span_head = Linear(
-            2,
-            kernel_initializer=keras.initializers.serialize(initializer),
-            dtype="float32",
-            name="span_head",
+        self.span_head = normal_linear(
+            2, encoder.initializer_range, dtype="float32", name="span_head"
         )
         self.build()
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from kbert.layers.dropout import Dropout
-from kbert.layers.linear import Linear
+from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
 from kbert.tasks.encoder_task import EncoderTask
@@ -36,13 +36,9 @@ class TokenClassification(EncoderTask):
         self.num_labels = num_labels
         self.dropout = dropout
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        initializer = keras.initializers.TruncatedNormal(stddev=encoder.initializer_range)
         # In float32 under any policy: labels are told apart by small differences.
-        self.token_head = Linear(
-            num_labels,
-            kernel_initializer=keras.initializers.serialize(initializer),
-            dtype="float32",
-            name="token_head",
+        self.token_head = normal_linear(
+            num_labels, encoder.initializer_range, dtype="float32", name="token_head"
         )
         self.build()
 

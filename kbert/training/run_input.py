@@ -24,13 +24,8 @@ def batch_sizes(config: RunConfig) -> dict[str, int | None]:
     return {"batch_size": config.batch_size, "batch_tokens": None}
 
 
-@dataclass(frozen=True)
-class TextInput:
-    """Texts or pairs, tokenized once.
-
-    Attributes:
-        packed: The token ids.
-    """
+class PackedInput:
+    """Examples in batches of like length; a subclass has `packed`, their token ids."""
 
     packed: PackedExamples
 
@@ -43,18 +38,6 @@ class TextInput:
     def truncated(self) -> np.ndarray:
         """Whether tokens of an example were cut off, bool (n,)."""
         return self.packed.truncated
-
-    def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
-        """Returns the batches to train on; each pass shuffles anew.
-
-        Args:
-            model: A `Classifier` or `Regressor`.
-            config: The run's configuration.
-            targets: A target an example, or None.
-        """
-        return model.dataset(
-            self.packed, targets, **batch_sizes(config), shuffle=True, seed=config.seed
-        )
 
     def steps(self, config: RunConfig) -> list[int]:
         """Returns the number of steps of each epoch.
@@ -72,6 +55,33 @@ class TextInput:
         """
         return padding_share(self.lengths, self._plan(config, 0))
 
+    def _plan(self, config: RunConfig, epoch: int) -> list[np.ndarray]:
+        sizes = batch_sizes(config)
+        return batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)
+
+
+@dataclass(frozen=True)
+class TextInput(PackedInput):
+    """Texts or pairs, tokenized once.
+
+    Attributes:
+        packed: The token ids.
+    """
+
+    packed: PackedExamples
+
+    def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
+        """Returns the batches to train on; each pass shuffles anew.
+
+        Args:
+            model: A `Classifier` or `Regressor`.
+            config: The run's configuration.
+            targets: A target an example, or None.
+        """
+        return model.dataset(
+            self.packed, targets, **batch_sizes(config), shuffle=True, seed=config.seed
+        )
+
     def predict(self, model: Any) -> np.ndarray:
         """Returns what the model predicts for each example, in their order.
 
@@ -79,10 +89,6 @@ class TextInput:
             model: A `Classifier` or `Regressor` with the tokenizer of `packed`.
         """
         return model.predict_packed(self.packed)
-
-    def _plan(self, config: RunConfig, epoch: int) -> list[np.ndarray]:
-        sizes = batch_sizes(config)
-        return batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.batching import batch_plan, padding_share
+from kbert.data.pipeline import PackedExamples
 from kbert.data.windowed_examples import WindowedExamples
 from kbert.training.run_config import RunConfig
-from kbert.training.run_input import batch_sizes
+from kbert.training.run_input import PackedInput, batch_sizes
 
 
 @dataclass(frozen=True)
-class WindowInput:
+class WindowInput(PackedInput):
     """Texts, cut into windows and tokenized once.
 
     Attributes:
@@ -24,14 +24,9 @@ class WindowInput:
     targets: np.ndarray
 
     @property
-    def lengths(self) -> np.ndarray:
-        """Real tokens of each window, int (W,)."""
-        return self.windows.packed.lengths
-
-    @property
-    def truncated(self) -> np.ndarray:
-        """Whether the question of a window was cut, bool (W,)."""
-        return self.windows.packed.truncated
+    def packed(self) -> PackedExamples:  # type: ignore[override]
+        """The windows' token ids; one counts as cut where its question was."""
+        return self.windows.packed
 
     def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
         """Returns the batches to train on; each pass shuffles anew.
@@ -44,23 +39,3 @@ class WindowInput:
         return model.dataset(
             self.windows, targets, **batch_sizes(config), shuffle=True, seed=config.seed
         )
-
-    def steps(self, config: RunConfig) -> list[int]:
-        """Returns the number of steps of each epoch.
-
-        Args:
-            config: The run's configuration.
-        """
-        return [len(self._plan(config, epoch)) for epoch in range(config.epochs)]
-
-    def padding_share(self, config: RunConfig) -> float:
-        """Returns the share of padding in the batches of the first epoch, 0 to 1.
-
-        Args:
-            config: The run's configuration.
-        """
-        return padding_share(self.lengths, self._plan(config, 0))
-
-    def _plan(self, config: RunConfig, epoch: int) -> list[np.ndarray]:
-        sizes = batch_sizes(config)
-        return batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.data.json_rows import json_rows
+from kbert.data.json_rows import json_rows, json_value
 
 
 def test_json_lines_skip_blank_lines():
@@ -45,3 +45,13 @@ def test_a_list_of_objects():
 def test_errors_name_the_line(text, one_a_line, message):
     with pytest.raises(ValueError, match=message):
         json_rows("f", text, one_a_line=one_a_line)
+
+
+def test_one_value():
+    assert json_value("a.json", ' {"a": [1]}\n', "questions") == {"a": [1]}
+    pairs = json_value("a.json", '{"a": 1, "a": 2}', "answers", object_pairs_hook=list)
+    assert pairs == [("a", 1), ("a", 2)]
+    with pytest.raises(ValueError, match="a.json: the file must hold answers. Received: an empty"):
+        json_value("a.json", " \n", "answers")
+    with pytest.raises(ValueError, match="a.json, line 2: the file must be JSON. Received: .* 2"):
+        json_value("a.json", "[1,\n ]", "answers")

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.layers.linear import Linear
+from kbert.layers.linear import Linear, normal_linear
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
 
@@ -51,3 +51,13 @@ def test_errors():
         Linear(0)
     with pytest.raises(ValueError, match="`activation` must be one of .*Received: .*'swish'"):
         Linear(3, "swish")
+
+
+def test_weights_from_berts_truncated_normal():
+    layer = normal_linear(400, 0.02, "tanh", name="hidden")
+    layer.build((None, 300))
+    kernel = np.asarray(layer.kernel)
+    # Cut at two deviations: 0.88 of the deviation is left (that of a normal cut there).
+    assert np.abs(kernel).max() <= 0.04
+    assert kernel.std() == pytest.approx(0.88 * 0.02, rel=0.02)
+    assert (layer.units, layer.activation, layer.name) == (400, "tanh", "hidden")

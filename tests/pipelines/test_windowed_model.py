@@ -107,7 +107,7 @@ def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
         return graph(question, context)
 
     monkeypatch.setattr(model, "_compiled", lambda *_: counted)
-    monkeypatch.setattr(windowed_model, "PREDICTION_BYTES", 400)
+    monkeypatch.setattr(windowed_model, "BYTES_AT_A_TIME", 400)
     agree(model.predict(X), expected)
     assert sum(map(len, sizes)) == 12 and max(map(len, sizes)) > 1
     assert all(len(texts) == 1 or len(texts) * max(texts) <= 400 for texts in sizes)

@@ -1,0 +1,77 @@
+"""What all Keras models on raw texts share: how they are compiled, loaded and saved."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.text.wordpiece import WordPiece
+
+
+class TextModel(keras.Model):
+    """A task's model with the `tokenizer` of its encoder."""
+
+    tokenizer: WordPiece
+    max_sequence_length: int
+    # Where the constructor's default is longer than an encoder's positions, those count.
+    default_sequence_length = 128
+
+    @classmethod
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+        """Loads a saved model, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: as in `Bert.from_pretrained`; a directory with a head of this task
+                (kbert's or Hugging Face's) gives a model that is ready to use.
+            **kwargs: arguments of the constructor, or of `Bert`.
+        """
+        return load_pipeline(cls, name_or_directory, **kwargs)
+
+    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
+        """Writes weights, vocabulary and names of labels for `from_pretrained`.
+
+        Args:
+            directory: the directory to make; must not exist.
+            format: "kbert" or "huggingface".
+
+        Returns:
+            The directory.
+
+        Raises:
+            ValueError: the format is unknown or cannot hold the model.
+        """
+        return save_pipeline(self, directory, format)
+
+    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
+        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+
+        Args:
+            *args: as in the task's.
+            jit_compile: True for XLA; wise only where all batches have one shape.
+            **kwargs: as in the task's.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        tokenizer = keras.saving.serialize_keras_object(self.tokenizer)
+        return {**super().get_config(), "tokenizer": tokenizer}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+        return super().from_config({**config, "tokenizer": tokenizer})
+
+
+def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
+    """The names of C classes as a Hugging Face configuration has them.
+
+    Args:
+        names: the C names.
+    """
+    return {
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
