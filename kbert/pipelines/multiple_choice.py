@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from kbert.data.pipeline import read_ahead
 from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
@@ -134,7 +135,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
             return (numbers, *targets) if targets else numbers
 
         dataset = dataset.batch(batch_size).map(encode, num_parallel_calls=tf.data.AUTOTUNE)
-        return dataset.prefetch(tf.data.AUTOTUNE)
+        return read_ahead(dataset)
 
     def batches(
         self,

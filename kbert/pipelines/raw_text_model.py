@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples
+from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples, read_ahead
 from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.text_inputs import TextInputs, has_strings, read_text_inputs
 from kbert.pipelines.text_model import TextModel
@@ -264,7 +264,7 @@ class RawTextModel(TextModel):
                 rest = (self.encode_names(rest[0]), *rest[1:])
             return (inputs, *rest) if rest else inputs
 
-        return dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+        return read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
 
 
 def check_vocabulary(tokenizer: WordPiece, encoder: Any) -> None:
