@@ -10,7 +10,8 @@ import tensorflow as tf
 from keras import ops
 
 from kbert.models.bert import Bert
-from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
+from kbert.pipelines.packed_chunks import packed_chunks
+from kbert.pipelines.raw_text_model import RawTextModel
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.pipelines.text_model import label_maps
@@ -178,7 +179,8 @@ class Classifier(RawTextModel, SequenceClassification):
     def classify(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
         """Raw strings (B,) to what `named` returns and `truncated` bool (B,), as graph code."""
         packed = self.preprocess(text_a, text_b)
-        return {**self.named(self.scores(model_inputs(packed))), "truncated": packed.truncated}
+        scores = packed_chunks(self.scores, packed, self.num_labels)
+        return {**self.named(scores), "truncated": packed.truncated}
 
     def classify_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
         """Token ids (B, T) with lengths (B,) to what `named` returns, as graph code."""

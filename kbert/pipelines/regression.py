@@ -6,7 +6,8 @@ import keras
 import numpy as np
 
 from kbert.models.bert import Bert
-from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
+from kbert.pipelines.packed_chunks import packed_chunks
+from kbert.pipelines.raw_text_model import RawTextModel
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression import SequenceRegression
 from kbert.text.wordpiece import WordPiece
@@ -72,10 +73,12 @@ class Regressor(RawTextModel, SequenceRegression):
     def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
         """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code."""
         packed = self.preprocess(text_a, text_b)
-        return {
-            "score": self(model_inputs(packed), training=False),
-            "truncated": packed.truncated,
-        }
+
+        def column(inputs: dict[str, Any]) -> Any:
+            return self(inputs, training=False)[:, None]
+
+        scores = packed_chunks(column, packed, 1)[:, 0]
+        return {"score": scores, "truncated": packed.truncated}
 
     def score_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
         """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code."""

@@ -1,0 +1,49 @@
+"""Packed texts through a model in groups of like length, as graph code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from kbert.text.chunks import map_in_chunks
+from kbert.text.packing import PackedText
+
+# Enough rows for matrix products at full speed, few enough to leave most of the padding out.
+CHUNK_CELLS = 512
+
+
+def packed_chunks(
+    function: Callable[[dict[str, Any]], tf.Tensor],
+    packed: PackedText,
+    width: int,
+    chunk_cells: int = CHUNK_CELLS,
+) -> tf.Tensor:
+    """Applies a function to packed texts, those of like length together.
+
+    A batch in the order of its requests is up to half padding; here each group of rows is as long
+    as its own longest.
+
+    Args:
+        function: from the inputs of `Bert`, (k, T), to float32 (k, width).
+        packed: B packed texts.
+        width: numbers that the function gives a row.
+        chunk_cells: as in `map_in_chunks`.
+
+    Returns:
+        float32 (B, width), in the order of the rows.
+    """
+
+    def run(chosen: tf.Tensor) -> list[tf.Tensor]:
+        longest = tf.reduce_max(tf.gather(packed.lengths, chosen))
+        columns = {
+            "token_ids": packed.token_ids,
+            "segment_ids": packed.segment_ids,
+            "padding_mask": packed.padding_mask,
+        }
+        return [function({k: tf.gather(v[:, :longest], chosen) for k, v in columns.items()})]
+
+    outputs = [tf.TensorSpec((None, width), tf.float32)]
+    (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)
+    # The chunks come longest first, by the same stable order.
+    order = tf.argsort(packed.lengths, direction="DESCENDING", stable=True)
+    return tf.gather(found, tf.math.invert_permutation(order))
