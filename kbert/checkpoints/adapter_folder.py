@@ -21,6 +21,8 @@ WEIGHTS = "adapters.safetensors"
 FORMAT_VERSION = 1
 _GROUPS = ("adapters", "heads", "arrays")
 _DTYPES = ("float16", "float32")
+# What a training may choose for itself; the weights fit whatever it is.
+_OF_TRAINING = ("dropout", "attention_dropout")
 
 
 def write_adapters(
@@ -48,8 +50,12 @@ def write_adapters(
     """
     if dtype not in _DTYPES:
         raise ValueError(f"`dtype` must be one of {', '.join(_DTYPES)}. Received: dtype={dtype!r}")
-    if checkpoint.config != base.config:
-        different = sorted(k for k, v in checkpoint.config.items() if base.config.get(k) != v)
+    different = sorted(
+        key
+        for key in checkpoint.config.keys() | base.config.keys()
+        if key not in _OF_TRAINING and checkpoint.config.get(key) != base.config.get(key)
+    )
+    if different:
         raise ValueError(
             f"`checkpoint` must have the configuration of `base`. Different: {', '.join(different)}"
         )

@@ -43,10 +43,18 @@ def test_only_what_was_added_is_written_and_the_same_model_comes_back(trained, b
     )
 
 
+def test_dropout_is_the_trainings_own(trained, base, tmp_path):
+    other = read_checkpoint(base)
+    other.config = {**other.config, "dropout": 0.2, "attention_dropout": 0.0}
+    path = write_adapters(trained.to_checkpoint(), other, str(base), tmp_path / "a")
+    assert read_checkpoint(path).config["dropout"] == read_checkpoint(base).config["dropout"]
+
+
 def test_a_base_of_another_size(trained, base, tmp_path):
     other = read_checkpoint(base)
-    other.config = {**other.config, "dropout": 0.2}
-    with pytest.raises(ValueError, match="the configuration of `base`. Different: dropout"):
+    other.config = {**other.config, "num_heads": 1}
+    wanted = "the configuration of `base`. Different: num_heads"
+    with pytest.raises(ValueError, match=wanted):
         write_adapters(trained.to_checkpoint(), other, "x", tmp_path / "a")
 
 
