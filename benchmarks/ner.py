@@ -4,10 +4,16 @@
 
 A run is name:seeds:epochs. The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps,
 linear decay to 0, clipping at 1, batches of 32 of like length, float32, windows of at most 128
-tokens. WNUT-17 is measured on its test set; of wikigold the last fifth in the order of the file is.
+tokens. WNUT-17 is measured on its test set, wikigold on the last fifth in the order of the file.
+tokens. WNUT-17 is measured on its test set, wikigold on the last fifth in the order of its file.
 """
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -15,16 +21,20 @@ from typing import Any
 import keras
 from side_by_side.results import keep_row
 
+from kbert.checkpoints.pretrained import resolve
 from kbert.data.batching import batch_plan
 from kbert.data.conll import read_conll
 from kbert.data.tagged_sentences import TaggedSentences, in_scheme
+from kbert.metrics.entities import entity_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.training.reading_data import tag_names
 from kbert.training.reading_evaluation import measure_entities
 
-RESULTS = Path(__file__).parent / "results" / "ner.json"
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "ner.json"
+SHOWN = ("f1", "precision", "recall", "strict_f1")
 _WNUT = ("wnut17train.conll", "emerging.test.annotated")
 
 
@@ -51,18 +61,34 @@ def train(name: str, directory: Path, seed: int, epochs: int) -> dict[str, Any]:
     start = time.perf_counter()
     model.fit(dataset, epochs=epochs, verbose=2)
     seconds = time.perf_counter() - start
-    found = measure_entities(model, held_out)
-    shown = ("f1", "precision", "recall", "strict_f1")
-    return {
-        "data": name,
-        "seed": seed,
-        "epochs": epochs,
-        "sentences": len(examples),
-        "measured_sentences": len(held_out),
-        **{key: round(found[key], 4) for key in shown},
-        "seconds": round(seconds, 1),
-        "real_tokens_per_second": round(epochs * windows.packed.tokens / seconds),
-    }
+    sizes = {"sentences": len(examples), "measured_sentences": len(held_out)}
+    speed = epochs * windows.packed.tokens / seconds
+    return sizes | shown(measure_entities(model, held_out), seconds, speed)
+
+
+def train_peer(name: str, directory: Path, seed: int, epochs: int) -> dict[str, Any]:
+    """The same with transformers."""
+    examples, held_out = sentences(name, directory)
+    labels = sorted({tag for s in (examples, held_out) for row in s.tags or () for tag in row})
+    train_data = {"words": examples.words, "tags": examples.tags}
+    data = {"labels": labels, "train": train_data, "test": {"words": held_out.words}}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "sentences.json")
+        file.write_text(json.dumps(data))
+        python = os.environ.get("KBERT_PEER_PYTHON", sys.executable)
+        options = [str(file), str(resolve("all-MiniLM-L6-v2")), str(seed), str(epochs)]
+        command = [python, str(HERE / "peers" / "torch_ner.py"), *options]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    answer = json.loads(done.stdout.splitlines()[-1])
+    found = entity_metrics(held_out.tags or [], answer["tags"], "bio")
+    sizes = {"sentences": len(examples), "measured_sentences": len(held_out)}
+    return sizes | shown(found, answer["seconds"], answer["real_tokens_per_second"])
+
+
+def shown(found: dict[str, Any], seconds: float, speed: float) -> dict[str, Any]:
+    """Scores and speed as they are written."""
+    scores = {key: round(found[key], 4) for key in SHOWN}
+    return {**scores, "seconds": round(seconds, 1), "real_tokens_per_second": round(speed)}
 
 
 def main() -> None:
@@ -70,13 +96,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("directory", type=Path, help="folder with wnut17/ and wikigold/")
     parser.add_argument("runs", nargs="+", help="name:seeds:epochs")
+    parser.add_argument("--peer", action="store_true", help="transformers as well")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     for run in arguments.runs:
         name, seeds, epochs = run.split(":")
         for seed in range(1, int(seeds) + 1):
-            row = train(name, arguments.directory, seed, int(epochs))
-            keep_row(arguments.output, row, ("data", "seed"))
+            ways = {"kbert": train, "transformers": train_peer}
+            for who in list(ways)[: 1 + arguments.peer]:
+                row = {"data": name, "with": who, "seed": seed, "epochs": int(epochs)}
+                row |= ways[who](name, arguments.directory, seed, int(epochs))
+                keep_row(arguments.output, row, ("data", "with", "seed"))
 
 
 if __name__ == "__main__":

@@ -17,14 +17,16 @@ import keras
 
 from kbert.data.answer_alignment import align_answers, all_occurrences
 from kbert.data.batching import batch_plan
-from kbert.data.squad import read_squad
+from kbert.data.squad import QuestionExamples, read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.pipelines.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.train_state import Position, StateSaver, fit_from, load_state
 
+BASE = "all-MiniLM-L6-v2"
 SEED = 1
 BATCH = 32
 
@@ -34,23 +36,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with train-v1.1.json.gz and so on")
     parser.add_argument("run", type=Path, help="folder of the states and the result")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--adapter-dim", type=int, default=256)
-    parser.add_argument("--rate", type=float, default=5e-4)
-    parser.add_argument("--questions", type=int, help="only the first so many, for a trial")
-    parser.add_argument("--dev-questions", type=int, help="only the first so many, for a trial")
+    parser.add_argument("--rate", type=float, default=1e-3)
+    parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--trial", type=int, help="learn from so many questions, ask others")
     arguments = parser.parse_args()
     keras.utils.set_random_seed(SEED)
     examples, report = align_answers(read_squad(arguments.data / "train-v1.1.json.gz"))
     print(report, flush=True)
     guessed = set((arguments.data / "train-v1.1.ambiguous_ids.txt").read_text().split())
     examples = all_occurrences(examples, guessed.intersection(examples.ids))
-    if arguments.questions is not None:
-        # Every n-th: the file is sorted by article.
-        step = len(examples) // arguments.questions
-        examples = examples.select(range(0, step * arguments.questions, step))
+    measured = read_squad(arguments.data / "dev-v1.1.json.gz")
+    if arguments.trial is not None:
+        # The file is sorted by article: the last tenth has articles of its own.
+        cut = len(examples) * 9 // 10
+        measured = evenly(examples.select(range(cut, len(examples))), 1000)
+        examples = evenly(examples.head(cut), arguments.trial)
     model = QuestionAnswerer.from_pretrained(
-        "all-MiniLM-L6-v2", adapter_dim=arguments.adapter_dim, dtype="mixed_bfloat16"
+        BASE,
+        adapter_dim=arguments.adapter_dim,
+        encoder_dropout=arguments.dropout,
+        attention_dropout=arguments.dropout,
+        dtype="mixed_bfloat16",
     )
     windows, targets = model.examples(model.read_inputs(examples), examples.answers)
     lengths = windows.packed.lengths
@@ -73,16 +81,20 @@ def main() -> None:
     fit_from(model, position, arguments.epochs, batches, callbacks=callbacks, verbose=0)
     folder = arguments.run / "model"
     if not folder.exists():
-        model.save_pretrained(folder)
-    dev = read_squad(arguments.data / "dev-v1.1.json.gz")
-    if arguments.dev_questions is not None:
-        dev = dev.select(range(0, len(dev), len(dev) // arguments.dev_questions))
-    measured = QuestionAnswerer.from_pretrained(folder, dtype="float32")
-    rows = measured.predict(dev)
-    gold = {name: [a.text for a in several] for name, several in zip(dev.ids, dev.answers)}
-    scores = squad_metrics(gold, {i: r["answer"].decode() for i, r in zip(dev.ids, rows)})
+        save_adapters(model, folder, BASE)
+    # What is measured is what is shipped: half precision, read back.
+    shipped = QuestionAnswerer.from_pretrained(folder)
+    rows = shipped.predict(measured)
+    gold = {name: [a.text for a in s] for name, s in zip(measured.ids, measured.answers)}
+    found = {name: row["answer"].decode() for name, row in zip(measured.ids, rows)}
+    scores = squad_metrics(gold, found)
     print(json.dumps(scores), flush=True)
     write_atomically(arguments.run / "scores.json", json.dumps(scores) + "\n")
+
+
+def evenly(examples: QuestionExamples, count: int) -> QuestionExamples:
+    """So many examples from all over."""
+    return examples.select([row * len(examples) // count for row in range(count)])
 
 
 def log_line(begin: float) -> object:
