@@ -15,7 +15,7 @@ from typing import Any
 from kbert.data.question_examples import QuestionExamples, answers_of
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.data.text_files import nearest
-from kbert.data.tfds_sources import _builder, _prepare, _tfds
+from kbert.data.tfds_sources import find_builder, import_tfds, prepare_builder
 
 # TFDS knows neither size nor sha256 of this file, so it would not look for it in a folder.
 _FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}
@@ -135,8 +135,8 @@ def _rows(
     check: bool,
 ) -> tuple[list[dict[str, Any]], Any, str]:
     """Returns the rows of a split, the features, and how messages call the split."""
-    tfds = _tfds()
-    builder = _builder(tfds, name, data_dir)
+    tfds = import_tfds()
+    builder = find_builder(tfds, name, data_dir)
     known = list(builder.info.features)
     for feature in features:
         if feature not in known:
@@ -146,7 +146,7 @@ def _rows(
             )
     folder = None if manual_dir is None else Path(manual_dir)
     with _known_files(tfds, builder, folder):
-        _prepare(tfds, builder, folder, check)
+        prepare_builder(tfds, builder, folder, check)
     split = _split(name, split, list(builder.info.splits))
     rows = tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False))
     return list(rows), builder.info.features, f"tfds:{name}/{split}"

@@ -66,15 +66,16 @@ def read_tfds(
             provide the original files.
         ImportError: tensorflow-datasets is not installed.
     """
-    tfds = _tfds()
-    builder = _builder(tfds, name, data_dir)
+    tfds = import_tfds()
+    builder = find_builder(tfds, name, data_dir)
     config = name.removeprefix("glue/").partition(":")[0] if name.startswith("glue/") else None
     if text_a is None and config in _GLUE_TEXTS:
         text_a, text_b = _GLUE_TEXTS[config]
     features = builder.info.features
     given = {"text_a": text_a, "text_b": text_b, "label": None if label == "label" else label}
     _check_features(name, list(features), given)
-    _prepare(tfds, builder, None if manual_dir is None else Path(manual_dir), check_manual_files)
+    folder = None if manual_dir is None else Path(manual_dir)
+    prepare_builder(tfds, builder, folder, check_manual_files)
     split = _known_split(name, split, list(builder.info.splits))
     rows = list(tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False)))
     if config is not None:
@@ -89,7 +90,17 @@ def read_tfds(
     )
 
 
-def _builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) -> Any:
+def find_builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) -> Any:
+    """Returns the builder of a dataset.
+
+    Args:
+        tfds: from `import_tfds`.
+        name: as "glue/sst2".
+        data_dir: where prepared datasets lie; None for the default of TFDS.
+
+    Raises:
+        ValueError: there is no such dataset.
+    """
     try:
         return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
     except (tfds.core.DatasetNotFoundError, ValueError) as error:
@@ -111,7 +122,12 @@ def _known_split(name: str, split: str, known: list[str]) -> str:
     return split
 
 
-def _tfds() -> ModuleType:
+def import_tfds() -> ModuleType:
+    """Imports tensorflow_datasets, which takes seconds.
+
+    Raises:
+        ImportError: it is not installed; the message says how.
+    """
     try:
         import tensorflow_datasets
     except ImportError as error:
@@ -137,8 +153,18 @@ def _check_features(name: str, known: list[str], given: dict[str, str | None]) -
             )
 
 
-def _prepare(tfds: Any, builder: Any, manual_dir: Path | None, check: bool) -> None:
-    """Downloads and prepares the dataset, unless TFDS finds it prepared."""
+def prepare_builder(tfds: Any, builder: Any, manual_dir: Path | None, check: bool) -> None:
+    """Downloads and prepares a dataset, unless TFDS finds it prepared.
+
+    Args:
+        tfds: from `import_tfds`.
+        builder: from `find_builder`.
+        manual_dir: folder with the original files, or None to download them.
+        check: whether sizes and hashes must be those that TFDS has recorded.
+
+    Raises:
+        RuntimeError: the files are missing or cannot be had.
+    """
     if builder.is_prepared():
         return
     files = _original_files(builder)

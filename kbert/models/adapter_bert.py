@@ -15,7 +15,7 @@ _DOWN = "/adapter/down/kernel"
 
 @keras.saving.register_keras_serializable("kbert")
 class AdapterBert(Bert):
-    """A `Bert` whose blocks have adapters; only adapters and LayerNorms train.
+    """A `Bert` whose blocks have adapters; only these and the LayerNorms of the blocks train.
 
     Source: Houlsby et al. 2019. With m = `adapter_dim`, an encoder of L layers and width D has
     2 L (2 D m + m + D) weights more.

@@ -152,11 +152,13 @@ class Bert(keras.Model):
         return cls.from_checkpoint(read_checkpoint(name_or_directory), **kwargs)
 
     @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "Bert":
-        """An encoder with the weights of a checkpoint; `kwargs` as in `from_pretrained`."""
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, *, needs_pooler: bool = True, **kwargs: Any
+    ) -> "Bert":
+        """As `from_pretrained`; without `needs_pooler`, none is no reason for a warning."""
         for line in checkpoint.report:
             logger.info("%s", line)
-        if not checkpoint.has_pooler:
+        if needs_pooler and not checkpoint.has_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
         model = cls(**{**checkpoint.config, **kwargs})
         # A plain encoder has no place for adapters: an error, not other numbers.

@@ -61,6 +61,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
 
     huggingface_architecture = "BertForQuestionAnswering"
     default_sequence_length = 384
+    has_questions = True
     graph_settings = (
         *WindowedModel.graph_settings,
         "max_answer_length",

@@ -68,15 +68,16 @@ def load_pipeline(
     tokenizer = tokenizer_of(checkpoint, **rules)
     # The default of the class, for encoders that have fewer positions than that.
     positions = checkpoint.config["max_sequence_length"]
-    longest = min(cls.default_sequence_length, positions)
-    settings = {"max_sequence_length": longest, **saved, **kwargs}
+    settings = {**cls.default_lengths(positions), **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
     adapted = bool(checkpoint.adapters) or "adapter_dim" in encoder_settings
-    encoder = (AdapterBert if adapted else Bert).from_checkpoint(checkpoint, **encoder_settings)
+    encoder = (AdapterBert if adapted else Bert).from_checkpoint(
+        checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings
+    )
     head = _head(checkpoint, cls)
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)

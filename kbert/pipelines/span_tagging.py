@@ -43,6 +43,7 @@ class SpanTagger(TokenLabeller):
     """
 
     default_sequence_length = 384
+    has_questions = True
 
     def __init__(
         self,

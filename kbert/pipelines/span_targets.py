@@ -56,7 +56,7 @@ def _answer(row: int, number: int, one: Any) -> tuple[str, int]:
         text, start = one
     else:
         text, start = None, None
-    if not isinstance(text, str) or not isinstance(start, int | np.integer):
+    if not isinstance(text, str) or not text or not isinstance(start, int | np.integer):
         raise ValueError(
             f"`y[{row}][{number}]` must be an answer: a text and the code point where it starts. "
             f"Received: {one!r:.80}"

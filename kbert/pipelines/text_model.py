@@ -15,8 +15,9 @@ class TextModel(keras.Model):
 
     tokenizer: WordPiece
     max_sequence_length: int
-    # Where the constructor's default is longer than an encoder's positions, those count.
     default_sequence_length = 128
+    # Whether a checkpoint without a pooler lacks something.
+    needs_pooler = True
 
     @classmethod
     def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -28,6 +29,15 @@ class TextModel(keras.Model):
             **kwargs: arguments of the constructor, or of `Bert`.
         """
         return load_pipeline(cls, name_or_directory, **kwargs)
+
+    @classmethod
+    def default_lengths(cls, positions: int) -> dict[str, int]:
+        """Arguments of the constructor that differ from its defaults for a short encoder.
+
+        Args:
+            positions: the most tokens that the encoder takes.
+        """
+        return {"max_sequence_length": min(cls.default_sequence_length, positions)}
 
     def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
         """Writes weights, vocabulary and names of labels for `from_pretrained`.

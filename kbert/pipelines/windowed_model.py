@@ -33,6 +33,8 @@ class WindowedModel(TextModel):
     stride: int
     max_question_length: int | None = None
     chunk_tokens = EVALUATION_TOKENS
+    needs_pooler = False
+    has_questions = False
     # What graph functions hold of a model beside its weights; it may be changed at any time.
     graph_settings: tuple[str, ...] = (
         "max_sequence_length",
@@ -40,6 +42,14 @@ class WindowedModel(TextModel):
         "max_question_length",
         "chunk_tokens",
     )
+
+    @classmethod
+    def default_lengths(cls, positions: int) -> dict[str, int]:
+        """As in `TextModel`; windows of a short encoder share a third, as those of a long one."""
+        if positions >= cls.default_sequence_length:
+            return super().default_lengths(positions)
+        lengths = {"max_sequence_length": positions, "stride": positions // 3}
+        return {**lengths, "max_question_length": positions // 6} if cls.has_questions else lengths
 
     def check_windows(self) -> None:
         """Raises a ValueError if tokenizer or window sizes do not fit the encoder."""

@@ -81,7 +81,7 @@ def test_other_columns_of_conll(folders):
 def test_nothing_stays_recorded(folders, tmp_path):
     manual = {"manual_dir": folders["manual_dir"]}
     read_tfds_sentences(data_dir=tmp_path, **manual)
-    checksums = tfds_sources._tfds().core.download.checksums
+    checksums = tfds_sources.import_tfds().core.download.checksums
     assert URL not in checksums.get_all_url_infos()
 
 

@@ -52,9 +52,9 @@ def test_a_prepared_dataset_needs_no_files(folders):
 
 
 def test_the_recorded_checksums_come_back(folders, tmp_path):
-    before = dict(tfds_sources._tfds().builder("glue/sst2", data_dir=tmp_path).url_infos)
+    before = dict(tfds_sources.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos)
     read_tfds("glue/sst2", data_dir=tmp_path, check_manual_files=False, **_only_manual(folders))
-    assert tfds_sources._tfds().builder("glue/sst2", data_dir=tmp_path).url_infos == before
+    assert tfds_sources.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos == before
 
 
 def test_files_with_other_bytes_are_refused_by_default(folders, tmp_path):
@@ -70,7 +70,7 @@ def test_a_manual_folder_without_the_files(folders, tmp_path):
 
 
 def test_no_network_tells_how_to_provide_the_files(tmp_path, monkeypatch):
-    tfds = tfds_sources._tfds()
+    tfds = tfds_sources.import_tfds()
 
     def fail(*unused_arguments, **unused_options):
         raise ConnectionError("Name or service not known")

@@ -1,6 +1,7 @@
 """save_pretrained and from_pretrained of whole text models, in both formats."""
 
 import json
+import logging
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from safetensors.numpy import load_file
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
+from kbert.pipelines.ner import EntityRecognizer
+from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
 from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.text.wordpiece import WordPiece
@@ -218,3 +221,23 @@ def test_tokenizers_of_checkpoints(tmp_path):
         tokenizer_of(checkpoint)
     checkpoint.vocabulary_tokens = VOCABULARY.tokens
     assert tokenizer_of(checkpoint).vocabulary == TOKENIZER.vocabulary
+
+
+def test_windows_of_a_short_encoder(tmp_path):
+    folder = small_encoder().save_pretrained(tmp_path / "encoder")
+    (folder / "vocabulary.txt").write_text("".join(f"{t}\n" for t in VOCABULARY.tokens))
+    # 32 positions: a third is shared, a sixth is for the question, as 128 and 64 are of 384.
+    reader = QuestionAnswerer.from_pretrained(folder)
+    sizes = (reader.max_sequence_length, reader.stride, reader.max_question_length)
+    assert sizes == (32, 10, 5)
+    recognizer = EntityRecognizer.from_pretrained(folder, ["O", "B-A", "I-A"])
+    assert (recognizer.max_sequence_length, recognizer.stride) == (32, 10)
+
+
+@pytest.mark.parametrize("cls, warns", [(QuestionAnswerer, False), (Regressor, True)])
+def test_only_what_needs_a_pooler_misses_it(cls, warns, tmp_path, caplog):
+    tensors = {k: v for k, v in hf_tensors().items() if "pooler" not in k}
+    source = write_hf(tmp_path / "source", tensors)
+    with caplog.at_level(logging.WARNING):
+        cls.from_pretrained(source)
+    assert ("no pooler" in caplog.text) is warns

@@ -75,7 +75,8 @@ def test_forms_of_answers():
 
 
 @pytest.mark.parametrize(
-    "one", [{"text": "a"}, {"answer_start": 3}, "a", ("a", "3"), ("a", 1, 2), (1, "a"), None]
+    "one",
+    [{"text": "a"}, {"answer_start": 3}, "a", ("a", "3"), ("a", 1, 2), (1, "a"), ("", 1), None],
 )
 def test_what_is_no_answer_is_named(one):
     message = (
