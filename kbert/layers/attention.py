@@ -10,6 +10,7 @@ import keras
 from keras import ops
 
 from kbert.layers.dropout import Dropout
+from kbert.layers.key_value_cache import KeyValueCache, appended
 from kbert.layers.linear import Linear
 from kbert.layers.masks import additive_mask, any_visible
 
@@ -184,6 +185,24 @@ class SelfAttention(MultiHeadAttention):
         query, key, value = self.split_heads(self.qkv(inputs), 3)
         return self.attend(query, key, value, attention_mask, training, seed)
 
+    def step(
+        self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any
+    ) -> tuple[Any, KeyValueCache]:
+        """One position of k hypotheses a row, which see what stands on their own paths.
+
+        Args:
+            inputs: (B, k, D), the position `time` of each hypothesis.
+            cache: keys and values of all slots of the times before.
+            time: int scalar.
+            visible: bool (B, 1, k, M), the entries of the new cache that each may see.
+
+        Returns:
+            (B, k, D), and the cache with the new entries.
+        """
+        query, key, value = self.split_heads(self.qkv(inputs), 3)
+        cache = appended(cache, key, value, time)
+        return self.attend(query, cache.key, cache.value, visible, None, None), cache
+
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
         query, key, _ = self.split_heads(self.qkv(inputs), 3)
@@ -231,9 +250,19 @@ class CrossAttention(MultiHeadAttention):
         Returns:
             (B, T, D).
         """
+        key, value = self.keys_values(memory)
         (query,) = self.split_heads(self.query(inputs), 1)
-        key, value = self.split_heads(self.key_value(memory), 2)
         return self.attend(query, key, value, attention_mask, training, seed)
+
+    def keys_values(self, memory: Any) -> tuple[Any, Any]:
+        """Keys and values (B, N, S, H) of a memory (B, S, M), for many calls of `attend_to`."""
+        key, value = self.split_heads(self.key_value(memory), 2)
+        return key, value
+
+    def attend_to(self, inputs: Any, keys_values: tuple[Any, Any], attention_mask: Any) -> Any:
+        """As `call` without dropout, with keys and values from `keys_values`."""
+        (query,) = self.split_heads(self.query(inputs), 1)
+        return self.attend(query, *keys_values, attention_mask, None, None)
 
     def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, S) of the same arguments, without dropout."""

@@ -56,6 +56,10 @@ class LearnedPositions(keras.layers.Layer):
             )
         return self.embeddings[: ops.shape(inputs)[1]]
 
+    def at(self, position: Any) -> Any:
+        """Gives the vector (D,) of one position, an int scalar."""
+        return ops.take(self.embeddings, position, axis=0)
+
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(B, T, ...) -> (T, D)."""
         return (input_shape[1], self.hidden_dim)
@@ -107,6 +111,11 @@ class SinusoidalPositions(keras.layers.Layer):
             )
         table = ops.convert_to_tensor(self.table, dtype=self.compute_dtype)
         return table[: ops.shape(inputs)[1]]
+
+    def at(self, position: Any) -> Any:
+        """Gives the waves (D,) of one position, an int scalar."""
+        table = ops.convert_to_tensor(self.table, dtype=self.compute_dtype)
+        return ops.take(table, position, axis=0)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(B, T, ...) -> (T, D)."""

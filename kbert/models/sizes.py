@@ -1,4 +1,4 @@
-"""The published sizes of BERT."""
+"""The published sizes of BERT and of the Transformer."""
 
 from typing import Any
 
@@ -29,3 +29,33 @@ def bert_size(name: str) -> dict[str, Any]:
     if name not in BERT_SIZES:
         raise ValueError(f"`size` must be one of {list(BERT_SIZES)}. Received: size={name!r}")
     return dict(BERT_SIZES[name])
+
+
+# Vaswani et al. 2017, table 3 (base, big); "tiny" is the size that does best on Multi30k's 29,000
+# captions (Wu et al. 2021), "small" stands between.
+TRANSFORMER_SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"num_layers": 4, "hidden_dim": 128, "num_heads": 4, "intermediate_dim": 256},
+    "small": {"num_layers": 6, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024},
+    "base": {"num_layers": 6, "hidden_dim": 512, "num_heads": 8, "intermediate_dim": 2048},
+    "big": {"num_layers": 6, "hidden_dim": 1024, "num_heads": 16, "intermediate_dim": 4096},
+}
+
+
+def transformer_size(name: str) -> dict[str, Any]:
+    """The constructor arguments of a known size, with as many blocks on both sides.
+
+    Args:
+        name: "tiny", "small", "base" or "big".
+
+    Returns:
+        num_encoder_layers, num_decoder_layers, hidden_dim, num_heads and intermediate_dim.
+
+    Raises:
+        ValueError: the name is unknown.
+    """
+    if name not in TRANSFORMER_SIZES:
+        known = list(TRANSFORMER_SIZES)
+        raise ValueError(f"`size` must be one of {known}. Received: size={name!r}")
+    sizes: dict[str, Any] = dict(TRANSFORMER_SIZES[name])
+    layers = sizes.pop("num_layers")
+    return {"num_encoder_layers": layers, "num_decoder_layers": layers, **sizes}

@@ -1,0 +1,198 @@
+"""A Transformer whose blocks also attend to BERT's states of the source (Zhu et al. 2020).
+
+Shapes: B batch, S source length in the Transformer's tokens, L in BERT's, D hidden width, M BERT's.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from kbert.layers.fused_decoder_block import FusedDecoderBlock
+from kbert.layers.fused_encoder_block import FusedEncoderBlock
+from kbert.layers.masks import padding_attention_mask
+from kbert.models.bert import Bert
+from kbert.models.encoder_arrays import encoder_arrays, weight_name
+from kbert.models.transformer import Transformer
+
+_NEW = "/bert_attention/"
+_BERT = "bert/"
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What became of the weights of a warm start, by name.
+
+    Attributes:
+        loaded: taken from the other model.
+        new: in this model alone, as they were.
+        missing: of the other model, without a place here.
+        mismatched: of another shape.
+    """
+
+    loaded: list[str]
+    new: list[str]
+    missing: list[str]
+    mismatched: list[str]
+
+
+@keras.saving.register_keras_serializable("kbert")
+class BertFusedTransformer(Transformer):
+    """A `Transformer` with an attention to BERT in every block.
+
+    BERT reads the source in its own tokens, with a mask of its own; [CLS] and [SEP] can be seen.
+    Each fused attention has a drop-net, see `kbert.layers.drop_net`. BERT is frozen as a rule; it
+    then runs without dropout, also in training (in the paper's code with it), so that its states
+    of a text are always the same and can be kept.
+
+    Args:
+        *args: those of `Transformer`.
+        bert: the `Bert` that gives the states.
+        drop_net: p, the rate of the drop-nets.
+        train_bert: whether BERT learns too.
+        **kwargs: those of `Transformer`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        bert: Bert,
+        drop_net: float = 1.0,
+        train_bert: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "bert_fused_transformer")
+        # The base class makes all layers, and asks for these.
+        self.drop_net = drop_net
+        self.train_bert = train_bert
+        self._given_bert = bert
+        super().__init__(*args, **kwargs)
+
+    def _make_layers(self) -> None:
+        super()._make_layers()
+        self.bert = self._given_bert
+        self.bert.trainable = self.train_bert
+
+    def _encoder_block(self, name: str) -> FusedEncoderBlock:
+        arguments = self._block_arguments()
+        return FusedEncoderBlock(
+            *arguments, drop_net=self.drop_net, dtype=self.dtype_policy, name=name
+        )
+
+    def _decoder_block(self, name: str) -> FusedDecoderBlock:
+        arguments = self._block_arguments()
+        return FusedDecoderBlock(
+            *arguments, drop_net=self.drop_net, dtype=self.dtype_policy, name=name
+        )
+
+    def _build_blocks(self, states: Any) -> None:
+        bert = (None, None, self.bert.hidden_dim)
+        for block in self.encoder_blocks:
+            block.build(states, bert)
+        for block in self.decoder_blocks:
+            block.build(states, states, bert)
+
+    def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
+        """As `Transformer.encode`, with BERT's view of the source.
+
+        Args:
+            inputs: as there, and `bert_padding_mask` bool (B, L) with either `bert_token_ids` int
+                (B, L) or, where they were computed before, `bert_states` (B, L, M).
+            training: whether dropout and drop-nets are on.
+
+        Returns:
+            As there, with `bert` (B, L, M) and `bert_mask` bool (B, 1, 1, L).
+        """
+        return super().encode(inputs, training)
+
+    def bert_states(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+        """BERT's last states (B, L, M) of `bert_token_ids` and `bert_padding_mask`."""
+        wanted = {
+            "token_ids": inputs["bert_token_ids"],
+            "padding_mask": inputs["bert_padding_mask"],
+        }
+        states = self.bert(wanted, training=bool(training) and self.train_bert)["sequence_output"]
+        return states if self.train_bert else ops.stop_gradient(states)
+
+    def _beside(self, inputs: dict[str, Any], training: bool | None) -> dict[str, Any]:
+        states = inputs.get("bert_states")
+        if states is None:
+            states = self.bert_states(inputs, training)
+        mask = padding_attention_mask(inputs["bert_padding_mask"])
+        return {"bert": ops.cast(states, self.compute_dtype), "bert_mask": mask}
+
+    def _encoded(
+        self, block: Any, states: Any, mask: Any, memory: dict[str, Any], training: bool | None
+    ) -> Any:
+        return block(states, memory["bert"], mask, memory["bert_mask"], training=training)
+
+    def _seen(self, memory: dict[str, Any]) -> tuple[Any, Any]:
+        return (memory["states"], memory["bert"]), (memory["mask"], memory["bert_mask"])
+
+    def force_branches(self, weights: tuple[float, float] | None) -> None:
+        """Gives both attentions of all blocks fixed weights, or lets drop-nets be again.
+
+        With (1, 0) the model is the one without BERT. Graphs that were traced before stay as they
+        are.
+
+        Args:
+            weights: of the own attention and of that to BERT, or None.
+        """
+        for block in self.encoder_blocks:
+            block.attention_residual.drop_net.forced = weights
+        for block in self.decoder_blocks:
+            block.cross_attention_residual.drop_net.forced = weights
+
+    def warm_start_from(self, vanilla: Transformer) -> WarmStart:
+        """Takes over every weight of a model without BERT.
+
+        Args:
+            vanilla: a `Transformer` of the same sizes.
+
+        Returns:
+            What was loaded and what is new.
+
+        Raises:
+            ValueError: anything but the attentions to BERT would be new, or a weight of `vanilla`
+                has no place or another shape; nothing is changed then.
+        """
+        arrays = encoder_arrays(vanilla)
+        own = {weight_name(self, v): v for v in self.weights if "seed_generator" not in v.path}
+        own = {name: v for name, v in own.items() if not name.startswith(_BERT)}
+        report = WarmStart(
+            loaded=sorted(name for name in own if name in arrays),
+            new=sorted(name for name in own if name not in arrays),
+            missing=sorted(name for name in arrays if name not in own),
+            mismatched=sorted(
+                f"{name} (expected {tuple(own[name].shape)}, found {array.shape})"
+                for name, array in arrays.items()
+                if name in own and tuple(own[name].shape) != array.shape
+            ),
+        )
+        not_fused = [name for name in report.new if _NEW not in name]
+        lacking = [name for name in own if _NEW in name and name in arrays]
+        if report.missing or report.mismatched or not_fused or lacking:
+            raise ValueError(
+                "`vanilla` must have all weights of this model but the attentions to BERT. "
+                f"Without a place here: {report.missing or 'none'}; of another shape: "
+                f"{report.mismatched or 'none'}; not in it: {not_fused or 'none'}; attentions to "
+                f"BERT in it: {lacking or 'none'}"
+            )
+        for name in report.loaded:
+            own[name].assign(np.asarray(arrays[name]).astype(own[name].dtype, copy=False))
+        return report
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "bert": keras.saving.serialize_keras_object(self.bert),
+            "drop_net": self.drop_net,
+            "train_bert": self.train_bert,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        return cls(**{**config, "bert": keras.saving.deserialize_keras_object(config["bert"])})

@@ -1,0 +1,182 @@
+"""The BERT-fused Transformer against the NumPy reference, and its warm start."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.models.bert import Bert
+from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.transformer import Transformer
+from tests import translation_reference as reference
+from tests.models.test_transformer import (
+    DECODER,
+    ENCODER,
+    INNER,
+    INPUTS,
+    MASK,
+    SIZES,
+    SOURCE,
+    TARGET,
+    D,
+    N,
+    V,
+)
+
+M, L = 8, 7
+DRAW = np.random.default_rng(8)
+BERT_IDS = DRAW.integers(0, 11, (3, L)).astype("int32")
+BERT_MASK = np.array([[1] * 7, [1] * 3 + [0] * 4, [0] * 7], bool)
+STATES = DRAW.normal(size=(3, L, M)).astype("float32")
+WITH_STATES = {**INPUTS, "bert_states": STATES, "bert_padding_mask": BERT_MASK}
+WITH_IDS = {**INPUTS, "bert_token_ids": BERT_IDS, "bert_padding_mask": BERT_MASK}
+
+
+def small_bert(seed=1, dropout=0.0):
+    keras.utils.set_random_seed(seed)
+    return Bert(11, M, 1, 2, 16, max_sequence_length=9, dropout=dropout, name="bert")
+
+
+def fused(**options):
+    bert = options.pop("bert", None) or small_bert()
+    return BertFusedTransformer(**SIZES, bert=bert, **options)
+
+
+def with_arrays(norm="post"):
+    """A model and its arrays, those of BERT apart."""
+    shapes = reference.translation_array_shapes(
+        V, D, INNER, ENCODER, DECODER, norm=norm, bert_dim=M
+    )
+    arrays = reference.random_translation_arrays(shapes, seed=5)
+    model = fused(norm=norm)
+    own = {k: v for k, v in encoder_arrays(model).items() if k.startswith("bert/")}
+    assign_arrays(model, {**arrays, **own})
+    return model, arrays
+
+
+def expected(arrays, states, norm, weights):
+    architecture = reference.Architecture(N, ENCODER, DECODER, norm, "relu", 1e-6)
+    bert = reference.BertMemory(states, BERT_MASK, weights)
+    return reference.transformer(arrays, SOURCE, TARGET, architecture, MASK, bert=bert)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("weights", [None, (1.0, 0.0), (0.0, 1.0), (0.25, 0.5)])
+def test_logits(norm, weights):
+    model, arrays = with_arrays(norm)
+    model.force_branches(weights)
+    wanted = expected(arrays, STATES, norm, weights or (0.5, 0.5))
+    np.testing.assert_allclose(model(WITH_STATES), wanted, atol=1e-5)
+
+
+def test_bert_reads_its_own_tokens_with_its_own_mask():
+    model, arrays = with_arrays()
+    states = model.bert({"token_ids": BERT_IDS, "padding_mask": BERT_MASK})["sequence_output"]
+    wanted = expected(arrays, np.asarray(states), "post", (0.5, 0.5))
+    np.testing.assert_allclose(model(WITH_IDS), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_steps_equal_teacher_forcing(norm):
+    model, _ = with_arrays(norm)
+    wanted = np.asarray(model(WITH_STATES))
+    state = model.start_decoding(model.encode(WITH_STATES), 2)
+    for time in range(5):
+        count = 2 if time else 1
+        slots = np.zeros((3, count, 5), "int32")
+        slots[:, :, time] = np.arange(count)
+        tokens = np.repeat(TARGET[:, time : time + 1], count, axis=1)
+        logits, state = model.decode_step(tf.constant(tokens), time, tf.constant(slots), state)
+        for one in range(count):
+            np.testing.assert_allclose(logits[:, one], wanted[:, time], atol=1e-5)
+
+
+def test_a_warm_start_with_only_own_branches_is_the_model_without_bert():
+    vanilla, model = Transformer(**SIZES, name="vanilla"), fused()
+    report = model.warm_start_from(vanilla)
+    assert report.loaded == sorted(encoder_arrays(vanilla))
+    blocks = [f"encoder_block_{i}" for i in range(ENCODER)]
+    blocks += [f"decoder_block_{i}" for i in range(DECODER)]
+    assert report.new == sorted(
+        f"{block}/bert_attention/{part}/{kind}"
+        for block in blocks
+        for part in ("query", "key_value", "output")
+        for kind in ("kernel", "bias")
+    )
+    assert not report.missing and not report.mismatched
+    model.force_branches((1.0, 0.0))
+    np.testing.assert_array_equal(model(WITH_IDS), vanilla(INPUTS))
+    memory = model.encode(WITH_IDS)
+    state = model.start_decoding(memory)
+    slots = np.zeros((3, 1, 5), "int32")
+    logits, _ = model.decode_step(TARGET[:, :1], 0, slots, state)
+    np.testing.assert_allclose(logits[:, 0], np.asarray(vanilla(INPUTS))[:, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_decoder_layers": 2}, "Without a place here: .'decoder_block_1/cross_attention"),
+        ({"num_encoder_layers": 1}, "not in it: .'encoder_block_1/attention/output/bias'"),
+        ({"intermediate_dim": 24}, r"feed_forward/intermediate/bias \(expected \(20,\), found"),
+        ({"tied": "target"}, "Without a place here: .'target_embedding/embeddings'"),
+    ],
+)
+def test_a_warm_start_that_does_not_fit_changes_nothing(options, message):
+    model = fused()
+    before = encoder_arrays(model)
+    with pytest.raises(ValueError, match=message):
+        model.warm_start_from(Transformer(**{**SIZES, **options}))
+    after = encoder_arrays(model)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_warm_start_from_a_fused_model_is_refused():
+    with pytest.raises(ValueError, match="attentions to BERT in it: .'encoder_block_0/bert_att"):
+        fused().warm_start_from(fused())
+
+
+def test_a_frozen_bert_gets_no_gradient_and_no_dropout():
+    model = fused(bert=small_bert(dropout=0.5))
+    own = {v.path for v in model.bert.weights}
+    trained = {v.path for v in model.trainable_variables}
+    assert own and trained and not own & trained
+    found = [np.asarray(model.bert_states(WITH_IDS, training=True)) for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_bert_that_learns():
+    model = fused(bert=small_bert(dropout=0.5), train_bert=True)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(WITH_IDS, training=True)))
+    kernel = model.bert.blocks[0].attention.qkv.kernel
+    assert any(v is kernel for v in model.trainable_variables)
+    gradient = tape.gradient(loss, kernel.value)
+    assert float(tf.reduce_max(tf.abs(gradient))) > 0
+
+
+def test_drop_nets_are_drawn_in_the_graph_for_each_block():
+    model = fused(dropout=0.0)
+    traced = tf.function(lambda: model(WITH_STATES, training=True))
+    found = {float(tf.reduce_sum(tf.abs(traced()))) for _ in range(12)}
+    # Three blocks of two outcomes each: many different sums, and a Python draw would give one.
+    assert len(found) > 3
+
+
+def test_the_count_of_new_weights():
+    # At width 512 and BERT's 768, a fused attention has 512 513 + 2 512 769 + 512 513 weights.
+    bert = Bert(20, 768, 0, 12, 4)
+    sizes = (30, 512, 6, 6, 8, 2048)
+    model = BertFusedTransformer(*sizes, bert=bert)
+    vanilla = Transformer(*sizes)
+    counts = [sum(int(np.prod(v.shape)) for v in m.trainable_variables) for m in (model, vanilla)]
+    assert counts[0] - counts[1] == 12 * 1_312_768 == 15_753_216
+
+
+def test_config_round_trip(tmp_path):
+    model = fused(drop_net=0.4)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.drop_net == 0.4 and again.train_bert is False
+    np.testing.assert_allclose(again(WITH_IDS), model(WITH_IDS), atol=1e-6)
