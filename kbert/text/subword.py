@@ -1,0 +1,274 @@
+"""Pieces of words in any language, cut by a SentencePiece model as a TensorFlow graph."""
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from kbert.storage.atomic_directory import write_atomically
+
+_SPACE = "\u2581"  # how a SentencePiece model writes a space
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Subword:
+    """Text to the ids of pieces and back, as a trained SentencePiece model says.
+
+    The ids are those of the `sentencepiece` library. All of it is graph code of core ops and
+    tensorflow-text's SentencepieceTokenizer, for tf.data, tf.function and SavedModels alike. The
+    model stands in the graph itself, as an attribute of an op: nothing has to be tracked for an
+    export. tensorflow-text's own class keeps it in a resource instead, and loses that as soon as
+    TensorFlow's seed is set or Keras' session is cleared.
+
+    What comes back is the text as the model normalizes it. It is the text itself, character by
+    character, where the model was trained with normalization="identity",
+    remove_extra_whitespaces=False and byte_fallback=True; only U+2581, which stands for a space in
+    such models, comes back as a space.
+
+    Bytes that are not UTF-8 are read as `bytes.decode("utf-8", "replace")` reads them. No text
+    spells the special pieces: "</s>" is five characters.
+
+    Source: Kudo and Richardson, "SentencePiece" (EMNLP 2018).
+
+    Args:
+        model: The content of a `.model` file. It must have pieces for padding, unknown characters,
+            start and end.
+
+    Raises:
+        TypeError: `model` is not of bytes.
+        ValueError: `model` is no SentencePiece model, or a special piece is missing.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        if not isinstance(model, bytes):
+            raise TypeError(
+                "`model` must be the bytes of a SentencePiece model; Subword.from_file(path) reads "
+                f"a file. Received: model={model!r}"
+            )
+        processor = _processor(model)
+        self.model = model
+        self.pieces: list[str] = [processor.id_to_piece(i) for i in range(len(processor))]
+        self.padding_id: int = processor.pad_id()
+        self.unknown_id: int = processor.unk_id()
+        self.start_id: int = processor.bos_id()
+        self.end_id: int = processor.eos_id()
+        self._ids = {piece: number for number, piece in enumerate(self.pieces)}
+        self._dropped_spaces = _dropped_spaces(processor, self._ids)
+        # An eager constant is captured, not copied, by each graph.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._surfaces = tf.constant(_surfaces(processor, self.pieces))
+        # One function for all graphs that tokenize: a SavedModel holds the model once.
+        self._split = tf.function(
+            self._split_rows, input_signature=[tf.TensorSpec((None,), tf.string)], autograph=False
+        )
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> "Subword":
+        """The tokenizer of a `.model` file.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: It is no SentencePiece model, or a special piece is missing.
+        """
+        file = Path(path)
+        if not file.is_file():
+            raise FileNotFoundError(f"`path` must be a SentencePiece model. Received: path={file}")
+        try:
+            return cls(file.read_bytes())
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from error
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model to `path`, as `from_file` and the `sentencepiece` library read it."""
+        write_atomically(path, self.model)
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Ids of the pieces of each row, without start and end.
+
+        Args:
+            text: UTF-8, tf.string (B,).
+
+        Returns:
+            RaggedTensor (B, (pieces)), int32. An empty row has none. Characters that the model
+            has no piece for are `unknown_id`, one for each run of them, or their bytes where the
+            model falls back to bytes.
+
+        Raises:
+            TypeError: `text` is not of strings.
+            ValueError: `text` is not of rank 1.
+        """
+        text = tf.convert_to_tensor(text)
+        if text.dtype != tf.string:
+            raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
+        if text.shape.rank != 1:
+            raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
+        token_ids, row_splits = self._split(text)
+        rows = text.shape[0]
+        row_splits.set_shape([None if rows is None else rows + 1])
+        return tf.RaggedTensor.from_row_splits(token_ids, row_splits, validate=False)
+
+    def detokenize(
+        self, token_ids: tf.Tensor | tf.RaggedTensor, lengths: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """The text of each row of ids.
+
+        Padding, start and end give nothing, wherever they stand; an unknown piece gives " \u2047 ".
+        Bytes that are no UTF-8 together, as a model that falls back to bytes may predict them,
+        give U+FFFD.
+
+        Args:
+            token_ids: RaggedTensor (B, (pieces)), or a Tensor (..., T); int32 or int64.
+            lengths: (...), how many ids of each row of a Tensor count; the rest may be anything.
+                None: all of them.
+
+        Returns:
+            tf.string (B,), or (...).
+
+        Raises:
+            TypeError: `token_ids` is not of integers.
+            ValueError: `token_ids` has no rows, or `lengths` comes with a RaggedTensor or another
+                rank than that of the rows.
+            tf.errors.InvalidArgumentError: An id is none of the model, when the graph runs.
+        """
+        token_ids = self._checked_ids(token_ids, lengths)
+        if isinstance(token_ids, tf.RaggedTensor):
+            surfaces = token_ids.with_values(tf.gather(self._surfaces, token_ids.values))
+        else:
+            if lengths is not None:
+                counted = tf.sequence_mask(lengths, tf.shape(token_ids)[-1])
+                token_ids = tf.where(counted, token_ids, self.padding_id)
+            surfaces = tf.gather(self._surfaces, token_ids)
+        text = tf.strings.reduce_join(surfaces, axis=-1)
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        if self._dropped_spaces:
+            text = tf.strings.regex_replace(text, self._dropped_spaces, "")
+        return tf.strings.regex_replace(text, _SPACE, " ")
+
+    def tokens(self, text: str) -> list[str]:
+        """The pieces of one string, for people to read."""
+        ids = self.tokenize(tf.constant([text])).values
+        return [self.pieces[number] for number in ids.numpy().tolist()]
+
+    def id_of(self, piece: str) -> int:
+        """The id of `piece`; a KeyError says when there is none."""
+        try:
+            return self._ids[piece]
+        except KeyError:
+            raise KeyError(
+                f"`piece` must be one of the model's {len(self)}. Received: piece={piece!r}"
+            ) from None
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's argument, in Base64, with no file."""
+        return {"model": base64.b64encode(self.model).decode("ascii")}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Subword":
+        """The tokenizer that `get_config` described."""
+        return cls(base64.b64decode(config["model"]))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Subword) and self.model == other.model
+
+    def __hash__(self) -> int:
+        return hash(self.model)
+
+    def __repr__(self) -> str:
+        return f"Subword({len(self)} pieces)"
+
+    def _split_rows(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Ids of all rows, and where each row begins among them."""
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        # Made in the graph, its resource belongs to the graph and lives as long.
+        token_ids = tf_text.SentencepieceTokenizer(self.model).tokenize(text)
+        return token_ids.values, token_ids.row_splits
+
+    def _checked_ids(self, token_ids: Any, lengths: Any) -> tf.Tensor | tf.RaggedTensor:
+        """`token_ids` as a tensor of integers with rows."""
+        is_ragged = isinstance(token_ids, tf.RaggedTensor)
+        if not is_ragged:
+            token_ids = tf.convert_to_tensor(token_ids)
+        if token_ids.dtype not in (tf.int32, tf.int64):
+            raise TypeError(
+                f"`token_ids` must be of dtype int32 or int64. Received: {token_ids.dtype.name}"
+            )
+        shape = token_ids.shape
+        if shape.rank is None or shape.rank < 2 or (is_ragged and shape.rank > 2):
+            raise ValueError(
+                "`token_ids` must be a RaggedTensor (B, (pieces)) or a Tensor (..., T) of known "
+                f"rank, at least 2. Received: {type(token_ids).__name__} of shape={shape}"
+            )
+        if lengths is None:
+            return token_ids
+        rank = tf.convert_to_tensor(lengths).shape.rank
+        if is_ragged or rank != shape.rank - 1:
+            raise ValueError(
+                "`lengths` must be a number for each row of a Tensor, and None for a RaggedTensor. "
+                f"Received: lengths of rank {rank} with a {type(token_ids).__name__} of "
+                f"shape={shape}"
+            )
+        return token_ids
+
+
+def _processor(model: bytes) -> Any:
+    """The model in the `sentencepiece` library, checked."""
+    import sentencepiece
+
+    try:
+        # No bytes at all would make a processor that only complains of itself.
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model) if model else None
+    except (RuntimeError, ValueError):
+        processor = None
+    if processor is None:
+        raise ValueError(
+            "`model` must be a SentencePiece model. Received: "
+            f"{len(model)} bytes, beginning with {model[:16]!r}"
+        )
+    ids = {
+        "padding": processor.pad_id(),
+        "unknown characters": processor.unk_id(),
+        "the start": processor.bos_id(),
+        "the end": processor.eos_id(),
+    }
+    missing = [name for name, number in ids.items() if number < 0]
+    if missing:
+        raise ValueError(
+            f"`model` must have pieces for {', '.join(ids)}. Received: a model of "
+            f"{len(processor)} pieces without one for {', '.join(missing)}"
+        )
+    return processor
+
+
+def _surfaces(processor: Any, pieces: list[str]) -> list[bytes]:
+    """What each piece adds to a text; spaces are still written as the model writes them."""
+    surfaces = []
+    for number, piece in enumerate(pieces):
+        if processor.is_control(number):
+            surfaces.append(b"")
+        elif processor.is_byte(number):
+            surfaces.append(bytes.fromhex(piece[3:5]))  # <0xE4>
+        elif processor.is_unknown(number):
+            surfaces.append(processor.decode([number]).encode())
+        else:
+            surfaces.append(piece.encode())
+    return surfaces
+
+
+def _dropped_spaces(processor: Any, ids: dict[str, int]) -> str:
+    """A pattern of the spaces that the model itself put before a text; "" where it puts none.
+
+    The library tells no settings of a model, but shows them: a model that drops extra spaces drops
+    all of them at the start, one that begins every text with a space drops that one.
+    """
+    space = ids.get(_SPACE)
+    if space is None:
+        return ""
+    kept = len(processor.decode([space, space]))
+    return ("^\u2581+", "^\u2581", "")[kept]
