@@ -147,7 +147,7 @@ def _rows(
     folder = None if manual_dir is None else Path(manual_dir)
     with _known_files(tfds, builder, folder):
         prepare_builder(tfds, builder, folder, check)
-    split = _split(name, split, list(builder.info.splits))
+    split = tfds_split(name, split, list(builder.info.splits))
     rows = tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False))
     return list(rows), builder.info.features, f"tfds:{name}/{split}"
 
@@ -179,8 +179,17 @@ def _known_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[N
             recorded.pop(url, None)
 
 
-def _split(name: str, split: str, known: list[str]) -> str:
-    """Returns the split as TFDS calls it; sums ("train+test") are left to TFDS."""
+def tfds_split(name: str, split: str, known: list[str]) -> str:
+    """Returns the split as TFDS calls it; sums ("train+test") are left to TFDS.
+
+    Args:
+        name: the dataset, for messages.
+        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever is there.
+        known: the splits of the dataset.
+
+    Raises:
+        ValueError: there is no such split.
+    """
     base, bracket, rest = split.partition("[")
     if base not in known and _SPLIT_NAMES.get(base) in known:
         return _SPLIT_NAMES[base] + bracket + rest
