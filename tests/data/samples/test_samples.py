@@ -7,16 +7,23 @@ from itertools import combinations
 import pytest
 
 from kbert.data.labels import check_labels, label_names
+from kbert.data.parallel_text import read_parallel_tsv
 from kbert.data.samples import sample_path
 from kbert.data.text_pairs import read_text_examples
 
 SIZES = {"train": 360, "validation": 90, "test": 90}
+PAIR_SIZES = {"train": 600, "validation": 75, "test": 75}
 TOPICS = ["account", "billing", "delivery", "praise", "product_question", "returns"]
 
 
 @pytest.fixture(scope="module")
 def splits():
     return {name: read_text_examples(sample_path(f"support/{name}.tsv")) for name in SIZES}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return {n: read_parallel_tsv(sample_path(f"translation/{n}.tsv")) for n in PAIR_SIZES}
 
 
 def words(text):
@@ -77,12 +84,55 @@ def test_splits_share_no_phrase_of_five_words(splits):
         assert len(shared) <= 3, shared
 
 
+def test_sizes_of_the_translations(pairs):
+    assert {name: len(examples) for name, examples in pairs.items()} == PAIR_SIZES
+
+
+def test_no_sentence_is_translated_twice(pairs):
+    for side in ("sources", "targets"):
+        sentences = [text for examples in pairs.values() for text in getattr(examples, side)]
+        assert len(set(sentences)) == len(sentences) == sum(PAIR_SIZES.values())
+
+
+@pytest.mark.parametrize("side, size", [("sources", 152), ("targets", 159)])
+def test_what_is_held_out_has_no_word_of_its_own(pairs, side, size):
+    counts = {n: Counter(w for t in getattr(x, side) for w in words(t)) for n, x in pairs.items()}
+    assert len(counts["train"]) == size
+    for name in ("validation", "test"):
+        assert all(counts["train"][word] >= 4 for word in counts[name])
+
+
+def test_translations_are_clean_and_short(pairs):
+    for examples in pairs.values():
+        for source, target in zip(examples.sources, examples.targets):
+            assert re.fullmatch(r"[A-Z][A-Za-zé ]+[.?]", source)
+            assert re.fullmatch(r"[A-Z][A-Za-zäöüÄÖÜßé ]+[.?]", target)
+            assert source[-1] == target[-1] and "  " not in source + target
+            assert max(len(words(source)), len(words(target))) <= 14
+
+
+def test_some_translations_by_hand(pairs):
+    """Word order, case and agreement, one pair of each kind."""
+    known = {s: t for x in pairs.values() for s, t in zip(x.sources, x.targets)}
+    expected = {
+        "I am drinking coffee in the café.": "Ich trinke im Café Kaffee.",
+        "Every day I read a book in the garden.": "Jeden Tag lese ich im Garten ein Buch.",
+        "The man ate an apple yesterday.": "Der Mann hat gestern einen Apfel gegessen.",
+        "My parents want to play the piano.": "Meine Eltern wollen Klavier spielen.",
+        "I do not drink tea.": "Ich trinke keinen Tee.",
+        "The boy is not visiting the museum today.": "Der Junge besucht das Museum heute nicht.",
+        "Is the girl playing chess?": "Spielt das Mädchen Schach?",
+        "Where is Tom eating an apple?": "Wo isst Tom einen Apfel?",
+    }
+    assert {source: known[source] for source in expected} == expected
+
+
 def test_readme_lies_beside_the_data():
     readme = sample_path("support/train.tsv").parents[1] / "README.md"
     assert "Apache-2.0" in readme.read_text(encoding="utf-8")
 
 
 def test_an_unknown_sample_lists_those_that_are_there():
-    message = r"`name` must be one of support/test\.tsv, .*Received: name='support/dev\.tsv'"
+    message = r"`name` must be one of .*support/test\.tsv, .*Received: name='support/dev\.tsv'"
     with pytest.raises(FileNotFoundError, match=message):
         sample_path("support/dev.tsv")
