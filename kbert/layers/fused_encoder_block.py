@@ -41,12 +41,13 @@ class FusedEncoderBlock(EncoderBlock):
             self.drop_net, self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
         )
 
-    def build(self, input_shape: Any, bert_shape: Any) -> None:
+    # Two inputs where the block that it extends has one.
+    def build(self, input_shape: Any, bert_shape: Any) -> None:  # type: ignore[override]
         """Creates the weights for an input (B, S, D) and BERT's states (B, L, M)."""
         self.bert_attention.build(input_shape, bert_shape)
         super().build(input_shape)
 
-    def call(
+    def call(  # type: ignore[override]
         self,
         inputs: Any,
         bert_states: Any,

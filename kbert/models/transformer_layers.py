@@ -86,6 +86,7 @@ class TransformerLayers(keras.Model):
         if self.norm == "pre":
             self.encoder_norm = LayerNorm(self.layer_norm_epsilon, dtype=dtype, name="encoder_norm")
             self.decoder_norm = LayerNorm(self.layer_norm_epsilon, dtype=dtype, name="decoder_norm")
+        self.output_linear: Any = None
         if self.tied == "none":
             self.output_linear = Linear(
                 self.vocabulary_size, use_bias=self.output_bias, dtype=dtype, name="output"

@@ -1,0 +1,1 @@
+"""Search for the best sequences of any step function; knows no model."""

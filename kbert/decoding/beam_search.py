@@ -1,0 +1,291 @@
+"""Beam search over any step function, on every backend of Keras.
+
+Shapes: B rows of the request, b rows that are not finished yet, K hypotheses a row, V tokens,
+L longest hypothesis, n best hypotheses that are asked for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from kbert.decoding.rows import (
+    longest_of,
+    of_parents,
+    rows_leave,
+    taken_rows,
+    with_state,
+    without_finished,
+    written_rows,
+)
+
+Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
+
+
+class Hypotheses(NamedTuple):
+    """The best sequences of B rows, the best first.
+
+    Attributes:
+        token_ids: int32 (B, n, L), without the start token, with the end token and filled up with
+            it.
+        lengths: int32 (B, n), tokens with the end token; 0 where a row has fewer than n.
+        scores: float32 (B, n), log-probability divided by the length penalty; -inf where a row has
+            fewer.
+        log_probabilities: float32 (B, n), of the sequences.
+    """
+
+    token_ids: Any
+    lengths: Any
+    scores: Any
+    log_probabilities: Any
+
+
+def beam_search(
+    step: Step,
+    state: Any,
+    rows: Any,
+    *,
+    beam_size: int,
+    start_id: int,
+    end_id: int,
+    max_lengths: Any,
+    length_penalty: Callable[[Any], Any] | None = None,
+    nbest: int = 1,
+    min_length: int = 1,
+    patience: float | None = None,
+    capacity: int | None = None,
+) -> Hypotheses:
+    """Finds the n sequences with the highest log-probability by length penalty.
+
+    Of the 2K best continuations of a row's K hypotheses, those among the first K that end are
+    finished; the K best others live on. A row is finished when it has n sequences that no living
+    hypothesis can beat any more, or at its longest length, where a hypothesis can only end. With K
+    as large as the number of all prefixes the answer is that of an exhaustive search.
+
+    Rows that are finished leave the batch on TensorFlow; elsewhere shapes are fixed, and the
+    answers are the same.
+
+    Args:
+        step: takes `tokens` int32 (b, k), the last token of each hypothesis; `time`, an int32
+            scalar, how many tokens came before; `slots` int32 (b, k, L); and `state`. Gives
+            log-probabilities (b, k, V) of the next token, and the new state. k is 1 at time 0,
+            then K. The hypothesis k passed through slot `slots[b, k, s]` at time s <= `time`: a
+            model keeps what it computes for each time and slot, and lets a hypothesis see what
+            stands on its own path. Nothing has to move when hypotheses change places.
+        state: tensors in any structure, the first dimension of each being that of the rows; or
+            None.
+        rows: B.
+        beam_size: K.
+        start_id: the token that every sequence begins after.
+        end_id: the token that ends one.
+        max_lengths: int (B,), at least 1, the most tokens of each row, with the end token.
+        length_penalty: from lengths to penalties, monotone; None divides by nothing.
+        nbest: n, at most K.
+        min_length: the fewest tokens, with the end token.
+        patience: stops a row at `patience` times K finished sequences, whether or not a better one
+            could come: 1 is what fairseq and CTranslate2 do. None never guesses.
+        capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
+
+    Returns:
+        The hypotheses. A row in which nothing ends has its likeliest sequence, cut at the longest
+        length, with the probability of what stands before the end; or one of score -inf.
+
+    Raises:
+        ValueError: a number is out of its range.
+    """
+    _check(beam_size, nbest, min_length)
+    limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
+    step, state = with_state(step, state)
+    search = _Search(step, beam_size, start_id, end_id, length_penalty, nbest, min_length, patience)
+    return search.run(state, rows, limits, longest_of(limits, capacity))
+
+
+def _check(beam_size: int, nbest: int, min_length: int) -> None:
+    if beam_size < 1:
+        raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
+    if not 1 <= nbest <= beam_size:
+        raise ValueError(
+            f"`nbest` must be in [1, beam_size={beam_size}]. Received: nbest={nbest}"
+        )
+    if min_length < 1:
+        raise ValueError(f"`min_length` must be at least 1. Received: min_length={min_length}")
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The settings of a search. Its values go round as dicts of tensors, the rows first."""
+
+    step: Step
+    beam_size: int
+    start_id: int
+    end_id: int
+    length_penalty: Callable[[Any], Any] | None
+    nbest: int
+    min_length: int
+    patience: float | None
+
+    def run(self, state: Any, rows: Any, limits: Any, longest: Any) -> Hypotheses:
+        """The whole search."""
+        values = {**self._nothing_found(rows, longest), "limit": limits, "state": state}
+        values["row"] = ops.arange(rows, dtype="int32")
+        values["found"] = ops.zeros((rows,), "int32")
+        values["tokens"] = ops.full((rows, 1, longest), self.end_id, "int32")
+        values["slots"] = ops.zeros((rows, 1, longest), "int32")
+        values["living"] = ops.zeros((rows, 1), "float32")
+        values["last"] = ops.full((rows, 1), self.start_id, "int32")
+        answers = self._nothing_found(rows, longest)
+        leaves = rows_leave()
+        if leaves:
+            # All stay; but from here on no shape is fixed, so that rows may leave the loop's.
+            values = taken_rows(values, ops.where(limits > 0)[0])
+        values = self._advance(values, ops.zeros((), "int32"))
+
+        def unfinished(time: Any, values: Any, answers: Any) -> Any:
+            return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
+
+        def advance(time: Any, values: Any, answers: Any) -> Any:
+            if leaves:
+                values, answers = without_finished(values, answers)
+            return time + 1, self._advance(values, time), answers
+
+        _, values, answers = ops.while_loop(
+            unfinished, advance, (ops.ones((), "int32"), values, answers)
+        )
+        if leaves:
+            answers = written_rows(answers, values, values["row"])
+        else:
+            answers = {key: values[key] for key in answers}
+        return Hypotheses(
+            answers["token_ids"], answers["lengths"], answers["scores"], answers["logs"]
+        )
+
+    def _nothing_found(self, rows: Any, longest: Any) -> dict[str, Any]:
+        return {
+            "token_ids": ops.full((rows, self.nbest, longest), self.end_id, "int32"),
+            "lengths": ops.zeros((rows, self.nbest), "int32"),
+            "scores": ops.full((rows, self.nbest), -float("inf"), "float32"),
+            "logs": ops.full((rows, self.nbest), -float("inf"), "float32"),
+        }
+
+    def _advance(self, values: dict[str, Any], time: Any) -> dict[str, Any]:
+        """One token more."""
+        places = ops.arange(ops.shape(values["tokens"])[2], dtype="int32")
+        here = ops.equal(places, time)  # (L,)
+        count = values["living"].shape[1]
+        own = ops.arange(count, dtype="int32")[:, None]
+        slots = ops.where(here, own, values["slots"])
+        logs, state = self.step(values["last"], time, slots, values["state"])
+        logs = self._allowed(ops.cast(logs, "float32"), time + 1, values["limit"])
+        score, parent, token = best_continuations(logs, values["living"], 2 * self.beam_size)
+        before = of_parents(values["tokens"], parent)  # (b, 2K, L)
+        tokens = ops.where(here, token[:, :, None], before)
+        ends = ops.equal(token, self.end_id)
+        found = self._with_found(values, tokens, score, ends, time + 1)
+        living, chosen = ops.top_k(ops.where(ends, -float("inf"), score), self.beam_size)
+        values = {
+            **found,
+            "row": values["row"],
+            "limit": values["limit"],
+            "state": state,
+            "tokens": of_parents(tokens, chosen),
+            "slots": of_parents(of_parents(slots, parent), chosen),
+            "last": of_parents(token[:, :, None], chosen)[:, :, 0],
+            "living": living,
+        }
+        return self._judged(values, found["unfinished"], time + 1)
+
+    def _allowed(self, logs: Any, length: Any, limits: Any) -> Any:
+        """At its longest length a hypothesis can only end; before its shortest it cannot."""
+        at_limit = ops.equal(limits, length)  # (b,)
+        ending = ops.equal(ops.arange(logs.shape[-1], dtype="int32"), self.end_id)  # (V,)
+
+        def masked() -> Any:
+            may_end = ops.logical_or(length >= self.min_length, at_limit[:, None, None])
+            may_go_on = ops.logical_not(at_limit)[:, None, None]
+            return ops.where(ops.where(ending, may_end, may_go_on), logs, -float("inf"))
+
+        # Mostly there is nothing to forbid, and a pass over (b, K, V) is saved.
+        needed = ops.logical_or(ops.any(at_limit), length < self.min_length)
+        return ops.cond(needed, masked, lambda: logs)
+
+    def _with_found(
+        self, values: dict[str, Any], tokens: Any, score: Any, ends: Any, length: Any
+    ) -> dict[str, Any]:
+        """Adds the continuations that end to the best finished sequences."""
+        first = self.beam_size
+        is_new = ops.logical_and(ends[:, :first], score[:, :first] > -float("inf"))
+        logs = ops.where(is_new, score[:, :first], -float("inf"))
+        # Where nothing can end at the last length, the likeliest unfinished sequence stands in.
+        unfinished = {"token_ids": values["tokens"][:, :1], "logs": values["living"][:, :1]}
+        scores = self._by_length(logs, length)
+        lengths = ops.where(is_new, length, 0)
+        joined = {
+            "token_ids": ops.concatenate([values["token_ids"], tokens[:, :first]], axis=1),
+            "lengths": ops.concatenate([values["lengths"], lengths], axis=1),
+            "logs": ops.concatenate([values["logs"], logs], axis=1),
+        }
+        every = ops.concatenate([values["scores"], scores], axis=1)
+        best, chosen = ops.top_k(every, self.nbest)
+        found = {key: of_parents(column, chosen) for key, column in joined.items()}
+        count = values["found"] + ops.sum(ops.cast(is_new, "int32"), axis=1)
+        return {**found, "scores": best, "found": count, "unfinished": unfinished}
+
+    def _by_length(self, logs: Any, length: Any) -> Any:
+        return logs if self.length_penalty is None else logs / self.length_penalty(length)
+
+    def _judged(self, values: dict[str, Any], unfinished: Any, length: Any) -> dict[str, Any]:
+        """Tells which rows are done, and gives those without any sequence their unfinished one."""
+        living = values["living"][:, 0]
+        # The log-probability only falls, and the penalty is monotone: one of its ends is the best.
+        at_once = self._by_length(living, length + 1)
+        at_last = self._by_length(living, values["limit"])
+        bound = ops.maximum(at_once, at_last)
+        done = ops.logical_or(values["limit"] <= length, bound <= values["scores"][:, -1])
+        if self.patience is not None:
+            done = ops.logical_or(done, values["found"] >= round(self.patience * self.beam_size))
+        values["done"] = done
+        del values["unfinished"]
+        lacks = ops.logical_and(done, ops.equal(values["found"], 0))[:, None]  # (b, 1)
+        logs = unfinished["logs"]
+        first = ops.equal(ops.arange(self.nbest, dtype="int32"), 0)  # (n,)
+        lacks = ops.logical_and(lacks, first)
+        at_limit = (values["limit"] <= length)[:, None]
+        logs = ops.where(at_limit, logs, -float("inf"))
+        for key, stand_in in (
+            ("lengths", length),
+            ("logs", logs),
+            ("scores", self._by_length(logs, length)),
+        ):
+            values[key] = ops.where(lacks, stand_in, values[key])
+        values["token_ids"] = ops.where(
+            lacks[:, :, None], unfinished["token_ids"], values["token_ids"]
+        )
+        return values
+
+
+def best_continuations(logs: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
+    """The likeliest continuations of all hypotheses of a row together.
+
+    Args:
+        logs: float32 (b, k, V), log-probabilities of the next tokens.
+        living: float32 (b, k), of the hypotheses.
+        count: how many continuations.
+
+    Returns:
+        Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
+        -inf fills up where there are fewer.
+    """
+    hypotheses, vocabulary_size = logs.shape[1], logs.shape[2]
+    each = min(count, vocabulary_size)
+    values, ids = ops.top_k(logs, each)  # (b, k, each)
+    total = ops.reshape(values + living[:, :, None], (-1, hypotheses * each))
+    tokens = ops.reshape(ops.cast(ids, "int32"), (-1, hypotheses * each))
+    lacking = count - hypotheses * each
+    if lacking > 0:
+        total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=-float("inf"))
+        tokens = ops.pad(tokens, ((0, 0), (0, lacking)))
+    best, index = ops.top_k(total, count)
+    index = ops.cast(index, "int32")
+    token = of_parents(tokens[:, :, None], index)[:, :, 0]
+    return best, ops.minimum(index // each, hypotheses - 1), token

@@ -1,0 +1,101 @@
+"""Greedy search: the likeliest token, again and again."""
+
+from typing import Any
+
+from keras import ops
+
+from kbert.decoding.beam_search import Hypotheses, Step
+from kbert.decoding.rows import (
+    longest_of,
+    rows_leave,
+    taken_rows,
+    with_state,
+    without_finished,
+    written_rows,
+)
+
+
+def greedy_search(
+    step: Step,
+    state: Any,
+    rows: Any,
+    *,
+    start_id: int,
+    end_id: int,
+    max_lengths: Any,
+    capacity: int | None = None,
+) -> Hypotheses:
+    """Follows the likeliest token until it is the end token.
+
+    At its longest length a sequence can only end; where it cannot, it is cut there, with the
+    probability of what stands before the end token. Rows leave as in `beam_search`.
+
+    Args:
+        step: as in `beam_search`, with one hypothesis a row.
+        state: see there.
+        rows: B.
+        start_id: the token that every sequence begins after.
+        end_id: the token that ends one.
+        max_lengths: int (B,), at least 1.
+        capacity: see there.
+
+    Returns:
+        One sequence a row; its score is its log-probability.
+    """
+    limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
+    longest = longest_of(limits, capacity)
+    step, state = with_state(step, state)
+    answers = {
+        "token_ids": ops.full((rows, 1, longest), end_id, "int32"),
+        "lengths": ops.zeros((rows, 1), "int32"),
+        "logs": ops.zeros((rows, 1), "float32"),
+    }
+    values = {**answers, "limit": limits, "state": state}
+    values["row"] = ops.arange(rows, dtype="int32")
+    values["last"] = ops.full((rows, 1), start_id, "int32")
+    values["done"] = limits < 1
+    leaves = rows_leave()
+    if leaves:
+        # All stay; but from here on no shape is fixed, so that rows may leave the loop's.
+        values = taken_rows(values, ops.where(limits > 0)[0])
+    values = _advanced(step, values, ops.zeros((), "int32"), end_id)
+
+    def unfinished(time: Any, values: Any, answers: Any) -> Any:
+        return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
+
+    def once_more(time: Any, values: Any, answers: Any) -> Any:
+        if leaves:
+            values, answers = without_finished(values, answers)
+        return time + 1, _advanced(step, values, time, end_id), answers
+
+    first = (ops.ones((), "int32"), values, answers)
+    _, values, answers = ops.while_loop(unfinished, once_more, first)
+    answers = written_rows(answers, values, values["row"]) if leaves else values
+    logs = answers["logs"]
+    return Hypotheses(answers["token_ids"], answers["lengths"], logs, logs)
+
+
+def _advanced(step: Step, values: dict[str, Any], time: Any, end_id: int) -> dict[str, Any]:
+    """One token more."""
+    places = ops.arange(ops.shape(values["token_ids"])[2], dtype="int32")
+    slots = ops.zeros_like(values["token_ids"])
+    logs, state = step(values["last"], time, slots, values["state"])
+    logs = ops.cast(logs[:, 0], "float32")  # (b, V)
+    ended, at_limit = values["done"], values["limit"] <= time + 1
+    forced = ops.logical_or(ended, at_limit)
+    token = ops.where(forced, end_id, ops.cast(ops.argmax(logs, axis=-1), "int32"))
+    gained = ops.take_along_axis(logs, token[:, None], axis=-1)[:, 0]
+    # A sequence that cannot end is cut, which has no probability.
+    impossible = ops.logical_and(at_limit, gained <= -float("inf"))
+    gained = ops.where(ops.logical_or(ended, impossible), 0.0, gained)
+    written = ops.where(ops.equal(places, time), token[:, None, None], values["token_ids"])
+    return {
+        "row": values["row"],
+        "limit": values["limit"],
+        "state": state,
+        "token_ids": written,
+        "last": token[:, None],
+        "logs": values["logs"] + gained[:, None],
+        "lengths": ops.where(ended[:, None], values["lengths"], time + 1),
+        "done": ops.logical_or(ended, ops.equal(token, end_id)),
+    }

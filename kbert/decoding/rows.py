@@ -1,0 +1,111 @@
+"""Rows of a batch that is being decoded: picked, put back, and let go when they are finished."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+# Rows leave when one in so many is finished: leaving copies what is kept of the others.
+_SHARE_THAT_LEAVES = 8
+
+
+def rows_leave() -> bool:
+    """Whether finished rows can leave the batch: where shapes may change inside a loop."""
+    return bool(keras.backend.backend() == "tensorflow")
+
+
+def longest_of(limits: Any, capacity: int | None) -> Any:
+    """The longest length of all rows, at least 1.
+
+    Args:
+        limits: int32 (B,), the longest length of each.
+        capacity: the answer where it is known beforehand, or None.
+
+    Returns:
+        An int, or on TensorFlow an int32 scalar.
+    """
+    if capacity is not None:
+        return capacity
+    if rows_leave():
+        return ops.max(ops.concatenate([limits, ops.ones((1,), "int32")]))
+    return max(1, int(ops.max(limits))) if limits.shape[0] else 1
+
+
+def with_state(step: Any, state: Any) -> tuple[Any, Any]:
+    """A step function and its state, in the form that loops can hold: None is no tensor.
+
+    Args:
+        step: takes the state last, and gives the new one last.
+        state: tensors in any structure, or None.
+    """
+    if state is not None:
+        return step, state
+
+    def stateless(*arguments: Any) -> tuple[Any, Any]:
+        return step(*arguments[:-1], None)[0], ()
+
+    return stateless, ()
+
+
+def of_parents(column: Any, parents: Any) -> Any:
+    """Takes entries of each row, by one gather of flat rows.
+
+    Args:
+        column: (b, k, ...).
+        parents: int (b, m), each below k.
+
+    Returns:
+        (b, m, ...).
+    """
+    rows, k, rest = ops.shape(column)[0], column.shape[1], tuple(ops.shape(column)[2:])
+    flat = ops.reshape(column, (-1, *rest))
+    index = ops.cast(parents, "int32") + ops.arange(rows, dtype="int32")[:, None] * k
+    taken = ops.take(flat, ops.reshape(index, (-1,)), axis=0)
+    return ops.reshape(taken, (-1, parents.shape[1], *rest))
+
+
+def taken_rows(values: Any, rows: Any) -> Any:
+    """Takes some rows of every tensor of a structure.
+
+    Args:
+        values: tensors (b, ...) in any structure.
+        rows: int (m,).
+    """
+    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), values)
+
+
+def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """Puts the answers of some rows into their places among all.
+
+    Args:
+        answers: tensors (B, ...).
+        values: has a tensor (m, ...) for each key of `answers`.
+        rows: int32 (m,), their places.
+    """
+    index = ops.cast(rows, "int32")[:, None]
+    return {key: ops.scatter_update(a, index, values[key]) for key, a in answers.items()}
+
+
+def without_finished(
+    values: dict[str, Any], answers: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Lets finished rows go, with their answers, where enough of them are finished.
+
+    Args:
+        values: tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,).
+        answers: as in `written_rows`.
+
+    Returns:
+        Both, without and with the rows that left.
+    """
+    done = values["done"]
+    gone = ops.sum(ops.cast(done, "int32"))
+
+    def leave() -> Any:
+        leaving, staying = ops.where(done)[0], ops.where(ops.logical_not(done))[0]
+        places = ops.take(values["row"], leaving, axis=0)
+        written = written_rows(answers, taken_rows(values, leaving), places)
+        return taken_rows(values, staying), written
+
+    enough = ops.maximum(1, ops.shape(done)[0] // _SHARE_THAT_LEAVES)
+    return ops.cond(gone >= enough, leave, lambda: (values, answers))
