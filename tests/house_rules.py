@@ -58,6 +58,7 @@ HEAVY_PACKAGES = (
     "matplotlib",
     "official",
     "sacrebleu",
+    "sacremoses",
     "scipy",
     "sentencepiece",
     "seqeval",

@@ -1,0 +1,141 @@
+"""BLEU and chrF of translations, by sacreBLEU, with the signatures that make them comparable.
+
+Sources: Papineni et al., "BLEU" (2002); Popović, "chrF" (2015); Post, "A call for clarity in
+reporting BLEU scores" (2018), section 3, on signatures.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+References = Sequence[str] | Sequence[Sequence[str]]
+
+
+def translation_metrics(hypotheses: Sequence[str], references: References) -> dict[str, Any]:
+    """Returns BLEU and chrF2 of plain texts, as a dict that JSON can hold.
+
+    BLEU is cased and tokenises as mteval-v13a does; both are sacreBLEU's defaults.
+
+    Args:
+        hypotheses: the translations, one string a sentence, not tokenised; "" says nothing.
+        references: for each hypothesis the right translation, or a list of several.
+
+    Returns:
+        "bleu" and "chrf", over the whole corpus, from 0 to 100; "bleu_signature" and
+        "chrf_signature", as sacreBLEU prints them: report them beside the scores.
+
+    Raises:
+        ValueError: no sentences, unequal numbers of sentences, a sentence without reference, or
+            something that is no string.
+        ImportError: sacrebleu is not installed.
+    """
+    streams = _streams(hypotheses, references)
+    metrics = _sacrebleu()
+    # `force` only silences a warning where many sentences end in " .".
+    return {
+        **_score("bleu", metrics.BLEU(tokenize="13a", force=True), hypotheses, streams),
+        **_score("chrf", metrics.CHRF(), hypotheses, streams),
+    }
+
+
+def tokenized_lowercase_bleu(
+    hypotheses: Sequence[str], references: References, language: str
+) -> dict[str, Any]:
+    """Returns the tokenised lower-cased BLEU of the literature, such as that of Multi30k.
+
+    Both sides are tokenised as Moses does (tokenizer.perl without options), then lower-cased, then
+    compared token by token (as multi-bleu.perl -lc does). It is often several points above
+    `translation_metrics`, and comparable with no other kind of BLEU.
+
+    Args:
+        hypotheses: the translations, one string a sentence, not tokenised.
+        references: for each hypothesis the right translation, or a list of several.
+        language: of the translations, by the code that Moses has rules for, such as "de".
+
+    Returns:
+        "tokenized_lowercase_bleu" from 0 to 100; "tokenized_lowercase_bleu_signature", sacreBLEU's,
+        in which "tok:none" means that it did not tokenise; "tokenized_lowercase_bleu_tokenizer",
+        what did.
+
+    Raises:
+        ValueError: as in `translation_metrics`, or Moses has no rules for the language.
+        ImportError: sacrebleu or sacremoses is not installed.
+    """
+    streams = _streams(hypotheses, references)
+    metrics, (moses, version) = _sacrebleu(), _moses(language)
+
+    def tokenized(text: str | None) -> str | None:
+        # Escapes such as &apos; would stand for one character each, on both sides.
+        return None if text is None else moses.tokenize(text, return_str=True, escape=False)
+
+    name = "tokenized_lowercase_bleu"
+    return {
+        **_score(
+            name,
+            metrics.BLEU(tokenize="none", lowercase=True, force=True),
+            [tokenized(text) for text in hypotheses],
+            [[tokenized(text) for text in stream] for stream in streams],
+        ),
+        f"{name}_tokenizer": f"sacremoses {version}, language {language}",
+    }
+
+
+def _score(name: str, metric: Any, hypotheses: Sequence[Any], streams: Any) -> dict[str, Any]:
+    score = float(metric.corpus_score(list(hypotheses), streams).score)
+    return {name: score, f"{name}_signature": str(metric.get_signature())}
+
+
+def _sacrebleu() -> Any:
+    try:
+        from sacrebleu import metrics
+    except ImportError as error:
+        raise ImportError(
+            f"BLEU and chrF need sacrebleu. Install it with `pip install sacrebleu`. ({error})"
+        ) from error
+    return metrics
+
+
+def _moses(language: str) -> tuple[Any, str]:
+    """Returns the tokenizer and the version of its library."""
+    try:
+        import sacremoses
+        from sacremoses.corpus import NonbreakingPrefixes
+    except ImportError as error:
+        raise ImportError(
+            "Tokenised BLEU needs sacremoses. Install it with `pip install sacremoses`. "
+            f"({error})"
+        ) from error
+    # It would take another code for English, and a name ("french") for half of its rules.
+    known = sorted(set(NonbreakingPrefixes().available_langs.values()))
+    if language not in known:
+        raise ValueError(
+            f"`language` must be one of {', '.join(known)}. Received: language={language!r}"
+        )
+    return sacremoses.MosesTokenizer(lang=language), sacremoses.__version__
+
+
+def _streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
+    """Returns the references as sacreBLEU wants them: the first of each sentence, the second, ..
+
+    None stands where a sentence has fewer than others.
+    """
+    for argument, texts in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(texts, str):
+            raise ValueError(f"`{argument}` must be a list of sentences. Received: {texts!r}")
+    if len(hypotheses) != len(references) or not len(hypotheses):
+        raise ValueError(
+            "`hypotheses` and `references` must hold the same sentences, at least one. "
+            f"Received: {len(hypotheses)} hypotheses and {len(references)} references"
+        )
+    each = [[entry] if isinstance(entry, str) else list(entry or ()) for entry in references]
+    for number, (hypothesis, given) in enumerate(zip(hypotheses, each), start=1):
+        if not isinstance(hypothesis, str):
+            raise ValueError(
+                f"`hypotheses` must be strings. Received: {hypothesis!r} in sentence {number}"
+            )
+        if not given or not all(isinstance(text, str) for text in given):
+            raise ValueError(
+                "`references` must hold a string, or a list of strings, for each sentence. "
+                f"Received: {references[number - 1]!r} in sentence {number}"
+            )
+    most = max(len(given) for given in each)
+    return [[given[i] if i < len(given) else None for given in each] for i in range(most)]
