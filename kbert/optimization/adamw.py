@@ -35,6 +35,9 @@ class AdamW(keras.optimizers.Optimizer):
         beta_2: b2.
         epsilon: added to the root of the corrected second moment.
         global_clipnorm: the gradients of all variables together are scaled down to this norm.
+
+    With Keras' `gradient_accumulation_steps` a schedule counts updates, as it would with large
+    batches; Keras' own optimizers ask it for a rate by the number of small ones.
     """
 
     def __init__(
@@ -75,9 +78,19 @@ class AdamW(keras.optimizers.Optimizer):
         step = ops.cast(self.iterations + 1, "float32")
         powers = (ops.power(self.beta_1, step), ops.power(self.beta_2, step))
         self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
-        if keras.backend.backend() == "tensorflow":
-            grads = [_with_each_row_once(gradient) for gradient in grads]
-        return super().apply(grads, trainable_variables)
+        if keras.backend.backend() != "tensorflow":
+            return super().apply(grads, trainable_variables)
+        grads = [_with_each_row_once(gradient) for gradient in grads]
+        # Keras learns that data of unknown length are at their end from a step that fails. What
+        # needs no data would still happen in it: the decay, and the count of the steps.
+        needed = [gradient for gradient in grads if gradient is not None][:1]
+        with _tensorflow().control_dependencies(needed):
+            return super().apply(grads, trainable_variables)
+
+    def _get_current_learning_rate(self) -> Any:
+        if isinstance(self._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
+            return self._learning_rate(self.iterations)
+        return super()._get_current_learning_rate()
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates one variable with its gradient, both of the same shape."""

@@ -203,6 +203,31 @@ def test_accumulated_gradients_are_one_step(path):
     np.testing.assert_allclose(end[2], end[None], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("accumulate", [None, 2])
+def test_data_of_unknown_length_end_without_a_step(accumulate):
+    # Keras runs into the end: 4 batches an epoch are 4 steps, and weights decay 4 times.
+    model = made_model()
+    optimizer = AdamW(0.05, weight_decay=0.1, gradient_accumulation_steps=accumulate)
+    model.compile(optimizer, "mse")
+    ends = []
+    for unknown in (True, False):
+        data = tf.data.Dataset.from_tensors((IDS, TARGETS)).repeat(4)
+        if unknown:
+            data = data.filter(lambda x, y: True)
+        model.set_weights(made_model().get_weights())
+        optimizer.build(model.trainable_variables)
+        for variable in optimizer.variables[2:]:
+            variable.assign(keras.ops.zeros_like(variable))
+        optimizer.variables[0].assign(0)
+        for _ in range(2):
+            model.fit(data, shuffle=False, verbose=0)
+        assert int(optimizer.variables[0]) == 8
+        ends.append(model.get_weights())
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "path, decayed",
     [
