@@ -57,3 +57,64 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
             "total_steps": self.total_steps,
             "warmup_steps": self.warmup_steps,
         }
+
+
+@keras.saving.register_keras_serializable("kbert")
+class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to the peak, then falls with the inverse square root of the step.
+
+    Update number n, counted from 1, has the rate D^-0.5 min(n^-0.5, n warmup^-1.5): the peak
+    (D warmup)^-0.5 is the rate of update number `warmup_steps`. In Keras' count of finished steps,
+    n = step + 1; the first update is not lost to a rate of 0.
+
+    Source: Vaswani et al. 2017, section 5.3, equation 3.
+
+    Args:
+        warmup_steps: updates of the rise, the one with the peak included.
+        hidden_dim: D, width of the model, from which the peak follows.
+        peak: the highest learning rate, instead of `hidden_dim`.
+
+    Raises:
+        ValueError: `warmup_steps` is less than 1, `hidden_dim` is less than 1, `peak` is negative,
+            or not exactly one of the two is given.
+    """
+
+    def __init__(
+        self, warmup_steps: int, hidden_dim: int | None = None, peak: float | None = None
+    ) -> None:
+        super().__init__()
+        if warmup_steps < 1:
+            raise ValueError(
+                f"`warmup_steps` must be at least 1. Received: warmup_steps={warmup_steps}"
+            )
+        if (hidden_dim is None) == (peak is None):
+            raise ValueError(
+                "Exactly one of `hidden_dim` and `peak` must be given. "
+                f"Received: hidden_dim={hidden_dim}, peak={peak}"
+            )
+        if hidden_dim is not None and hidden_dim < 1:
+            raise ValueError(f"`hidden_dim` must be at least 1. Received: hidden_dim={hidden_dim}")
+        if peak is not None and peak < 0:
+            raise ValueError(f"`peak` must not be negative. Received: peak={peak}")
+        self.warmup_steps = warmup_steps
+        self.hidden_dim = hidden_dim
+        self.peak = peak
+
+    def __call__(self, step: Any) -> Any:
+        """The rate at a step, a float32 scalar.
+
+        Args:
+            step: scalar, the number of steps that are finished.
+        """
+        peak = self.peak
+        if self.hidden_dim is not None:
+            peak = (self.hidden_dim * self.warmup_steps) ** -0.5
+        share = (ops.cast(step, "float32") + 1.0) / self.warmup_steps
+        return peak * ops.minimum(share, ops.rsqrt(share))
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "warmup_steps": self.warmup_steps,
+            "hidden_dim": self.hidden_dim,
+            "peak": self.peak,
+        }

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.optimization.streaming_mean import StreamingMean
+
 # In targets: no such position, or a token that counts nothing.
 ABSENT = -1
 
@@ -97,22 +99,36 @@ class TokenCrossEntropy(keras.losses.Loss):
         Returns:
             (B,).
         """
-        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=-1)
-        distribution = token_distribution(y_true, y_pred)
-        sums = -ops.sum(distribution * log_probabilities, axis=(1, 2))
+        sums, counted = self.sums(y_true, y_pred)
         if self.per == "sequence":
             return sums
-        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), "float32"))
-        rows = ops.cast(ops.shape(sums)[0], "float32")
+        rows = ops.cast(ops.shape(sums)[0], sums.dtype)
         return sums * (rows / ops.maximum(counted, 1.0))
+
+    def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """The loss of each sequence, not averaged, and how many tokens of the batch count.
+
+        Args:
+            y_true: as in `call`.
+            y_pred: as in `call`.
+
+        Returns:
+            (B,) and a scalar, of one float dtype.
+        """
+        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=-1)
+        distribution = token_distribution(y_true, y_pred)
+        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), "float32"))
+        return -ops.sum(distribution * log_probabilities, axis=(1, 2)), counted
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "per": self.per}
 
 
 @keras.saving.register_keras_serializable("kbert")
-class TokenAccuracy(keras.metrics.Metric):
+class TokenAccuracy(StreamingMean):
     """The share of the tokens that count whose likeliest class is the true one.
+
+    It is 0 before any token counted.
 
     Args:
         name: of the metric.
@@ -120,8 +136,6 @@ class TokenAccuracy(keras.metrics.Metric):
 
     def __init__(self, name: str = "accuracy", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
-        self.right = self.add_variable((), "zeros", name="right")
-        self.counted = self.add_variable((), "zeros", name="counted")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch.
@@ -131,17 +145,13 @@ class TokenAccuracy(keras.metrics.Metric):
             y_pred: logits (B, T, C).
             sample_weight: a weight a sequence (B,), or None.
         """
-        truth = token_distribution(y_true, y_pred)
-        counts = ops.cast(ops.any(truth > 0, axis=-1), "float32")
-        if sample_weight is not None:
-            counts = counts * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
-        same = ops.equal(ops.argmax(truth, axis=-1), ops.argmax(y_pred, axis=-1))
-        self.right.assign(self.right + ops.sum(counts * ops.cast(same, "float32")))
-        self.counted.assign(self.counted + ops.sum(counts))
-
-    def result(self) -> Any:
-        """The share, 0 before any token counted."""
-        return self.right / ops.maximum(self.counted, 1e-9)
+        if len(y_true.shape) == 3:
+            truth, counts = ops.argmax(y_true, axis=-1), ops.any(y_true > 0, axis=-1)
+        else:
+            truth, counts = y_true, ops.greater_equal(y_true, 0)
+        best = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+        same = ops.equal(ops.cast(truth, "int32"), best)
+        self.add(same, counts, sample_weight)
 
 
 def token_distribution(y_true: Any, y_pred: Any) -> Any:

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.optimization.schedules import InverseSquareRootDecay, WarmupLinearDecay
 from tests import numpy_reference as reference
 
 
@@ -68,3 +68,72 @@ def test_configuration():
 def test_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         WarmupLinearDecay(*arguments)
+
+
+# --- inverse square root ---------------------------------------------------------------------
+
+
+def test_inverse_square_root_by_hand():
+    # Width 100, 400 updates of warm-up: the peak is 1 / sqrt(100 * 400) = 1/200.
+    schedule = InverseSquareRootDecay(400, hidden_dim=100)
+    expected = {
+        0: 1 / 200 / 400,  # the first update
+        99: 1 / 800,  # a quarter of the way up
+        399: 1 / 200,  # update number 400
+        1599: 1 / 400,  # four times as many updates: half the rate
+        39999: 1 / 2000,
+    }
+    for step, rate in expected.items():
+        assert float(schedule(step)) == pytest.approx(rate, rel=1e-6), step
+    assert max(float(schedule(step)) for step in range(380, 420)) == float(schedule(399))
+
+
+def test_the_paper_s_numbers():
+    # Base model: width 512, 4000 warm-up steps; the peak is 7e-4 in one digit.
+    schedule = InverseSquareRootDecay(4000, hidden_dim=512)
+    assert float(schedule(3999)) == pytest.approx((512 * 4000) ** -0.5, rel=1e-6)
+    assert round(float(schedule(3999)), 4) == 0.0007
+
+
+@pytest.mark.parametrize("width, warmup", [(512, 4000), (128, 7), (1, 1)])
+def test_inverse_square_root_reference(width, warmup):
+    schedule = InverseSquareRootDecay(warmup, hidden_dim=width)
+    same = InverseSquareRootDecay(warmup, peak=(width * warmup) ** -0.5)
+    for step in [*range(20), 3998, 3999, 4000, 100_000]:
+        expected = reference.inverse_square_root_rate(step + 1, width, warmup)
+        assert float(schedule(step)) == pytest.approx(expected, rel=1e-6), step
+        assert float(same(step)) == pytest.approx(expected, rel=1e-6), step
+
+
+def test_an_explicit_peak_and_a_step_counter():
+    schedule = InverseSquareRootDecay(2000, peak=5e-3)
+    rate = schedule(keras.Variable(1999, dtype="int64", trainable=False))
+    assert rate.dtype == "float32" and rate.shape == ()
+    assert float(rate) == pytest.approx(5e-3, rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"hidden_dim": 512}, {"peak": 5e-3}])
+def test_inverse_square_root_configuration(options):
+    schedule = InverseSquareRootDecay(10, **options)
+    config = schedule.get_config()
+    assert config == {"warmup_steps": 10, "hidden_dim": None, "peak": None} | options
+    stored = keras.saving.serialize_keras_object(schedule)
+    assert stored["registered_name"] == "kbert>InverseSquareRootDecay"
+    again = keras.saving.deserialize_keras_object(stored)
+    assert again.get_config() == config
+    assert float(again(3)) == float(schedule(3))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((0, 512), "`warmup_steps` must be at least 1. Received: warmup_steps=0"),
+        ((10, 0), "`hidden_dim` must be at least 1. Received: hidden_dim=0"),
+        ((10, None, -1.0), "`peak` must not be negative. Received: peak=-1.0"),
+        ((10,), "Exactly one of .* must be given. Received: hidden_dim=None, peak=None"),
+        ((10, 8, 0.1), "Exactly one of .* must be given. Received: hidden_dim=8, peak=0.1"),
+    ],
+)
+def test_wrong_arguments_of_inverse_square_root(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        InverseSquareRootDecay(*arguments)

@@ -1,0 +1,162 @@
+"""Cross-entropy over large vocabularies, smoothed for training and as perplexity."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from kbert.optimization.sequence_losses import TokenCrossEntropy
+from kbert.optimization.streaming_mean import StreamingMean
+
+# exp of more than this would overflow float32.
+_MOST = 88.0
+
+
+@keras.saving.register_keras_serializable("kbert")
+class LabelSmoothedCrossEntropy(TokenCrossEntropy):
+    """-sum_i sum_j q_ij log p_ij over the tokens i that count and the vocabulary j.
+
+    q_ij = (1 - smoothing) [j is the truth] + smoothing / V: the smoothing is shared by all V
+    entries, the true one included. (fairseq shares it otherwise: see its `label_smoothed_nll_loss`.
+    Its rate e is the rate e V / (V - 1) here.)
+
+    Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
+
+    Args:
+        smoothing: share of the probability that is spread over the vocabulary, in [0, 1).
+        per: "token": the sum over the batch, divided by its number of tokens that count;
+            "sequence": the mean of the sums of its sequences.
+        name: of the loss.
+        reduction: as in `keras.losses.Loss`.
+
+    Raises:
+        ValueError: `smoothing` is not in [0, 1), or `per` is neither.
+    """
+
+    def __init__(
+        self,
+        smoothing: float = 0.1,
+        per: str = "token",
+        name: str = "label_smoothed_cross_entropy",
+        reduction: str = "sum_over_batch_size",
+        **kwargs: Any,
+    ) -> None:
+        if not 0.0 <= smoothing < 1.0:
+            raise ValueError(f"`smoothing` must be in [0, 1). Received: smoothing={smoothing}")
+        super().__init__(per, name=name, reduction=reduction, **kwargs)
+        self.smoothing = smoothing
+
+    @property
+    def dtype(self) -> None:
+        """None: Keras then hands over logits and targets as they are.
+
+        By default it would make float32 of both first, a copy of all logits in low precision.
+        """
+        return None
+
+    def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+        """The loss of each sequence, not averaged, and how many tokens of the batch count.
+
+        Args:
+            y_true: int (B, T), -1 where a token counts nothing.
+            y_pred: logits (B, T, V).
+
+        Returns:
+            (B,) and a scalar, float32 (float64 for logits in float64).
+        """
+        losses = token_cross_entropy(y_true, y_pred, self.smoothing)
+        counts = ops.cast(ops.greater_equal(y_true, 0), losses.dtype)
+        return ops.sum(losses, axis=-1), ops.sum(counts)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "smoothing": self.smoothing}
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Perplexity(StreamingMean):
+    """exp of the mean cross-entropy, not smoothed, over the tokens that count.
+
+    It is at most e^88, which float32 still holds, and 1 before any token counted.
+
+    Args:
+        name: of the metric.
+    """
+
+    def __init__(self, name: str = "perplexity", **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: int (B, T), -1 where a token counts nothing.
+            y_pred: logits (B, T, V).
+            sample_weight: a weight a sequence (B,), or None.
+        """
+        counts = ops.greater_equal(y_true, 0)
+        self.add(token_cross_entropy(y_true, y_pred), counts, sample_weight)
+
+    def result(self) -> Any:
+        """exp of the mean."""
+        return ops.exp(ops.minimum(super().result(), _MOST))
+
+
+def token_cross_entropy(y_true: Any, y_pred: Any, smoothing: float = 0.0) -> Any:
+    """-sum_j q_ij log p_ij of each token i, as in `LabelSmoothedCrossEntropy`.
+
+    Args:
+        y_true: int (B, T), -1 where a token counts nothing.
+        y_pred: logits (B, T, V); the softmax is float32 whatever they are (or float64).
+        smoothing: share of the probability that is spread over the vocabulary.
+
+    Returns:
+        (B, T), float32 or float64, 0 where a token counts nothing.
+    """
+    y_true, y_pred = ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred)
+    counts = ops.greater_equal(y_true, 0)
+    vocabulary_size = ops.shape(y_pred)[-1]
+    logits = ops.reshape(y_pred, (-1, vocabulary_size))  # (B T, V)
+    targets = ops.reshape(ops.where(counts, y_true, 0), (-1, 1))  # (B T, 1)
+    losses = ops.reshape(_row_losses(logits, targets, smoothing), ops.shape(counts))
+    return ops.where(counts, losses, 0.0)
+
+
+def _row_losses(logits: Any, targets: Any, smoothing: float) -> Any:
+    """The loss of each row of logits (N, V) with targets (N, 1), as (N,).
+
+    With q of sum 1 the loss is logsumexp z - (1 - smoothing) z_target - smoothing mean z, and its
+    gradient p - q: neither needs q as an array. The softmax p is found once, and the backward pass
+    turns it into the gradient, in the same memory where the backend allows that.
+    """
+    dtype = "float64" if keras.backend.standardize_dtype(logits.dtype) == "float64" else "float32"
+    targets_share = 1.0 - smoothing
+
+    # The targets, which have no gradient, come from outside: backends disagree on what to return.
+    @ops.custom_gradient
+    def losses(logits: Any) -> Any:
+        wide = ops.cast(logits, dtype)
+        probabilities = ops.softmax(wide, axis=-1)
+        # The largest probability is exp(max z - logsumexp z), at least 1 / V.
+        # (`initial` lets a batch without rows pass.)
+        largest = ops.max(wide, axis=-1, initial=-np.inf)
+        log_sums = largest - ops.log(ops.max(probabilities, axis=-1, initial=0.0))
+        of_targets = ops.cast(ops.take_along_axis(logits, targets, axis=-1)[:, 0], dtype)
+        found = log_sums - targets_share * of_targets
+        if smoothing:
+            found = found - smoothing * ops.mean(wide, axis=-1)
+
+        def gradient(*args: Any, upstream: Any = None) -> Any:
+            """(p - q) times the upstream gradient (N,)."""
+            (upstream,) = args if upstream is None else (upstream,)
+            floor = smoothing / ops.cast(ops.shape(logits)[-1], dtype)
+            rest = probabilities - floor if smoothing else probabilities
+            # p - q of the targets alone is set anew; an array of their places would be as large.
+            at_targets = ops.exp(of_targets - log_sums) - (floor + targets_share)
+            places = ops.stack([ops.arange(ops.shape(targets)[0]), targets[:, 0]], axis=-1)
+            every = ops.scatter_update(rest * upstream[:, None], places, at_targets * upstream)
+            return ops.cast(every, logits.dtype)
+
+        return found, gradient
+
+    return losses(logits)
