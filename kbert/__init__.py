@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kbert.models.bert import Bert
     from kbert.pipelines.classification import Classifier
+    from kbert.pipelines.load import load
     from kbert.pipelines.multiple_choice import MultipleChoice
     from kbert.pipelines.ner import EntityRecognizer
     from kbert.pipelines.question_answering import QuestionAnswerer
@@ -33,6 +34,7 @@ _MODULE_OF = {
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece",
     "export": "kbert.serving.saved_model",
+    "load": "kbert.pipelines.load",
 }
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "WordPiece",
     "__version__",
     "export",
+    "load",
 ]
 
 

@@ -16,7 +16,7 @@ def sample_path(name: str) -> Path:
     root = Path(str(resources.files(__name__)))
     path = root / name
     if not path.is_file():
-        known = sorted(file.relative_to(root).as_posix() for file in root.glob("*/*.tsv"))
+        known = sorted(file.relative_to(root).as_posix() for file in root.glob("*/*.*"))
         raise FileNotFoundError(
             f"`name` must be one of {', '.join(known)}. Received: name={name!r}"
         )

@@ -6,9 +6,12 @@ from itertools import combinations
 
 import pytest
 
+from kbert.data.conll import read_conll
 from kbert.data.labels import check_labels, label_names
 from kbert.data.parallel_text import read_parallel_tsv
 from kbert.data.samples import sample_path
+from kbert.data.squad import read_squad
+from kbert.data.tag_schemes import detect_scheme
 from kbert.data.text_pairs import read_text_examples
 
 SIZES = {"train": 360, "validation": 90, "test": 90}
@@ -136,3 +139,19 @@ def test_an_unknown_sample_lists_those_that_are_there():
     message = r"`name` must be one of .*support/test\.tsv, .*Received: name='support/dev\.tsv'"
     with pytest.raises(FileNotFoundError, match=message):
         sample_path("support/dev.tsv")
+
+
+def test_questions():
+    examples = read_squad(sample_path("questions/questions.json"))
+    assert len(examples) == 22 and len(set(examples.contexts)) == 6
+    for context, answers in zip(examples.contexts, examples.answers):
+        assert answers
+        assert all(context.startswith(answer.text, answer.start) for answer in answers)
+        assert len({answer.text for answer in answers}) == len(answers)
+
+
+def test_entities():
+    sentences = read_conll(sample_path("entities/sentences.conll"))
+    assert len(sentences) == 18 and sentences.labels == ["LOC", "MISC", "ORG", "PER"]
+    assert detect_scheme(sentences.tags) == "bio"
+    assert sum(tag.startswith("B-") for tags in sentences.tags for tag in tags) == 40
