@@ -98,7 +98,9 @@ def test_a_run_of_each_task(task, tiny, tmp_path):
         assert model.null_threshold == final["null_threshold"]
     if task == "ner":
         assert final["f1"] == 1.0
-        assert {e["entity"] for e in model.answers(["the red sun"])[0]} == {"red", "sun"}
+        # A sentence that it has learned by heart; of others it may think what it will.
+        found = model.answers(["the red sun was one"])[0]
+        assert {e["entity"] for e in found} == {"red", "sun"}
 
 
 def test_examples_of_another_task_are_refused(tiny, tmp_path, finished_run):
