@@ -13,9 +13,9 @@ class EncoderTask(keras.Model):
     def compile(
         self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """As Keras' `compile`; what is not given is AdamW and the task's own loss and metrics."""
+        """As Keras' `compile`; what is not given is the task's own optimizer, loss and metrics."""
         super().compile(
-            optimizer=AdamW() if optimizer is None else optimizer,
+            optimizer=self.default_optimizer() if optimizer is None else optimizer,
             loss=self.default_loss() if loss is None else loss,
             metrics=self.default_metrics() if metrics is None else metrics,
             **kwargs,
@@ -39,6 +39,10 @@ class EncoderTask(keras.Model):
     def default_loss(self) -> Any:
         """The task's loss."""
         raise NotImplementedError(f"{type(self).__name__} must say its loss")
+
+    def default_optimizer(self) -> Any:
+        """AdamW at its default rate."""
+        return AdamW()
 
     def default_metrics(self) -> list[Any]:
         """The metrics that are shown while it trains."""

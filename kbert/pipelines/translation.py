@@ -1,0 +1,261 @@
+"""Translation: raw text in one language in, raw text in another out.
+
+Shapes: B rows, S source pieces, T target pieces, n translations a row.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.data.text_tensor import text_tensor
+from kbert.decoding.beam_search import Hypotheses, beam_search
+from kbert.decoding.greedy import greedy_search
+from kbert.decoding.length_penalties import length_penalty as penalty_of
+from kbert.models.transformer import Transformer
+from kbert.pipelines.signatures import Signature, text_specs
+from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.tasks.translation import Translation
+from kbert.text.chunks import map_in_chunks
+from kbert.text.packing import pack
+from kbert.text.subword import Subword
+from kbert.text.wordpiece import WordPiece
+
+# Cells of the source, rows times longest row, that are translated at a time.
+CHUNK_CELLS = 2048
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Translator(Translation):
+    """Translates texts.
+
+    Args:
+        transformer: a `Transformer` or a `BertFusedTransformer`.
+        source_subwords: cuts the source; `target_subwords` puts the target together. They may be
+            one.
+        target_subwords: see above.
+        bert_tokenizer: of the BERT of a fused model; None for others.
+        beam_size: hypotheses of the search; 1 takes the likeliest piece each time.
+        length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
+        alpha: the penalty's exponent.
+        nbest: how many translations are given.
+        length_ratio: a translation has at most this many times the source's pieces, and
+            `length_extra` more.
+        length_extra: see above.
+        patience: see `kbert.decoding.beam_search.beam_search`.
+        label_smoothing: of the loss.
+
+    Raises:
+        ValueError: a vocabulary does not fit the model, or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        source_subwords: Subword,
+        target_subwords: Subword,
+        bert_tokenizer: WordPiece | None = None,
+        beam_size: int = 5,
+        length_penalty: str = "power",
+        alpha: float = 1.0,
+        nbest: int = 1,
+        length_ratio: float = 2.0,
+        length_extra: int = 10,
+        patience: float | None = None,
+        label_smoothing: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "translator")
+        super().__init__(transformer, label_smoothing, **kwargs)
+        self.source_subwords = source_subwords
+        self.target_subwords = target_subwords
+        self.bert_tokenizer = bert_tokenizer
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
+        self.alpha = alpha
+        self.nbest = nbest
+        self.length_ratio = length_ratio
+        self.length_extra = length_extra
+        self.patience = patience
+        self._check()
+
+    def _check(self) -> None:
+        penalty_of(self.length_penalty, self.alpha)
+        if not 1 <= self.nbest <= self.beam_size:
+            raise ValueError(
+                f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
+            )
+        source_size = self.transformer.source_vocabulary_size or self.transformer.vocabulary_size
+        for name, subwords, size in (
+            ("source_subwords", self.source_subwords, source_size),
+            ("target_subwords", self.target_subwords, self.transformer.vocabulary_size),
+        ):
+            if len(subwords) != size:
+                raise ValueError(
+                    f"`{name}` must have as many pieces as the transformer has embeddings, "
+                    f"{size}. Received: {len(subwords)}"
+                )
+        if (self.bert_tokenizer is None) == hasattr(self.transformer, "bert"):
+            raise ValueError(
+                "`bert_tokenizer` must be given for a fused transformer, and for no other. "
+                f"Received: bert_tokenizer={self.bert_tokenizer}"
+            )
+
+    @property
+    def max_source_length(self) -> int:
+        """The most pieces of a source, the end included."""
+        return int(self.transformer.max_sequence_length)
+
+    def source_inputs(self, text: Any) -> tuple[dict[str, Any], Any, Any]:
+        """Raw strings (B,) as what the encoder reads, as graph code.
+
+        Returns:
+            The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
+            a text was cut.
+        """
+        pieces = self.source_subwords.tokenize(text)
+        most = self.max_source_length - 1
+        truncated = pieces.row_lengths() > most
+        kept = pieces[:, :most]
+        ends = tf.fill((kept.nrows(), 1), self.source_subwords.end_id)
+        ids = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        inputs = {
+            "source_token_ids": ids.to_tensor(self.source_subwords.padding_id),
+            "source_padding_mask": tf.sequence_mask(lengths),
+        }
+        return inputs, lengths, truncated
+
+    def search(self, inputs: dict[str, Any], lengths: Any) -> Hypotheses:
+        """The best translations of encoded sources, as graph code.
+
+        Args:
+            inputs: of `Transformer.encode`.
+            lengths: int32 (B,), pieces of each source, the end included.
+        """
+        memory = self.transformer.encode(inputs)
+        state = self.transformer.start_decoding(memory, self.beam_size)
+        most = self.length_ratio * tf.cast(lengths, tf.float32)
+        limits = tf.cast(most, tf.int32) + self.length_extra
+        limits = tf.minimum(limits, self.transformer.max_sequence_length)
+        rows = tf.shape(lengths)[0]
+        ends = {
+            "start_id": self.target_subwords.start_id,
+            "end_id": self.target_subwords.end_id,
+            "max_lengths": limits,
+        }
+        if self.beam_size == 1:
+            return greedy_search(self._step, state, rows, **ends)
+        return beam_search(
+            self._step,
+            state,
+            rows,
+            beam_size=self.beam_size,
+            length_penalty=penalty_of(self.length_penalty, self.alpha),
+            nbest=self.nbest,
+            patience=self.patience,
+            **ends,
+        )
+
+    def _step(self, tokens: Any, time: Any, slots: Any, state: Any) -> tuple[Any, Any]:
+        logits, state = self.transformer.decode_step(tokens, time, slots, state)
+        return tf.nn.log_softmax(logits), state
+
+    def translate(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) to their translations, as graph code.
+
+        Texts of like length are translated together, a bounded number at a time; no row's
+        translation depends on the others.
+
+        Returns:
+            `translation` string (B,), `score` float32 (B,), its log-probability divided by the
+            length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
+            `truncated` bool (B,), whether the source was cut. The translation of an empty text is
+            empty, with score 0.
+        """
+        inputs, lengths, truncated = self.source_inputs(text)
+
+        def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
+            longest = tf.reduce_max(tf.gather(lengths, chosen))
+            some = {k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()}
+            if self.bert_tokenizer is not None:
+                some |= self.bert_inputs(tf.gather(text, chosen))
+            found = self.search(some, tf.gather(lengths, chosen))
+            texts = self.target_subwords.detokenize(found.token_ids, found.lengths)
+            return texts, found.scores
+
+        specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
+        texts, scores = map_in_chunks(run, lengths, CHUNK_CELLS, specs)
+        # The chunks come longest first, by the same stable order.
+        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+        back = tf.math.invert_permutation(order)
+        empty = (lengths == 1)[:, None]
+        texts = tf.where(empty, "", tf.gather(texts, back))
+        scores = tf.where(empty, 0.0, tf.gather(scores, back))
+        return {
+            "translation": texts[:, 0],
+            "score": scores[:, 0],
+            "nbest_translation": texts,
+            "nbest_score": scores,
+            "truncated": truncated,
+        }
+
+    def bert_inputs(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) as what the BERT of a fused model reads, as graph code."""
+        tokenizer: Any = self.bert_tokenizer
+        most = self.transformer.bert.max_sequence_length
+        packed = pack([tokenizer.tokenize(text)], tokenizer.vocabulary, most)
+        return {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        return {"serving_default": (self.translate, text_specs(False))}
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Translations in the order of `x`.
+
+        Args:
+            x: texts; or what Keras' `predict` takes, for logits.
+            **kwargs: arguments of Keras' `predict`, without texts.
+
+        Returns:
+            A list of str for texts.
+
+        Raises:
+            ValueError: `x` is a single text.
+        """
+        if isinstance(x, str | bytes):
+            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
+        if not is_texts(x):
+            return super().predict(x, **kwargs)
+        compiled = tf.function(self.translate, input_signature=text_specs(False))
+        found = compiled(text_tensor(list(as_list(x))))
+        return [text.decode() for text in found["translation"].numpy()]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        smoothing = config.pop("label_smoothing")
+        serialized = keras.saving.serialize_keras_object
+        tokenizer = self.bert_tokenizer
+        return {
+            **config,
+            "source_subwords": serialized(self.source_subwords),
+            "target_subwords": serialized(self.target_subwords),
+            "bert_tokenizer": None if tokenizer is None else serialized(tokenizer),
+            "beam_size": self.beam_size,
+            "length_penalty": self.length_penalty,
+            "alpha": self.alpha,
+            "nbest": self.nbest,
+            "length_ratio": self.length_ratio,
+            "length_extra": self.length_extra,
+            "patience": self.patience,
+            "label_smoothing": smoothing,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        names = ("source_subwords", "target_subwords", "bert_tokenizer")
+        loaded = {name: keras.saving.deserialize_keras_object(config[name]) for name in names}
+        return super().from_config({**config, **loaded})

@@ -1,0 +1,135 @@
+"""Raw strings to translations: the graph against one row at a time, and the export."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.models.bert import Bert
+from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.transformer import Transformer
+from kbert.pipelines.translation import Translator
+from kbert.serving.exported import load_export
+from kbert.serving.saved_model import export
+from kbert.text.subword_training import train_subwords
+from tests.small_pipelines import TOKENIZER
+
+LINES = [
+    "the old man reads a book in the garden",
+    "a child plays with the red ball",
+    "two women drink coffee near the river",
+    "der alte Mann liest ein Buch im Garten",
+    "ein Kind spielt mit dem roten Ball",
+    "zwei Frauen trinken Kaffee am Fluss",
+] * 3
+TEXTS = ["the old man", "", "two women drink coffee near the red river in the garden", "a ball"]
+
+
+@pytest.fixture(scope="module")
+def subwords(tmp_path_factory):
+    path = tmp_path_factory.mktemp("subwords") / "joint.model"
+    return train_subwords([LINES], path, vocabulary_size=60)
+
+
+def made(subwords, fused=False, **options):
+    keras.utils.set_random_seed(3)
+    sizes = (len(subwords), 16, 1, 1, 2, 32, 40)
+    tokenizer = None
+    if fused:
+        bert = Bert(len(TOKENIZER.vocabulary), 8, 1, 2, 16, max_sequence_length=20)
+        transformer = BertFusedTransformer(*sizes, bert=bert)
+        tokenizer = TOKENIZER
+    else:
+        transformer = Transformer(*sizes)
+    # Random weights say much the same everywhere; larger ones have opinions.
+    for variable in transformer.trainable_variables:
+        if variable.path.endswith("kernel"):
+            variable.assign(variable * 4.0)
+    options = {"beam_size": 3, "nbest": 2, "length_extra": 4, **options}
+    return Translator(transformer, subwords, subwords, tokenizer, **options)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_row_does_not_depend_on_the_others(subwords, fused, beam):
+    model = made(subwords, fused, beam_size=beam, nbest=min(beam, 2))
+    together = model.translate(tf.constant(TEXTS))
+    for row, text in enumerate(TEXTS):
+        alone = model.translate(tf.constant([text]))
+        assert together["translation"][row] == alone["translation"][0]
+        np.testing.assert_allclose(together["score"][row], alone["score"][0], atol=1e-5)
+    assert len(set(together["translation"].numpy())) > 2
+
+
+def test_what_comes_out(subwords):
+    model = made(subwords)
+    found = {key: value.numpy() for key, value in model.translate(tf.constant(TEXTS)).items()}
+    assert found["nbest_translation"].shape == found["nbest_score"].shape == (4, 2)
+    np.testing.assert_array_equal(found["translation"], found["nbest_translation"][:, 0])
+    assert (found["nbest_score"][:, 0] >= found["nbest_score"][:, 1]).all()
+    assert (found["translation"][1], found["score"][1]) == (b"", 0.0)
+    assert not found["truncated"].any()
+    assert model.predict(TEXTS) == [text.decode() for text in found["translation"]]
+
+
+def test_the_score_is_that_of_the_translation(subwords):
+    """The mean log-probability of its pieces and the end, with the target known."""
+    model = made(subwords)
+    text = tf.constant(TEXTS[2:3])
+    inputs, lengths, _ = model.source_inputs(text)
+    found = model.search(inputs, lengths)
+    count = int(found.lengths[0, 0])
+    pieces = found.token_ids[:, 0, :count]
+    start = tf.fill((1, 1), subwords.start_id)
+    target = tf.concat([start, pieces[:, :-1]], axis=1)
+    logits = model.transformer({**inputs, "target_token_ids": target})
+    logs = tf.nn.log_softmax(logits)[0].numpy()
+    expected = logs[np.arange(count), pieces[0].numpy()].mean()
+    np.testing.assert_allclose(model.translate(text)["score"][0], expected, atol=1e-5)
+
+
+def test_no_rows_and_a_long_text(subwords):
+    model = made(subwords)
+    assert model.translate(tf.constant([], tf.string))["nbest_translation"].shape == (0, 2)
+    found = model.translate(tf.constant([" ".join(["garden"] * 50), "a ball"]))
+    assert found["truncated"].numpy().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_export_translates_alike(subwords, fused, tmp_path):
+    model = made(subwords, fused)
+    exported = load_export(export(model, tmp_path))
+    found = exported.run({"text": TEXTS})
+    expected = model.translate(tf.constant(TEXTS))
+    for key in ("translation", "nbest_translation", "truncated"):
+        np.testing.assert_array_equal(found[key], expected[key])
+    np.testing.assert_allclose(found["nbest_score"], expected["nbest_score"], atol=1e-5)
+
+
+def test_a_life_in_a_file(subwords, tmp_path):
+    model = made(subwords, fused=True)
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.get_config() == model.get_config()
+    assert again.predict(TEXTS) == model.predict(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"nbest": 4}, r"`nbest` must be in \[1, beam_size=3\]. Received: nbest=4"),
+        ({"length_penalty": "none"}, "`name` must be one of .*Received: name='none'"),
+    ],
+)
+def test_errors(subwords, options, message):
+    with pytest.raises(ValueError, match=message):
+        made(subwords, **options)
+
+
+def test_vocabularies_and_tokenizers_must_fit(subwords):
+    small = Transformer(5, 16, 1, 1, 2, 32)
+    with pytest.raises(ValueError, match="`source_subwords` must have as many pieces .*, 5. Rec"):
+        Translator(small, subwords, subwords)
+    good = Transformer(len(subwords), 16, 1, 1, 2, 32)
+    with pytest.raises(ValueError, match="`bert_tokenizer` must be given for a fused transformer"):
+        Translator(good, subwords, subwords, TOKENIZER)
