@@ -29,6 +29,10 @@ def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
     # Scaling the query is one pass over (T, H) where scaling the scores is one over (T, S).
     scale = 1.0 / math.sqrt(query.shape[-1])
     scores = ops.matmul(query * ops.cast(scale, query.dtype), ops.transpose(key, (0, 1, 3, 2)))
+    if scores.shape[-1] == 1:
+        # A single key has all of it. Keras' softmax would say so too, with a warning each time; a
+        # product with 0 leaves gradients that are 0, not missing.
+        return scores * 0.0 + 1.0
     if mask is not None:
         scores = scores + additive_mask(mask, keras.backend.standardize_dtype(scores.dtype))
     return ops.softmax(scores, axis=-1)

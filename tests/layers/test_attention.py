@@ -191,3 +191,14 @@ def test_both_attentions_share_their_constructor():
     config = SelfAttention(N, 0.1, False, keras.initializers.Zeros()).get_config()
     again = CrossAttention.from_config(config).get_config()
     assert again == config
+
+
+def test_a_single_key_has_all_of_it_without_a_warning(recwarn):
+    query = tf.constant(np.random.default_rng(1).normal(size=(2, 3, 4, 5)), "float32")
+    key = query[:, :, :1]
+    with tf.GradientTape() as tape:
+        tape.watch(query)
+        found = attention_probabilities(query, key, np.zeros((2, 1, 1, 1), bool))
+    np.testing.assert_array_equal(found, np.ones((2, 3, 4, 1)))
+    assert not tape.gradient(found, query).numpy().any()
+    assert not [w for w in recwarn if "softmax" in str(w.message)]
