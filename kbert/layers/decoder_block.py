@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import keras
 
 from kbert.layers.attention import CrossAttention, SelfAttention
-from kbert.layers.feed_forward import FeedForward
 from kbert.layers.key_value_cache import KeyValueCache, empty_cache
-from kbert.layers.residual import Residual
+from kbert.layers.transformer_block import TransformerBlock
 
 
 class DecoderCache(NamedTuple):
@@ -23,7 +22,7 @@ class DecoderCache(NamedTuple):
 
 
 @keras.saving.register_keras_serializable("kbert")
-class DecoderBlock(keras.layers.Layer):
+class DecoderBlock(TransformerBlock):
     """Masked self-attention, attention to a memory, feed-forward network; each within a residual.
 
     Source: Vaswani et al. 2017, section 3.1.
@@ -51,41 +50,23 @@ class DecoderBlock(keras.layers.Layer):
         kernel_initializer: Any = "glorot_uniform",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation = activation
-        self.norm = norm
-        self.epsilon = epsilon
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            dropout,
+            attention_dropout,
+            activation,
+            norm,
+            epsilon,
+            kernel_initializer,
+            **kwargs,
+        )
         self.self_attention = self._attention(SelfAttention, "self_attention")
         self.self_attention_residual = self._residual("self_attention_residual")
         self.cross_attention = self._attention(CrossAttention, "cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
-        self.feed_forward = FeedForward(
-            intermediate_dim,
-            activation,
-            keras.initializers.serialize(self.kernel_initializer),
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
+        self.feed_forward = self._feed_forward()
         self.feed_forward_residual = self._residual("feed_forward_residual")
-
-    def _attention(self, kind: Any, name: str) -> Any:
-        return kind(
-            self.num_heads,
-            self.attention_dropout,
-            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
-    def _residual(self, name: str) -> Residual:
-        return Residual(
-            self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
-        )
 
     def build(self, inputs_shape: Any, memory_shape: Any) -> None:
         """Creates the weights for inputs (B, T, D) and a memory (B, S, M)."""
@@ -129,13 +110,6 @@ class DecoderBlock(keras.layers.Layer):
         return self.self_attention_residual(
             inputs,
             sublayer=lambda x: self.self_attention(x, self_mask, training=training),
-            training=training,
-        )
-
-    def _fed(self, inputs: Any, training: bool | None) -> Any:
-        return self.feed_forward_residual(
-            inputs,
-            sublayer=lambda x: self.feed_forward(x, training=training),
             training=training,
         )
 
@@ -196,16 +170,3 @@ class DecoderBlock(keras.layers.Layer):
     ) -> Any:
         """The shape of the input."""
         return inputs_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "norm": self.norm,
-            "epsilon": self.epsilon,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

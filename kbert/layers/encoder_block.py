@@ -5,12 +5,11 @@ from typing import Any
 import keras
 
 from kbert.layers.attention import SelfAttention
-from kbert.layers.feed_forward import FeedForward
-from kbert.layers.residual import Residual
+from kbert.layers.transformer_block import TransformerBlock
 
 
 @keras.saving.register_keras_serializable("kbert")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(TransformerBlock):
     """Self-attention and feed-forward network, each within a residual connection.
 
     Source: Vaswani et al. 2017, section 3.1.
@@ -38,34 +37,21 @@ class EncoderBlock(keras.layers.Layer):
         kernel_initializer: Any = "glorot_uniform",
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation = activation
-        self.norm = norm
-        self.epsilon = epsilon
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        initializer = keras.initializers.serialize(self.kernel_initializer)
-        dtype = self.dtype_policy
-        self.attention = SelfAttention(
+        super().__init__(
             num_heads,
+            intermediate_dim,
+            dropout,
             attention_dropout,
-            kernel_initializer=initializer,
-            dtype=dtype,
-            name="attention",
+            activation,
+            norm,
+            epsilon,
+            kernel_initializer,
+            **kwargs,
         )
+        self.attention = self._attention(SelfAttention, "attention")
         self.attention_residual = self._residual("attention_residual")
-        self.feed_forward = FeedForward(
-            intermediate_dim, activation, initializer, dtype=dtype, name="feed_forward"
-        )
+        self.feed_forward = self._feed_forward()
         self.feed_forward_residual = self._residual("feed_forward_residual")
-
-    def _residual(self, name: str) -> Residual:
-        return Residual(
-            self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
-        )
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for an input (B, T, D)."""
@@ -110,12 +96,7 @@ class EncoderBlock(keras.layers.Layer):
             training=training,
             seed=attended_seed,
         )
-        return self.feed_forward_residual(
-            attended,
-            sublayer=lambda x: self.feed_forward(x, training=training),
-            training=training,
-            seed=fed_seed,
-        )
+        return self._fed(attended, training, fed_seed)
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
         """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
@@ -126,16 +107,3 @@ class EncoderBlock(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "norm": self.norm,
-            "epsilon": self.epsilon,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -44,13 +44,10 @@ class FusedDecoderBlock(DecoderBlock):
             self.drop_net, self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
         )
 
-    # A memory more than the block that it extends has.
-    def build(  # type: ignore[override]
-        self, inputs_shape: Any, memory_shape: Any, bert_shape: Any
-    ) -> None:
-        """Creates the weights for inputs (B, T, D), a memory (B, S, D) and BERT's (B, L, M)."""
-        self.bert_attention.build(inputs_shape, bert_shape)
-        super().build(inputs_shape, memory_shape)
+    def build(self, inputs_shape: Any, memory_shape: tuple[Any, Any]) -> None:
+        """Creates the weights for inputs (B, T, D) and memories (B, S, D) and (B, L, M)."""
+        self.bert_attention.build(inputs_shape, memory_shape[1])
+        super().build(inputs_shape, memory_shape[0])
 
     def call(
         self,

@@ -26,13 +26,7 @@ class FusedEncoderBlock(EncoderBlock):
     def __init__(self, *args: Any, drop_net: float = 1.0, **kwargs: Any) -> None:
         self.drop_net = drop_net  # `_residual` asks for it
         super().__init__(*args, **kwargs)
-        self.bert_attention = CrossAttention(
-            self.num_heads,
-            self.attention_dropout,
-            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
-            dtype=self.dtype_policy,
-            name="bert_attention",
-        )
+        self.bert_attention = self._attention(CrossAttention, "bert_attention")
 
     def _residual(self, name: str) -> Residual:
         if name != "attention_residual":
@@ -41,13 +35,13 @@ class FusedEncoderBlock(EncoderBlock):
             self.drop_net, self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
         )
 
-    # Two inputs where the block that it extends has one.
+    # It is made like an `EncoderBlock` but cannot stand in for one: it reads BERT's states too.
     def build(self, input_shape: Any, bert_shape: Any) -> None:  # type: ignore[override]
         """Creates the weights for an input (B, S, D) and BERT's states (B, L, M)."""
         self.bert_attention.build(input_shape, bert_shape)
         super().build(input_shape)
 
-    def call(  # type: ignore[override]
+    def call(  # type: ignore[override]  # as `build`: one input more
         self,
         inputs: Any,
         bert_states: Any,
@@ -75,11 +69,7 @@ class FusedEncoderBlock(EncoderBlock):
             ),
             training=training,
         )
-        return self.feed_forward_residual(
-            attended,
-            sublayer=lambda x: self.feed_forward(x, training=training),
-            training=training,
-        )
+        return self._fed(attended, training)
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

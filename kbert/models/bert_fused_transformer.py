@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from kbert.layers.fused_decoder_block import FusedDecoderBlock
 from kbert.layers.fused_encoder_block import FusedEncoderBlock
 from kbert.layers.masks import padding_attention_mask
 from kbert.models.bert import Bert
-from kbert.models.encoder_arrays import encoder_arrays, weight_name
+from kbert.models.encoder_arrays import (
+    assign_arrays,
+    encoder_arrays,
+    misshapen,
+    named_weights,
+)
 from kbert.models.transformer import Transformer
 
 _NEW = "/bert_attention/"
-_BERT = "bert/"
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class BertFusedTransformer(Transformer):
         for block in self.encoder_blocks:
             block.build(states, bert)
         for block in self.decoder_blocks:
-            block.build(states, states, bert)
+            block.build(states, (states, bert))
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
         """As `Transformer.encode`, with BERT's view of the source.
@@ -159,17 +162,13 @@ class BertFusedTransformer(Transformer):
                 has no place or another shape; nothing is changed then.
         """
         arrays = encoder_arrays(vanilla)
-        own = {weight_name(self, v): v for v in self.weights if "seed_generator" not in v.path}
-        own = {name: v for name, v in own.items() if not name.startswith(_BERT)}
+        beside = f"{self.bert.name}/"  # BERT keeps its own weights
+        own = {name: v for name, v in named_weights(self).items() if not name.startswith(beside)}
         report = WarmStart(
             loaded=sorted(name for name in own if name in arrays),
             new=sorted(name for name in own if name not in arrays),
             missing=sorted(name for name in arrays if name not in own),
-            mismatched=sorted(
-                f"{name} (expected {tuple(own[name].shape)}, found {array.shape})"
-                for name, array in arrays.items()
-                if name in own and tuple(own[name].shape) != array.shape
-            ),
+            mismatched=sorted(misshapen(own, arrays)),
         )
         not_fused = [name for name in report.new if _NEW not in name]
         lacking = [name for name in own if _NEW in name and name in arrays]
@@ -180,8 +179,7 @@ class BertFusedTransformer(Transformer):
                 f"{report.mismatched or 'none'}; not in it: {not_fused or 'none'}; attentions to "
                 f"BERT in it: {lacking or 'none'}"
             )
-        for name in report.loaded:
-            own[name].assign(np.asarray(arrays[name]).astype(own[name].dtype, copy=False))
+        assign_arrays(self, arrays, may_be_absent=lambda name: name not in report.loaded)
         return report
 
     def get_config(self) -> dict[str, Any]:

@@ -20,7 +20,32 @@ def encoder_arrays(model: Any) -> dict[str, np.ndarray]:
     Returns:
         Name -> array, in the type of the variable.
     """
-    return {weight_name(model, v): np.asarray(v) for v in model.weights if not _is_state(v)}
+    return {name: np.asarray(variable) for name, variable in named_weights(model).items()}
+
+
+def named_weights(model: Any) -> dict[str, Any]:
+    """All weights of a model by their names, as variables.
+
+    The states of random sequences, which Keras counts among them, are left out.
+
+    Args:
+        model: a Keras model.
+    """
+    return {weight_name(model, v): v for v in model.weights if "seed_generator" not in v.path}
+
+
+def misshapen(variables: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[str]:
+    """The names of weights that have another shape than their array, with both shapes.
+
+    Args:
+        variables: name -> variable.
+        arrays: name -> array; one without a variable is passed over.
+    """
+    return [
+        f"{name} (expected {tuple(variables[name].shape)}, found {array.shape})"
+        for name, array in arrays.items()
+        if name in variables and tuple(variables[name].shape) != array.shape
+    ]
 
 
 def assign_arrays(
@@ -38,23 +63,15 @@ def assign_arrays(
     Raises:
         ValueError: weights are missing, left over or of another shape; the message lists them.
     """
-    variables = {weight_name(model, v): v for v in model.weights if not _is_state(v)}
+    variables = named_weights(model)
     missing = [n for n in variables if n not in arrays and not may_be_absent(n)]
     left_over = [n for n in arrays if n not in variables]
-    misshapen = [
-        f"{n} (expected {tuple(variables[n].shape)}, found {arrays[n].shape})"
-        for n in arrays
-        if n in variables and tuple(variables[n].shape) != arrays[n].shape
-    ]
-    if missing or left_over or misshapen:
+    wrong_shapes = misshapen(variables, arrays)
+    if missing or left_over or wrong_shapes:
         raise ValueError(
             "`arrays` must fit the model. "
             f"Missing: {missing or 'none'}; left over: {left_over or 'none'}; "
-            f"wrong shapes: {misshapen or 'none'}"
+            f"wrong shapes: {wrong_shapes or 'none'}"
         )
     for name, array in arrays.items():
         variables[name].assign(np.asarray(array).astype(variables[name].dtype, copy=False))
-
-
-def _is_state(variable: Any) -> bool:
-    return "seed_generator" in variable.path

@@ -15,11 +15,6 @@ from kbert.layers.token_embedding import TokenEmbedding
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
 TIED = ("all", "target", "none")
-_ARGUMENTS = tuple(
-    "vocabulary_size hidden_dim num_encoder_layers num_decoder_layers num_heads intermediate_dim "
-    "max_sequence_length dropout attention_dropout activation norm positions tied "
-    "source_vocabulary_size output_bias layer_norm_epsilon".split()
-)
 
 
 class TransformerLayers(keras.Model):
@@ -150,4 +145,22 @@ class TransformerLayers(keras.Model):
             block.build(states, states)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **{name: getattr(self, name) for name in _ARGUMENTS}}
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "num_encoder_layers": self.num_encoder_layers,
+            "num_decoder_layers": self.num_decoder_layers,
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation": self.activation,
+            "norm": self.norm,
+            "positions": self.positions,
+            "tied": self.tied,
+            "source_vocabulary_size": self.source_vocabulary_size,
+            "output_bias": self.output_bias,
+            "layer_norm_epsilon": self.layer_norm_epsilon,
+        }

@@ -22,7 +22,7 @@ SHAPES = {
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_numbers(norm):
     layer = FusedDecoderBlock(N, INNER, norm=norm, epsilon=1e-6, name="block")
-    layer.build(X.shape, MEMORY.shape, BERT.shape)
+    layer.build(X.shape, (MEMORY.shape, BERT.shape))
     found = {v.path.removeprefix("block/"): tuple(v.shape) for v in layer.weights}
     assert {k: v for k, v in found.items() if "seed_generator" not in k} == SHAPES
     arrays = reference.random_translation_arrays(SHAPES, seed=3)

@@ -132,6 +132,11 @@ def test_a_warm_start_that_does_not_fit_changes_nothing(options, message):
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+def test_a_warm_start_beside_a_bert_of_another_name():
+    model = fused(bert=Bert(11, M, 1, 2, 16, max_sequence_length=9, name="other"))
+    assert len(model.warm_start_from(Transformer(**SIZES)).loaded) > 9
+
+
 def test_a_warm_start_from_a_fused_model_is_refused():
     with pytest.raises(ValueError, match="attentions to BERT in it: .'encoder_block_0/bert_att"):
         fused().warm_start_from(fused())
