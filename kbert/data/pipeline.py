@@ -196,22 +196,33 @@ def batched_dataset(
     epochs = Epochs(first_epoch)
     plan = partial(batch_plan, packed.lengths, batch_size, batch_tokens, shuffle, seed)
     is_constant = not shuffle or batch_size is not None
-    dataset = _planned(plan, epochs, first_batch, is_constant)
+    dataset = planned_batches(plan, epochs, first_batch, is_constant)
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models tells them
     return dataset
 
 
-def _planned(
-    plan: Callable[[int], list[np.ndarray]], epochs: Epochs, done: int, is_constant: bool
+def planned_batches(
+    plan: Callable[[int], Sequence[Any]],
+    epochs: Epochs,
+    done: int,
+    is_constant: bool,
+    signature: Any = tf.TensorSpec((None,), tf.int64),
 ) -> tf.data.Dataset:
-    """Index arrays (B,), those of one epoch a pass, without the first `done` of them."""
+    """What an epoch's plan says of each of its batches, those of one epoch a pass.
 
-    def batches() -> Iterator[np.ndarray]:
-        yield from (rows.astype("int64") for rows in plan(epochs.begin())[done:])
+    Args:
+        plan: from the number of an epoch to an element for each batch, by default its indices.
+        epochs: numbers the passes.
+        done: how many batches of each epoch are left out, the first ones.
+        is_constant: whether every epoch has as many batches as the first.
+        signature: of an element.
+    """
+
+    def batches() -> Iterator[Any]:
+        yield from plan(epochs.begin())[done:]
 
     size = len(plan(0)) - done
-    signature = tf.TensorSpec((None,), tf.int64)
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
     if is_constant:
         # Token budgets may give another epoch another number of batches; counts cannot. Where the

@@ -14,9 +14,9 @@ from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
 from kbert.models.transformer import Transformer
+from kbert.pipelines.parallel_text_model import ParallelTextModel
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import as_list, is_texts
-from kbert.tasks.translation import Translation
 from kbert.text.chunks import map_in_chunks
 from kbert.text.packing import pack
 from kbert.text.subword import Subword
@@ -27,7 +27,7 @@ CHUNK_CELLS = 2048
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Translator(Translation):
+class Translator(ParallelTextModel):
     """Translates texts.
 
     Args:

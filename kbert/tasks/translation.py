@@ -7,7 +7,11 @@ import keras
 from kbert.models.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
+from kbert.optimization.translation_losses import (
+    LabelSmoothedCrossEntropy,
+    NextTokenAccuracy,
+    Perplexity,
+)
 from kbert.tasks.encoder_task import EncoderTask
 
 WARMUP_STEPS = 4000
@@ -47,6 +51,10 @@ class Translation(EncoderTask):
         """Adam with the rate of Vaswani et al. 2017, section 5.3."""
         rate = InverseSquareRootDecay(WARMUP_STEPS, hidden_dim=self.transformer.hidden_dim)
         return AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None)
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy and perplexity of the next token, with the target known up to it."""
+        return [NextTokenAccuracy(), Perplexity()]
 
     def get_config(self) -> dict[str, Any]:
         return {

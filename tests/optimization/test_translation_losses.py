@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from kbert.optimization.translation_losses import (
     LabelSmoothedCrossEntropy,
+    NextTokenAccuracy,
     Perplexity,
     token_cross_entropy,
 )
@@ -170,20 +171,23 @@ def test_unknown_sizes_types_of_ids_and_xla():
 PROGRAM = """
 import json, sys
 import jax, keras, numpy as np
-from kbert.optimization.sequence_losses import TokenAccuracy
-from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy, Perplexity
+from kbert.optimization.translation_losses import (
+    LabelSmoothedCrossEntropy,
+    NextTokenAccuracy,
+    Perplexity,
+)
 
 data = np.load(sys.argv[1])
 loss = LabelSmoothedCrossEntropy(0.1)
 logits, targets = data["logits"].astype("float32"), data["targets"]
 value, slope = jax.jit(jax.value_and_grad(lambda z, y: loss(y, z)))(logits, targets)
-perplexity, accuracy = Perplexity(), TokenAccuracy()
+perplexity, accuracy = Perplexity(), NextTokenAccuracy()
 for i in range(len(logits)):
     perplexity.update_state(targets[i : i + 1], logits[i : i + 1])
     accuracy.update_state(targets[i : i + 1], logits[i : i + 1])
 layer = keras.layers.Dense(11)
 model = keras.Sequential([keras.Input((None, 11)), layer])
-model.compile("sgd", loss, metrics=[Perplexity(), TokenAccuracy()])
+model.compile("sgd", loss, metrics=[Perplexity(), NextTokenAccuracy()])
 losses = model.fit(logits, targets, epochs=3, batch_size=2, verbose=0).history["loss"]
 results = {"backend": keras.backend.backend(), "value": float(value), "losses": losses}
 results |= {"slope": np.asarray(slope, "float64").tolist()}
@@ -213,6 +217,23 @@ def test_on_jax(tmp_path, repository):
     right = (LOGITS.argmax(axis=-1) == TARGETS)[COUNTS].mean()
     assert found["accuracy"] == pytest.approx(right)
     assert found["losses"][-1] < found["losses"][0]
+
+
+# --- accuracy --------------------------------------------------------------------------------
+
+
+def test_accuracy_counts_the_likeliest_of_the_tokens_that_count():
+    metric = NextTokenAccuracy()
+    assert float(metric.result()) == 0.0
+    for row in range(len(LOGITS)):
+        metric.update_state(TARGETS[row : row + 1], LOGITS[row : row + 1])
+    right = (LOGITS.argmax(axis=-1) == TARGETS)[COUNTS].mean()
+    assert float(metric.result()) == pytest.approx(right)
+    metric.reset_state()
+    # By hand: the last of two tokens is not the likeliest; none counts in the second row.
+    logits = np.array([[[1.0, 2.0], [1.0, 2.0]], [[5.0, 0.0], [5.0, 0.0]]])
+    metric.update_state(np.array([[1, 0], [-1, -1]]), logits)
+    assert float(metric.result()) == 0.5
 
 
 # --- perplexity ------------------------------------------------------------------------------

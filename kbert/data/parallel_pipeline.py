@@ -1,0 +1,246 @@
+"""From sentence pairs to batches: tokenized once, kept without padding, batched by both lengths.
+
+Shapes: B rows, S source tokens, T target tokens, L tokens of BERT, M its width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.epochs import Epochs
+from kbert.data.fixed_batches import Bucket, fixed_batch_plan
+from kbert.data.parallel_batches import parallel_batch_plan
+from kbert.data.pipeline import PackedExamples, mapped_columns, planned_batches, read_ahead
+from kbert.data.text_tensor import text_tensor
+from kbert.optimization.accumulation import accumulation_weights
+from kbert.text.subword import Subword
+
+_TEXTS_PER_CALL = 512
+_AHEAD = 2
+# Of each batch: indices, -1 for rows of padding; the columns, 0 for as many as its longest text
+# has; and the weight of its rows.
+_BATCH = {
+    "rows": tf.TensorSpec((None,), tf.int64),
+    "width": tf.TensorSpec((), tf.int32),
+    "weight": tf.TensorSpec((), tf.float32),
+}
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Token ids of n texts, each with the end token, one after the other.
+
+    Attributes:
+        token_ids: int32 (tokens of all texts).
+        starts: int64 (n,), where each text begins.
+        lengths: int32 (n,), tokens of each text, the end token included.
+        truncated: bool (n,), whether tokens were cut off.
+        start_id: what a decoder reads before the first token.
+        padding_id: what fills up a batch.
+    """
+
+    token_ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    truncated: np.ndarray
+    start_id: int
+    padding_id: int
+
+    def __len__(self) -> int:
+        """The number of texts."""
+        return len(self.lengths)
+
+
+@dataclass(frozen=True)
+class PackedPairs:
+    """Sentences and their translations as token ids.
+
+    Attributes:
+        sources: the sentences.
+        targets: their translations.
+        bert: the sentences as a BERT reads them, or None.
+    """
+
+    sources: TokenRows
+    targets: TokenRows
+    bert: PackedExamples | None = None
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.sources)
+
+
+def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> TokenRows:
+    """Cuts texts into pieces, once and for all.
+
+    Args:
+        subwords: cuts them.
+        texts: n str or bytes.
+        max_length: the most tokens of a text, the end token included; the rest is cut off.
+
+    Raises:
+        TypeError: a text is neither str nor bytes.
+    """
+
+    def tokenize(batch: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        pieces = subwords.tokenize(batch)
+        truncated = pieces.row_lengths() > max_length - 1
+        kept = pieces[:, : max_length - 1]
+        ends = tf.fill((kept.nrows(), 1), subwords.end_id)
+        whole = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
+        return whole.values, tf.cast(whole.row_lengths(), tf.int32), truncated
+
+    batches = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
+    token_ids, lengths, truncated = mapped_columns(batches, tokenize, 3)
+    starts = np.cumsum(lengths, dtype="int64") - lengths
+    return TokenRows(
+        token_ids,
+        starts,
+        lengths,
+        truncated.astype(bool),
+        subwords.start_id,
+        subwords.padding_id,
+    )
+
+
+def padded_rows(
+    packed: TokenRows | PackedExamples, rows: tf.Tensor, width: tf.Tensor | int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Some texts as a batch, as graph code.
+
+    Args:
+        packed: the texts.
+        rows: int64 (B,), which; -1 for a row of padding.
+        width: T, the number of columns; 0 for as many as the longest of these texts has.
+
+    Returns:
+        Ids int32 (B, T), padded, and bool (B, T), which are real.
+    """
+    known = tf.maximum(rows, 0)
+    lengths = tf.where(rows >= 0, tf.gather(packed.lengths, known), 0)
+    longest = tf.reduce_max(lengths)
+    columns = tf.range(tf.where(tf.equal(width, 0), longest, width))
+    real = columns < lengths[:, None]
+    places = tf.gather(packed.starts, known)[:, None] + tf.cast(columns, tf.int64)
+    ids = tf.gather(packed.token_ids, tf.where(real, places, 0))
+    return tf.where(real, ids, packed.padding_id), real
+
+
+def parallel_dataset(
+    pairs: PackedPairs,
+    batch_tokens: int = 4096,
+    shuffle: bool = False,
+    seed: int = 0,
+    buckets: Sequence[Bucket] | None = None,
+    accumulation_steps: int = 1,
+    bert_states: Any = None,
+    first_epoch: int = 0,
+    first_batch: int = 0,
+) -> tf.data.Dataset:
+    """Batches of sentence pairs of like length, as `Translation` learns from them.
+
+    Every pass is one epoch, of as many batches as the others; with `shuffle`, each shuffles anew.
+
+    Args:
+        pairs: the pairs.
+        batch_tokens: the most cells of a batch, rows times the longest source or target; see
+            `kbert.data.parallel_batches.parallel_batch_plan`.
+        shuffle: see there.
+        seed: see there.
+        buckets: fixed shapes of batches, such as `kbert.data.fixed_batches.length_buckets` gives;
+            they take the place of `batch_tokens`.
+        accumulation_steps: batches an update of the optimizer. Then each row has the weight with
+            which the update is that of one large batch; what makes no whole update is left out.
+        bert_states: what BERT makes of the sources, where that was computed before: it has
+            `batch(rows)`, from indices int64 (B,) to an array (B, L, M), with `dtype` and `width`.
+        first_epoch: number of the first pass, where an earlier process made those before it.
+        first_batch: batches that are left out; such a dataset is the rest of one epoch.
+
+    Returns:
+        A dataset of (inputs, targets), or (inputs, targets, weights): inputs "source_token_ids"
+        int32 (B, S), "source_padding_mask" bool (B, S), "target_token_ids" int32 (B, T), which
+        begin with the start token; for a BERT "bert_padding_mask" bool (B, L) and
+        "bert_token_ids" int32 (B, L) or "bert_states" (B, L, M). Targets int32 (B, T), -1 for
+        padding; weights float32 (B,).
+
+    Raises:
+        ValueError: sizes do not fit, or `bert_states` come without `pairs.bert`.
+    """
+    _check(pairs, bert_states)
+    plan = partial(_plan, pairs, batch_tokens, shuffle, seed, buckets, accumulation_steps)
+    epochs = Epochs(first_epoch)
+    dataset = planned_batches(plan, epochs, first_batch, is_constant=True, signature=_BATCH)
+
+    def assemble(batch: dict[str, tf.Tensor]) -> Any:
+        rows = batch["rows"]
+        sources, real = padded_rows(pairs.sources, rows, batch["width"])
+        targets, counts = padded_rows(pairs.targets, rows, batch["width"])
+        starts = tf.fill((tf.shape(rows)[0], 1), pairs.targets.start_id)
+        inputs = {
+            "source_token_ids": sources,
+            "source_padding_mask": real,
+            "target_token_ids": tf.concat([starts, targets[:, :-1]], axis=1),
+        }
+        if pairs.bert is not None:
+            inputs |= _bert_inputs(pairs.bert, bert_states, rows)
+        labels = tf.where(counts, targets, -1)
+        if accumulation_steps == 1:
+            return inputs, labels
+        return inputs, labels, tf.fill(tf.shape(rows), batch["weight"])
+
+    dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
+    dataset.epochs = epochs  # `fit` of kbert's models tells them
+    return dataset
+
+
+def _plan(
+    pairs: PackedPairs,
+    batch_tokens: int,
+    shuffle: bool,
+    seed: int,
+    buckets: Sequence[Bucket] | None,
+    accumulation_steps: int,
+    epoch: int,
+) -> list[dict[str, Any]]:
+    """The batches of an epoch, as `_BATCH` says."""
+    lengths = (pairs.sources.lengths, pairs.targets.lengths)
+    random: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "epoch": epoch}
+    if buckets is None:
+        rows = parallel_batch_plan(*lengths, batch_tokens, **random)
+        widths = [0] * len(rows)
+    else:
+        batches = fixed_batch_plan(*lengths, buckets, **random)
+        rows = [batch.padded_indices for batch in batches]
+        widths = [batch.bucket.length for batch in batches]
+    rows = rows[: len(rows) - len(rows) % accumulation_steps]
+    tokens = [int(lengths[1][some[some >= 0]].sum()) for some in rows]
+    weights = accumulation_weights(tokens, accumulation_steps)
+    return [
+        {"rows": some, "width": width, "weight": weight}
+        for some, width, weight in zip(rows, widths, weights)
+    ]
+
+
+def _bert_inputs(packed: PackedExamples, states: Any, rows: tf.Tensor) -> dict[str, tf.Tensor]:
+    """What the BERT of a fused model reads, or has read."""
+    ids, real = padded_rows(packed, rows, 0)
+    if states is None:
+        return {"bert_token_ids": ids, "bert_padding_mask": real}
+    # Training alone comes here, so a call back into Python is no harm.
+    found = tf.numpy_function(states.batch, [rows], states.dtype)
+    found = tf.ensure_shape(found, (None, None, states.width))
+    return {"bert_states": found, "bert_padding_mask": real}
+
+
+def _check(pairs: PackedPairs, bert_states: Any) -> None:
+    if len(pairs.sources) != len(pairs.targets):
+        raise ValueError(
+            "`pairs` must have a target for each source. Received: "
+            f"{len(pairs.sources)} sources and {len(pairs.targets)} targets"
+        )
+    if bert_states is not None and pairs.bert is None:
+        raise ValueError("`pairs.bert` must be given with `bert_states`. Received: None")

@@ -1,0 +1,143 @@
+"""What trains a translator on raw sentence pairs: they become batches of token ids on the host."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset, token_rows
+from kbert.data.pipeline import pack_examples
+from kbert.pipelines.epoch_teller import told_epochs
+from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.tasks.translation import Translation
+from kbert.text.subword import Subword
+from kbert.text.wordpiece import WordPiece
+
+# Cells of a batch, rows times longest side.
+TRAINING_TOKENS = 4096
+
+
+class ParallelTextModel(Translation):
+    """Adds `fit` and `evaluate` on raw sentence pairs to a translation model on token ids."""
+
+    source_subwords: Subword
+    target_subwords: Subword
+    bert_tokenizer: WordPiece | None
+
+    def pack(self, sources: Any, targets: Any) -> PackedPairs:
+        """Tokenizes n sentences and their translations, once and for all; see `dataset`.
+
+        Args:
+            sources: n str or bytes.
+            targets: n str or bytes.
+
+        Raises:
+            ValueError: the two differ in number.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(
+                "`targets` must be as many as `sources`. Received: "
+                f"{len(targets)} targets and {len(sources)} sources"
+            )
+        most = self.transformer.max_sequence_length
+        bert = None
+        if self.bert_tokenizer is not None:
+            positions = self.transformer.bert.max_sequence_length
+            bert = pack_examples(self.bert_tokenizer, sources, max_sequence_length=positions)
+        return PackedPairs(
+            token_rows(self.source_subwords, sources, most),
+            token_rows(self.target_subwords, targets, most),
+            bert,
+        )
+
+    def dataset(self, pairs: PackedPairs, **kwargs: Any) -> tf.data.Dataset:
+        """Batches of like length; see `kbert.data.parallel_pipeline.parallel_dataset`."""
+        return parallel_dataset(pairs, **kwargs)
+
+    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
+        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+
+        Args:
+            *args: as in the task's.
+            jit_compile: True for XLA; wise only where all batches have one shape.
+            **kwargs: as in the task's.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        *,
+        batch_tokens: int = TRAINING_TOKENS,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `fit`, which also takes raw sentences.
+
+        Args:
+            x: sentences (list or array of str), or what Keras' `fit` takes.
+            y: their translations.
+            batch_size: of arrays of token ids; sentences are batched by `batch_tokens`.
+            epochs: passes over the data.
+            verbose: as in Keras' `fit`.
+            batch_tokens: the most cells, rows times longest side, of a batch of sentences.
+            validation_data: (x, y) in the same forms, or a dataset of batches.
+            shuffle: whether to shuffle, anew each epoch.
+            seed: of the shuffling.
+            **kwargs: further arguments of Keras' `fit`.
+
+        Returns:
+            Keras' history.
+
+        Raises:
+            ValueError: sentences and translations differ in number, or there are none.
+        """
+        if isinstance(validation_data, tuple):
+            held_out = self._batches(*validation_data[:2])
+            validation_data = validation_data if held_out is None else held_out
+        cut = {"batch_tokens": batch_tokens, "shuffle": shuffle, "seed": seed}
+        dataset = self._batches(x, y, **cut)
+        kwargs |= {"epochs": epochs, "verbose": verbose, "validation_data": validation_data}
+        callbacks = told_epochs(x if dataset is None else dataset, kwargs.pop("callbacks", None))
+        kwargs["callbacks"] = callbacks
+        if dataset is not None:
+            return super().fit(dataset, shuffle=False, **kwargs)
+        is_dataset = isinstance(x, tf.data.Dataset)  # has an order of its own
+        return super().fit(x, y, batch_size, shuffle=shuffle and not is_dataset, **kwargs)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `evaluate`, teacher-forced, which also takes raw sentences; see `fit`."""
+        dataset = self._batches(x, y)
+        if dataset is None:
+            return super().evaluate(x, y, batch_size, verbose, **kwargs)
+        return super().evaluate(dataset, verbose=verbose, **kwargs)
+
+    def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
+        """Batches of raw sentence pairs, or None if `x` is something else."""
+        if isinstance(x, str | bytes):
+            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
+        if isinstance(x, tf.data.Dataset) or not is_texts(x):
+            return None
+        if y is None:
+            raise ValueError("`y` must be given with texts. Received: y=None")
+        sources, targets = as_list(x), as_list(y)
+        if not len(sources):
+            raise ValueError("`x` must hold at least one text. Received: none")
+        if len(sources) != len(targets):
+            raise ValueError(
+                f"`y` must have one entry a text. Received: {len(targets)} for "
+                f"{len(sources)} texts"
+            )
+        return self.dataset(self.pack(sources, targets), **cut)

@@ -1,0 +1,88 @@
+"""Training on raw sentence pairs."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.models.transformer import Transformer
+from kbert.optimization.adamw import AdamW
+from kbert.pipelines.translation import Translator
+from kbert.text.subword_training import train_subwords
+
+WORDS = {"red": "rot", "blue": "blau", "old": "alt", "big": "gross", "dog": "hund", "cat": "katze"}
+SOURCES = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in ("dog", "cat")]
+TARGETS = [" ".join(WORDS[word] for word in source.split()) for source in SOURCES]
+
+
+@pytest.fixture(scope="module")
+def subwords(tmp_path_factory):
+    path = tmp_path_factory.mktemp("subwords") / "joint.model"
+    return train_subwords([SOURCES, TARGETS], path, vocabulary_size=48)
+
+
+def made(subwords):
+    keras.utils.set_random_seed(5)
+    transformer = Transformer(len(subwords), 32, 1, 1, 2, 64, 24, dropout=0.0)
+    return Translator(transformer, subwords, subwords, beam_size=2, label_smoothing=0.0)
+
+
+def test_a_lexicon_is_learned_from_raw_strings(subwords):
+    model = made(subwords)
+    model.compile(AdamW(5e-3, 0.0, 0.9, 0.98, 1e-9))
+    held_out = slice(0, None, 9)
+    kept = [i for i in range(len(SOURCES)) if i % 9]
+    known = [SOURCES[i] for i in kept], [TARGETS[i] for i in kept]
+    history = model.fit(
+        *known,
+        batch_tokens=256,
+        epochs=40,
+        verbose=0,
+        validation_data=(SOURCES[held_out], TARGETS[held_out]),
+    ).history
+    assert {"loss", "accuracy", "perplexity", "val_accuracy", "val_perplexity"} <= set(history)
+    assert history["accuracy"][-1] > 0.95
+    found = model.predict(SOURCES[held_out])
+    right = sum(a == b for a, b in zip(found, TARGETS[held_out]))
+    assert right >= 6  # of 8 sentences that it has not seen
+    scores = model.evaluate(SOURCES[held_out], TARGETS[held_out], verbose=0, return_dict=True)
+    assert scores["loss"] == pytest.approx(history["val_loss"][-1], abs=1e-5)
+    # Perplexity is that of the loss where nothing is smoothed.
+    assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]), rel=1e-4)
+
+
+def test_datasets_and_ready_ids_pass_through(subwords):
+    model = made(subwords)
+    model.compile()
+    pairs = model.pack(SOURCES[:8], TARGETS[:8])
+    dataset = model.dataset(pairs, batch_tokens=200)
+    by_texts = model.evaluate(SOURCES[:8], TARGETS[:8], verbose=0)
+    np.testing.assert_allclose(model.evaluate(dataset, verbose=0), by_texts, rtol=1e-5)
+    inputs, labels = next(iter(model.dataset(pairs, batch_tokens=4000)))
+    np.testing.assert_allclose(model.evaluate(inputs, labels, verbose=0), by_texts, rtol=1e-5)
+    model.fit(dataset, epochs=2, verbose=0)
+    assert model.optimizer.iterations == 2 * len(list(dataset))
+
+
+def test_what_cannot_be_trained_on_is_refused(subwords):
+    model = made(subwords)
+    model.compile()
+    with pytest.raises(ValueError, match="`y` must be given with texts"):
+        model.fit(["a"])
+    with pytest.raises(ValueError, match="1 for 2 texts"):
+        model.fit(["a", "b"], ["c"])
+    with pytest.raises(ValueError, match="at least one text"):
+        model.fit([], [])
+    with pytest.raises(ValueError, match="1 targets and 2 sources"):
+        model.pack(["a", "b"], ["c"])
+    with pytest.raises(ValueError, match="must be a list of texts"):
+        model.fit("a", "b")
+
+
+def test_empty_sentences_are_trained_on_as_their_end(subwords):
+    model = made(subwords)
+    model.compile()
+    history = model.fit(["", "red dog"], ["", "rot hund"], verbose=0).history
+    assert np.isfinite(history["loss"][0])
+    assert model.pack([""], [""]).targets.token_ids.tolist() == [subwords.end_id]
+    assert tf.reduce_all(model.pack(["red"], ["rot"]).sources.lengths > 0)
