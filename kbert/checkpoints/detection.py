@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbert.checkpoints import adapter_folder, huggingface, native
+from kbert.checkpoints import adapter_folder, huggingface, native, translation_folder
 from kbert.checkpoints.object_graph import GRAPH_KEY
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
@@ -57,6 +57,11 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
             return DetectedFormat("kbert", folder)
         if (folder / adapter_folder.CONFIG).is_file():
             return DetectedFormat("kbert_adapters", folder)
+        if translation_folder.is_translation(folder):
+            raise ValueError(
+                "`path` must hold a BERT encoder. Received: a translation model, which "
+                f"`kbert.load` and `Translator.from_pretrained` read, in `{folder}`"
+            )
         weights = (folder / huggingface.WEIGHTS, folder / huggingface.INDEX)
         if (folder / huggingface.CONFIG).is_file() and any(map(Path.is_file, weights)):
             return DetectedFormat("huggingface", folder)

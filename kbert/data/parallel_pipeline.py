@@ -176,21 +176,10 @@ def parallel_dataset(
     dataset = planned_batches(plan, epochs, first_batch, is_constant=True, signature=_BATCH)
 
     def assemble(batch: dict[str, tf.Tensor]) -> Any:
-        rows = batch["rows"]
-        sources, real = padded_rows(pairs.sources, rows, batch["width"])
-        targets, counts = padded_rows(pairs.targets, rows, batch["width"])
-        starts = tf.fill((tf.shape(rows)[0], 1), pairs.targets.start_id)
-        inputs = {
-            "source_token_ids": sources,
-            "source_padding_mask": real,
-            "target_token_ids": tf.concat([starts, targets[:, :-1]], axis=1),
-        }
-        if pairs.bert is not None:
-            inputs |= _bert_inputs(pairs.bert, bert_states, rows)
-        labels = tf.where(counts, targets, -1)
+        found = _padded(pairs, bert_states, batch)
         if accumulation_steps == 1:
-            return inputs, labels
-        return inputs, labels, tf.fill(tf.shape(rows), batch["weight"])
+            return found
+        return *found, tf.fill(tf.shape(batch["rows"]), batch["weight"])
 
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models tells them
@@ -223,6 +212,22 @@ def _plan(
         {"rows": some, "width": width, "weight": weight}
         for some, width, weight in zip(rows, widths, weights)
     ]
+
+
+def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -> tuple[Any, Any]:
+    """The inputs and targets of a batch."""
+    rows = batch["rows"]
+    sources, real = padded_rows(pairs.sources, rows, batch["width"])
+    targets, counts = padded_rows(pairs.targets, rows, batch["width"])
+    starts = tf.fill((tf.shape(rows)[0], 1), pairs.targets.start_id)
+    inputs = {
+        "source_token_ids": sources,
+        "source_padding_mask": real,
+        "target_token_ids": tf.concat([starts, targets[:, :-1]], axis=1),
+    }
+    if pairs.bert is not None:
+        inputs |= _bert_inputs(pairs.bert, bert_states, rows)
+    return inputs, tf.where(counts, targets, -1)
 
 
 def _bert_inputs(packed: PackedExamples, states: Any, rows: tf.Tensor) -> dict[str, tf.Tensor]:

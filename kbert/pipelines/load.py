@@ -7,12 +7,14 @@ from typing import Any
 import keras
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.translation_folder import is_translation
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
 from kbert.pipelines.span_tagging import TAGS, SpanTagger
+from kbert.pipelines.translation import Translator
 
 _CLASSES: dict[str, Any] = {
     c.__name__: c
@@ -51,6 +53,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """
     if Path(directory).suffix == ".keras" and Path(directory).is_file():
         return keras.models.load_model(directory, **kwargs)
+    if is_translation(directory):
+        return Translator.from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     name = checkpoint.pipeline.get("class") or _class_of_huggingface(checkpoint)
     if name not in _CLASSES:

@@ -3,7 +3,9 @@
 Shapes: B rows, S source pieces, T target pieces, n translations a row.
 """
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -15,6 +17,7 @@ from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
 from kbert.models.transformer import Transformer
 from kbert.pipelines.parallel_text_model import ParallelTextModel
+from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import as_list, is_texts
 from kbert.text.chunks import map_in_chunks
@@ -101,6 +104,27 @@ class Translator(ParallelTextModel):
                 "`bert_tokenizer` must be given for a fused transformer, and for no other. "
                 f"Received: bert_tokenizer={self.bert_tokenizer}"
             )
+
+    @classmethod
+    def from_pretrained(cls, directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+        """Loads a saved translator.
+
+        Args:
+            directory: a folder of `save_pretrained`.
+            **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
+        """
+        return load_translator(cls, directory, **kwargs)
+
+    def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
+        """Writes weights, subwords and settings for `from_pretrained`.
+
+        Args:
+            directory: the folder to make; must not exist.
+
+        Returns:
+            The folder.
+        """
+        return save_translator(self, directory)
 
     @property
     def max_source_length(self) -> int:
