@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kbert.data.squad import read_squad
-from kbert.pipelines.like_sizes import like_sizes
+from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.windowed_model import PREDICTION_ROWS
 from kbert.serving.exported import load_export
@@ -32,17 +32,13 @@ PLACES = ("start", "end", "start_byte", "end_byte")
 
 def through(run: Any, questions: list[str], contexts: list[str], rows: int) -> list[dict[str, Any]]:
     """The answers of a function of batches, in the batches that `predict` makes."""
+    columns = {"question": questions, "context": contexts}
     sizes = np.array([len(context.encode()) for context in contexts])
-    found: list[dict[str, Any]] = [{} for _ in questions]
-    for chosen in like_sizes(sizes, rows):
-        batch = {
-            "question": [questions[i] for i in chosen],
-            "context": [contexts[i] for i in chosen],
-        }
-        answers = run(batch)
-        for place, i in enumerate(chosen):
-            found[i] = {key: value[place] for key, value in answers.items()}
-    return found
+
+    def answers(chosen: np.ndarray) -> dict[str, np.ndarray]:
+        return run({name: [column[i] for i in chosen] for name, column in columns.items()})
+
+    return answers_of_rows(answers, sizes, rows)
 
 
 def different(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> list[int]:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.cli.text_lines import Row
-from kbert.pipelines.like_sizes import like_sizes
+from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.exported import load_export
 from kbert.serving.signatures import SERVING_DEFAULT
@@ -135,14 +135,12 @@ def live_answering(model: Any) -> Answering:
     inputs = tuple(spec.name for spec in specs)
 
     def answer(*columns: list[Any]) -> list[dict[str, Any]]:
+        def run(rows: np.ndarray) -> dict[str, np.ndarray]:
+            found = compiled(*(tf.constant([column[i] for i in rows]) for column in columns))
+            return {name: found[name].numpy() for name in sorted(found)}
+
         sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
-        answers: list[dict[str, Any]] = [{} for _ in sizes]
-        for rows in like_sizes(np.array(sizes), BATCH_ROWS):
-            batch = [tf.constant([column[i] for i in rows]) for column in columns]
-            found = {key: value.numpy() for key, value in compiled(*batch).items()}
-            for position, i in enumerate(rows):
-                answers[i] = plain_answer({key: found[key][position] for key in sorted(found)})
-        return answers
+        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
 
     return Answering(inputs, answer)
 

@@ -64,6 +64,31 @@ def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
     return 1.0 - int(lengths.sum()) / cells if cells else 0.0
 
 
+def within_budget(
+    order: np.ndarray, lengths: np.ndarray, budget: int, most_rows: int | None = None
+) -> list[np.ndarray]:
+    """Cuts rows that come longest first into batches, each as large as a budget allows.
+
+    Args:
+        order: int (n,), indices into `lengths`, the longest first.
+        lengths: int (n,), of each row, in any unit.
+        budget: the most cells, rows times longest row, of a batch. A longer row is a batch of its
+            own.
+        most_rows: the most rows of a batch, or None.
+
+    Returns:
+        `order` in pieces.
+    """
+    batches, start = [], 0
+    while start < len(order):
+        # The first row is the longest: it sets the width of the batch.
+        rows = budget // max(1, int(lengths[order[start]]))
+        end = start + max(1, rows if most_rows is None else min(rows, most_rows))
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
 def _check(batch_size: int | None, batch_tokens: int | None) -> None:
     if batch_tokens is not None and batch_size is not None:
         raise ValueError(
@@ -87,11 +112,4 @@ def _cut(
     """Cuts indices, longest first, into batches."""
     if batch_size is not None:
         return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-    batches, start = [], 0
-    while start < len(order):
-        # The first row is the longest: it sets the width of the batch.
-        width = max(1, int(lengths[order[start]]))
-        end = start + max(1, (batch_tokens or 0) // width)
-        batches.append(order[start:end])
-        start = end
-    return batches
+    return within_budget(order, lengths, batch_tokens or 0)

@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 
+@dataclasses.dataclass(frozen=True)
 class Columns:
-    """A frozen dataclass whose fields are columns, some of which may be None.
+    """The base of frozen dataclasses whose fields are columns, some of which may be None.
 
     Attributes:
         columns: the names of the fields that are columns; the first is always there.
@@ -44,7 +45,7 @@ class Columns:
             name: None if column is None else [column[i] for i in chosen]
             for name, column in columns.items()
         }
-        return dataclasses.replace(self, **picked)  # type: ignore[type-var]
+        return dataclasses.replace(self, **picked)
 
     def head(self, count: int) -> Self:
         """Returns the first `count` rows.

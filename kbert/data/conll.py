@@ -44,11 +44,6 @@ def read_conll(
             not there, or a word or tag is empty or white space. The message names file and line.
         FileNotFoundError: there is no such file.
     """
-    if encoding_errors not in ("strict", "replace"):
-        raise ValueError(
-            "`encoding_errors` must be 'strict' or 'replace'. Received: "
-            f"encoding_errors={encoding_errors!r}"
-        )
     if separator == "":
         raise ValueError("`separator` must be a character or None. Received: separator=''")
     source = os.fspath(path)

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kbert.data.batching import within_budget
+
 # Standard deviation, in tokens, of the noise on the difference of the two lengths when shuffling.
 # On Multi30k in 10,000 subwords, with 4096 tokens a batch, padding is 0.041 without noise, and two
 # thirds of a pair's company is the same in the next epoch; 0.054 and half of it with 0.5; 0.063 and
@@ -61,13 +63,7 @@ def parallel_batch_plan(
         # Equals come in a new order, and pairs that are nearly alike change places.
         difference += random.normal(0.0, NOISE, len(difference))
     order = np.lexsort((difference, -longest))  # stable
-    widths = np.maximum(longest[order], 1)
-    batches, start = [], 0
-    while start < len(order):
-        # The first row is the longest: it sets the width of the batch.
-        end = start + max(1, batch_tokens // int(widths[start]))
-        batches.append(order[start:end])
-        start = end
+    batches = within_budget(order, longest, batch_tokens)
     if random is None:
         return batches
     return [batches[i] for i in random.permutation(len(batches))]

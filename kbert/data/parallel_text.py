@@ -8,8 +8,6 @@ from pathlib import Path
 from kbert.data.columns import Columns
 from kbert.data.text_files import read_table, read_text
 
-_ENCODING_ERRORS = ("strict", "replace")
-
 
 @dataclass(frozen=True)
 class ParallelText(Columns):
@@ -56,7 +54,6 @@ def read_parallel(
             message names file and line) or no gzip.
         FileNotFoundError: there is no such file.
     """
-    _check_encoding_errors(encoding_errors)
     _check_file("source_path", source_path)
     if target_path is not None:
         _check_file("target_path", target_path)
@@ -113,7 +110,6 @@ def read_parallel_tsv(
             "`columns` must be the column of the sentences and that of the translations (or None). "
             f"Received: columns={columns!r}"
         )
-    _check_encoding_errors(encoding_errors)
     _check_file("path", path)
     by_index = any(isinstance(column, int) for column in columns)
     table = read_table(
@@ -138,14 +134,6 @@ def _check_file(argument: str, path: str | os.PathLike[str]) -> None:
         raise FileNotFoundError(
             f"`{argument}` must be a file. Received: {argument}={os.fspath(path)!r}"
             f"{', which is a folder' if Path(path).is_dir() else ', which does not exist'}"
-        )
-
-
-def _check_encoding_errors(value: str) -> None:
-    if value not in _ENCODING_ERRORS:
-        raise ValueError(
-            f"`encoding_errors` must be one of {_ENCODING_ERRORS}. Received: "
-            f"encoding_errors={value!r}"
         )
 
 

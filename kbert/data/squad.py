@@ -97,11 +97,6 @@ class _Question(NamedTuple):
 
 
 def _parsed(source: str, path: str | os.PathLike[str], encoding_errors: str) -> Any:
-    if encoding_errors not in ("strict", "replace"):
-        raise ValueError(
-            "`encoding_errors` must be 'strict' or 'replace'. Received: "
-            f"encoding_errors={encoding_errors!r}"
-        )
     return json_value(source, read_text(path, encoding_errors), "questions")
 
 

@@ -166,7 +166,6 @@ def read_table(
     kind = _format_of(source, format)
     for name, value, known in (
         ("quoting", quoting, (None, True, False, "auto")),
-        ("encoding_errors", encoding_errors, ("strict", "replace")),
         ("malformed_rows", malformed_rows, ("error", "skip")),
     ):
         if value not in known:
@@ -198,8 +197,14 @@ def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> 
         encoding_errors: "strict" or "replace".
 
     Raises:
-        ValueError: broken UTF-8 (the message names the line), or broken gzip.
+        ValueError: broken UTF-8 (the message names the line), broken gzip, or `encoding_errors` is
+            neither.
     """
+    if encoding_errors not in ("strict", "replace"):
+        raise ValueError(
+            "`encoding_errors` must be 'strict' or 'replace'. Received: "
+            f"encoding_errors={encoding_errors!r}"
+        )
     content = Path(path).read_bytes()
     if os.fspath(path).endswith(".gz"):
         try:

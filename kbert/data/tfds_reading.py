@@ -15,11 +15,10 @@ from typing import Any
 from kbert.data.question_examples import QuestionExamples, answers_of
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.data.text_files import nearest
-from kbert.data.tfds_sources import find_builder, import_tfds, prepare_builder
+from kbert.data.tfds_sources import find_builder, import_tfds, prepare_builder, tfds_split
 
 # TFDS knows neither size nor sha256 of this file, so it would not look for it in a folder.
 _FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}
-_SPLIT_NAMES = {"dev": "validation", "validation": "dev"}
 
 
 def read_tfds_questions(
@@ -177,28 +176,6 @@ def _known_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[N
     finally:
         for url in added:
             recorded.pop(url, None)
-
-
-def tfds_split(name: str, split: str, known: list[str]) -> str:
-    """Returns the split as TFDS calls it; sums ("train+test") are left to TFDS.
-
-    Args:
-        name: the dataset, for messages.
-        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever is there.
-        known: the splits of the dataset.
-
-    Raises:
-        ValueError: there is no such split.
-    """
-    base, bracket, rest = split.partition("[")
-    if base not in known and _SPLIT_NAMES.get(base) in known:
-        return _SPLIT_NAMES[base] + bracket + rest
-    if "+" not in split and base not in (*known, "all"):
-        raise ValueError(
-            f"`split` must be one of {', '.join(known)} for {name}. Received: split={split!r}."
-            f"{nearest(base, known)}"
-        )
-    return split
 
 
 def _answer_lists(value: dict[str, Any]) -> dict[str, list[Any]]:

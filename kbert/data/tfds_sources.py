@@ -76,7 +76,7 @@ def read_tfds(
     _check_features(name, list(features), given)
     folder = None if manual_dir is None else Path(manual_dir)
     prepare_builder(tfds, builder, folder, check_manual_files)
-    split = _known_split(name, split, list(builder.info.splits))
+    split = tfds_split(name, split, list(builder.info.splits))
     rows = list(tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False)))
     if config is not None:
         rows.sort(key=lambda row: int(row["idx"]))
@@ -110,10 +110,23 @@ def find_builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) 
         ) from error
 
 
-def _known_split(name: str, split: str, known: list[str]) -> str:
-    """Returns the split as TFDS writes it; sums ("train+test") are left to TFDS."""
-    split = split.replace("dev", "validation", 1) if split.startswith("dev") else split
-    base = split.partition("[")[0]
+def tfds_split(name: str, split: str, known: list[str]) -> str:
+    """Returns the split as TFDS calls it; the parts of a sum ("train+test") are left to TFDS.
+
+    Args:
+        name: the dataset, for messages.
+        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever is there, also
+            at the beginning of a name ("dev_matched").
+        known: the splits of the dataset.
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    base, bracket, rest = split.partition("[")
+    for one, other in (("dev", "validation"), ("validation", "dev")):
+        renamed = other + base.removeprefix(one)
+        if base not in known and base.startswith(one) and renamed.partition("+")[0] in known:
+            return renamed + bracket + rest
     if "+" not in split and base not in (*known, "all"):
         raise ValueError(
             f"`split` must be one of {', '.join(known)} for {name}. Received: split={split!r}."

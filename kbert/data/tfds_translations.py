@@ -12,8 +12,7 @@ from typing import Any
 
 from kbert.data.parallel_text import ParallelText
 from kbert.data.text_files import nearest
-from kbert.data.tfds_reading import tfds_split
-from kbert.data.tfds_sources import find_builder, import_tfds, prepare_builder
+from kbert.data.tfds_sources import find_builder, import_tfds, prepare_builder, tfds_split
 
 
 def read_tfds_translations(

@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.pipelines.raw_text_model import model_inputs
 from kbert.text.chunks import map_in_chunks
 from kbert.text.packing import PackedText
 
@@ -35,12 +36,8 @@ def packed_chunks(
 
     def run(chosen: tf.Tensor) -> list[tf.Tensor]:
         longest = tf.reduce_max(tf.gather(packed.lengths, chosen))
-        columns = {
-            "token_ids": packed.token_ids,
-            "segment_ids": packed.segment_ids,
-            "padding_mask": packed.padding_mask,
-        }
-        return [function({k: tf.gather(v[:, :longest], chosen) for k, v in columns.items()})]
+        inputs = model_inputs(packed)
+        return [function({k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()})]
 
     outputs = [tf.TensorSpec((None, width), tf.float32)]
     (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.data.pipeline import batched_dataset
 from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.epoch_teller import told_epochs
-from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, like_sizes
+from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, answers_of_rows
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
 from kbert.pipelines.text_model import TextModel
 from kbert.text.chunks import map_in_chunks
@@ -230,14 +231,13 @@ class WindowedModel(TextModel):
         specs = [tf.TensorSpec((None,), tf.string) for _ in columns]
         compiled = self._compiled(function, specs)
         texts = [text_tensor(column) for column in columns]
+
+        def run(rows: np.ndarray) -> dict[str, np.ndarray]:
+            found = compiled(*(tf.gather(column, rows) for column in texts))
+            return {name: values.numpy() for name, values in found.items()}
+
         sizes = tf.strings.length(texts[-1]).numpy()
-        rows: list[dict[str, Any]] = [{} for _ in sizes]
-        for chosen in like_sizes(sizes, PREDICTION_ROWS, BYTES_AT_A_TIME):
-            found = compiled(*(tf.gather(column, chosen) for column in texts))
-            values = {key: value.numpy() for key, value in found.items()}
-            for place, i in enumerate(chosen.tolist()):
-                rows[i] = {key: value[place] for key, value in values.items()}
-        return rows
+        return answers_of_rows(run, sizes, PREDICTION_ROWS, BYTES_AT_A_TIME)
 
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
         """The function as a graph, traced once, and anew when a setting has changed."""

@@ -110,7 +110,7 @@ class Exported:
             raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
         sizes = [sum(map(_size, row)) for row in zip(*columns, strict=True)]
         # An empty batch, where there is no other, tells the shapes of the outputs.
-        chosen = list(like_sizes(np.array(sizes), batch_size)) or [np.zeros(0, "int64")]
+        chosen = like_sizes(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
         batches = [
             self.run({n: [column[i] for i in rows] for n, column in zip(names, columns)})
             for rows in chosen

@@ -23,6 +23,7 @@ class WindowInput(PackedInput):
     windows: WindowedExamples
     targets: np.ndarray
 
+    # The base only reads it, so it need not be a field; mypy knows no attribute that is only read.
     @property
     def packed(self) -> PackedExamples:  # type: ignore[override]
         """The windows' token ids; one counts as cut where its question was."""

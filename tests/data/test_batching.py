@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.data.batching import BATCHES_PER_POOL, batch_plan, padding_share
+from kbert.data.batching import BATCHES_PER_POOL, batch_plan, padding_share, within_budget
 
 LENGTHS = st.lists(st.integers(0, 60), max_size=80).map(lambda x: np.array(x, "int32"))
 SIZES = st.integers(1, 20)
@@ -51,6 +51,16 @@ def test_a_budget_is_used_up():
 
 def test_a_longer_example_is_a_batch_of_its_own():
     assert rows_of(batch_plan(np.array([2, 50, 2]), None, 10)) == [(1,), (0, 2)]
+
+
+def test_within_a_budget_and_a_number_of_rows():
+    # 8 cells, three rows at most: 9 is too long, two of 3 fit, of the shorter ones four would.
+    lengths = np.array([1, 2, 9, 3, 3, 1, 2, 0])
+    order = np.array([2, 3, 4, 1, 6, 0, 5, 7])
+    found = within_budget(order, lengths, 8, most_rows=3)
+    assert rows_of(found) == [(2,), (3, 4), (1, 6, 0), (5, 7)]
+    assert rows_of(within_budget(order, lengths, 8)) == [(2,), (3, 4), (1, 6, 0, 5), (7,)]
+    assert within_budget(order[:0], lengths, 8) == []
 
 
 def test_unshuffled_the_longest_come_first_and_equals_keep_their_order():

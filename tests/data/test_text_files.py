@@ -123,7 +123,7 @@ def test_auto_leaves_running_text_alone(tmp_path):
 
 def test_unknown_options(tmp_path):
     path = write(tmp_path / "d.tsv", "a\n1\n")
-    with pytest.raises(ValueError, match=r"`encoding_errors` must be one of .*'ignore'"):
+    with pytest.raises(ValueError, match=r"`encoding_errors` must be 'strict' or .*'ignore'"):
         read_table(path, encoding_errors="ignore")
     with pytest.raises(ValueError, match=r"`malformed_rows` must be one of .*'drop'"):
         read_table(path, malformed_rows="drop")

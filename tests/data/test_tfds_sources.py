@@ -8,7 +8,7 @@ import pytest
 
 from kbert.data import tfds_sources
 from kbert.data.glue_tasks import read_glue
-from kbert.data.tfds_sources import read_tfds
+from kbert.data.tfds_sources import read_tfds, tfds_split
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 FIXTURES = Path(__file__).parent / "fixtures" / "glue"
@@ -83,6 +83,23 @@ def test_no_network_tells_how_to_provide_the_files(tmp_path, monkeypatch):
     )
     with pytest.raises(RuntimeError, match=message):
         read_tfds("glue/rte", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "split, known, expected",
+    [
+        ("dev", ["train", "validation"], "validation"),
+        ("validation[:10]", ["train", "dev"], "dev[:10]"),
+        ("dev", ["dev", "validation"], "dev"),
+        ("dev_matched", ["train", "validation_matched"], "validation_matched"),
+        ("dev+train", ["train", "validation"], "validation+train"),
+        ("dev[5:]+train", ["train", "validation"], "validation[5:]+train"),
+        ("train+test", ["train"], "train+test"),
+        ("all", ["train"], "all"),
+    ],
+)
+def test_dev_and_validation_mean_whichever_is_there(split, known, expected):
+    assert tfds_split("glue/mnli", split, known) == expected
 
 
 def test_wrong_arguments(folders):

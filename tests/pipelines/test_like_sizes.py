@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.pipelines.like_sizes import like_sizes
+from kbert.pipelines.like_sizes import answers_of_rows, like_sizes
 
 
 def batches(*arguments):
@@ -23,3 +23,17 @@ def test_every_row_once_and_within_bounds(sizes, most_rows, most_bytes):
     for rows in found:
         assert len(rows) <= most_rows
         assert len(rows) == 1 or len(rows) * max(sizes[row] for row in rows) <= most_bytes
+
+
+def test_answers_come_in_the_order_of_the_rows():
+    texts, calls = ["a", "bbbb", "", "ccc", "dd"], []
+
+    def run(rows):
+        calls.append(rows.tolist())
+        some = [texts[row] for row in rows]
+        return {"text": np.array(some), "length": np.array([len(text) for text in some])}
+
+    found = answers_of_rows(run, np.array([len(text) for text in texts]), 2, 6)
+    assert found == [{"text": text, "length": len(text)} for text in texts]
+    assert calls == [[1], [3, 4], [0, 2]]
+    assert answers_of_rows(run, np.zeros(0, int), 2) == []
