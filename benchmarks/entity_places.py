@@ -28,7 +28,7 @@ QUESTIONS = ("squad/dev-v1.1.json.gz", "squad/dev-v2.0.json.gz", "biomed/covid-q
 
 def texts_of(file: Path) -> list[str]:
     """The different texts of a file."""
-    if file.suffix == ".gz" or file.suffix == ".json":
+    if file.suffix in (".gz", ".json"):
         return list(dict.fromkeys(read_squad(file).contexts))
     return read_conll(file).texts
 

@@ -4,7 +4,6 @@
 
 A run is name:seeds:epochs. The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps,
 linear decay to 0, clipping at 1, batches of 32 of like length, float32, windows of at most 128
-tokens. WNUT-17 is measured on its test set, wikigold on the last fifth in the order of the file.
 tokens. WNUT-17 is measured on its test set, wikigold on the last fifth in the order of its file.
 """
 
@@ -99,13 +98,13 @@ def main() -> None:
     parser.add_argument("--peer", action="store_true", help="transformers as well")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    ways = {"kbert": train, **({"transformers": train_peer} if arguments.peer else {})}
     for run in arguments.runs:
         name, seeds, epochs = run.split(":")
         for seed in range(1, int(seeds) + 1):
-            ways = {"kbert": train, "transformers": train_peer}
-            for who in list(ways)[: 1 + arguments.peer]:
+            for who, trained in ways.items():
                 row = {"data": name, "with": who, "seed": seed, "epochs": int(epochs)}
-                row |= ways[who](name, arguments.directory, seed, int(epochs))
+                row |= trained(name, arguments.directory, seed, int(epochs))
                 keep_row(arguments.output, row, ("data", "with", "seed"))
 
 

@@ -17,7 +17,8 @@ import keras
 from side_by_side.results import keep_row
 
 from kbert.data.batching import batch_plan, padding_share
-from kbert.data.squad import QuestionExamples, read_squad
+from kbert.data.question_examples import QuestionExamples
+from kbert.data.squad import read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -56,14 +57,13 @@ def train(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     start = time.perf_counter()
     predictions = [row["answer"].decode() for row in model.predict(dev)]
     answering = time.perf_counter() - start
-    gold = {name: [a.text for a in several] for name, several in zip(dev.ids, dev.answers)}
     return {
         "precision": arguments.precision,
         "questions": len(examples),
         "windows": len(windows),
         "epochs": arguments.epochs,
         "seed": seed,
-        **squad_metrics(gold, dict(zip(dev.ids, predictions))),
+        **squad_metrics(dev.answer_texts, dict(zip(dev.ids, predictions))),
         "training_seconds": round(seconds),
         "real_tokens_per_second": round(arguments.epochs * windows.packed.tokens / seconds),
         "padding_share": round(padding_share(windows.packed.lengths, plan), 4),

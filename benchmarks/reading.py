@@ -66,14 +66,13 @@ def every(model: QuestionAnswerer, folder: Path, file: Path) -> dict[str, Any]:
     found = exported.predict(examples.questions, examples.contexts, batch_size=4)
     seconds = time.perf_counter() - start
     answers = {name: text.decode() for name, text in zip(examples.ids, found["answer"])}
-    gold = {i: [a.text for a in several] for i, several in zip(examples.ids, examples.answers)}
     cut = [c[s:e] for c, s, e in zip(examples.contexts, found["start"], found["end"])]
     return {
         "questions": len(examples),
         "answered": sum(map(bool, answers.values())),
         "at_their_place": sum(a == b for a, b in zip(cut, answers.values())),
         "questions_per_second": round(len(examples) / seconds, 2),
-        **squad_metrics(gold, answers),
+        **squad_metrics(examples.answer_texts, answers),
     }
 
 

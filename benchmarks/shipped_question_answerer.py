@@ -17,7 +17,8 @@ import keras
 
 from kbert.data.answer_alignment import align_answers, all_occurrences
 from kbert.data.batching import batch_plan
-from kbert.data.squad import QuestionExamples, read_squad
+from kbert.data.question_examples import QuestionExamples
+from kbert.data.squad import read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -85,9 +86,8 @@ def main() -> None:
     # What is measured is what is shipped: half precision, read back.
     shipped = QuestionAnswerer.from_pretrained(folder)
     rows = shipped.predict(measured)
-    gold = {name: [a.text for a in s] for name, s in zip(measured.ids, measured.answers)}
     found = {name: row["answer"].decode() for name, row in zip(measured.ids, rows)}
-    scores = squad_metrics(gold, found)
+    scores = squad_metrics(measured.answer_texts, found)
     print(json.dumps(scores), flush=True)
     write_atomically(arguments.run / "scores.json", json.dumps(scores) + "\n")
 

@@ -38,9 +38,8 @@ def measured(model: SpanTagger, examples: QuestionExamples) -> dict[str, float]:
         name: max(several, key=lambda a: a["score"])["answer"] if several else ""
         for name, several in zip(examples.ids, answers)
     }
-    gold = {name: [a.text for a in s] for name, s in zip(examples.ids, examples.answers)}
     shown = {k: round(v, 4) for k, v in found.items() if k.endswith("_f1")}
-    scores = {k: round(v, 2) for k, v in squad_metrics(gold, best).items()}
+    scores = {k: round(v, 2) for k, v in squad_metrics(examples.answer_texts, best).items()}
     counts = [len(several) for several in answers]
     return {
         **shown,

@@ -60,6 +60,11 @@ class QuestionExamples(Columns):
                 )
             seen[id] = path
 
+    @property
+    def answer_texts(self) -> dict[str, list[str]]:
+        """The texts of each question's answers by its id, as SQuAD's metrics take them."""
+        return {id: [answer.text for answer in each] for id, each in zip(self.ids, self.answers)}
+
 
 def required_answers(examples: QuestionExamples) -> list[list[Answer]]:
     """Returns the answers of questions that must have been read with them.

@@ -104,10 +104,7 @@ def measure_answers(
         The metrics, and the answer of each question by its id.
     """
     rows = model.predict(examples)
-    gold = {
-        name: [answer.text for answer in several]
-        for name, several in zip(examples.ids, examples.answers)
-    }
+    gold = examples.answer_texts
     spans = {name: _text(row["nbest_answer"][0]) for name, row in zip(examples.ids, rows)}
     if all(examples.answers):
         answers = {name: _text(row["answer"]) for name, row in zip(examples.ids, rows)}

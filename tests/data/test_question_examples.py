@@ -24,6 +24,12 @@ def examples(ids=("a", "b", "c"), **columns):
     )
 
 
+def test_texts_of_the_answers():
+    answers = [[Answer("Ada", 0), Answer("the lamp", 8)], [], [Answer("lamp", 12)]]
+    found = examples(answers=answers).answer_texts
+    assert found == {"a": ["Ada", "the lamp"], "b": [], "c": ["lamp"]}
+
+
 def test_select_and_head():
     every = examples(labeled=False)
     chosen = every.select(np.array([2, 0]))
