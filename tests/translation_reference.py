@@ -247,6 +247,42 @@ def decoder_block(
     return sublayers.feed_forward(sublayers.left(x, output, "cross_attention_residual"))
 
 
+def encoder_block_scores(
+    x: Array,
+    arrays: Arrays,
+    block: str,
+    architecture: Architecture,
+    padding_mask: Array | None = None,
+) -> Array:
+    """The probabilities (B, N, S, S) of the self-attention in `encoder_block`."""
+    seen = Sublayers(arrays, block, architecture).entered(x, "attention_residual")
+    weights = self_attention_weights(arrays, f"{block}/attention")
+    mask = None if padding_mask is None else reference.key_mask(padding_mask, x.shape[1])
+    heads = architecture.num_heads
+    return reference.multi_head_attention(seen, seen, seen, weights, heads, mask)[1]
+
+
+def decoder_block_scores(
+    x: Array,
+    memory: Array,
+    arrays: Arrays,
+    block: str,
+    architecture: Architecture,
+    memory_mask: Array | None = None,
+) -> Array:
+    """The probabilities (B, N, T, S) of the attention to the memory in `decoder_block`."""
+    sublayers, heads = Sublayers(arrays, block, architecture), architecture.num_heads
+    batch, length, _ = x.shape
+    mask = np.stack([reference.causal_mask(length)] * batch)
+    seen = sublayers.entered(x, "self_attention_residual")
+    output = attend_to_itself(seen, arrays, f"{block}/self_attention", heads, mask)
+    x = sublayers.left(x, output, "self_attention_residual")
+    seen = sublayers.entered(x, "cross_attention_residual")
+    weights = cross_attention_weights(arrays, f"{block}/cross_attention")
+    mask = None if memory_mask is None else reference.key_mask(memory_mask, length)
+    return reference.multi_head_attention(seen, memory, memory, weights, heads, mask)[1]
+
+
 def drop_net_weights(draw: float, rate: float) -> tuple[float, float]:
     """(r1, r2) of a fused block in training, for a draw U from [0, 1) (Zhu et al., 4.2).
 
@@ -385,6 +421,41 @@ def transformer(
         bert,
         learned_positions[1],
     )
+
+
+def encoder_scores(
+    arrays: Arrays,
+    source_ids: Array,
+    architecture: Architecture,
+    padding_mask: Array | None = None,
+    bert: BertMemory | None = None,
+) -> list[Array]:
+    """The self-attention (B, N, S, S) of each encoder block; arguments as in `encode`."""
+    x = embedded(source_ids, arrays["source_embedding/embeddings"], architecture)
+    scores = []
+    for i in range(architecture.encoder_layers):
+        block = f"encoder_block_{i}"
+        scores.append(encoder_block_scores(x, arrays, block, architecture, padding_mask))
+        x = encoder_block(x, arrays, block, architecture, padding_mask, bert)
+    return scores
+
+
+def memory_scores(
+    arrays: Arrays,
+    target_ids: Array,
+    memory: Array,
+    architecture: Architecture,
+    memory_mask: Array | None = None,
+    bert: BertMemory | None = None,
+) -> list[Array]:
+    """The attention to the memory (B, N, T, S) of each decoder block; arguments as in `decode`."""
+    x = embedded(target_ids, target_table(arrays), architecture)
+    scores = []
+    for i in range(architecture.decoder_layers):
+        block = f"decoder_block_{i}"
+        scores.append(decoder_block_scores(x, memory, arrays, block, architecture, memory_mask))
+        x = decoder_block(x, memory, arrays, block, architecture, memory_mask, None, bert)
+    return scores
 
 
 # --- shapes ----------------------------------------------------------------------------------

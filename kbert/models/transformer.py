@@ -72,16 +72,39 @@ class Transformer(TransformerLayers):
         Returns:
             What the decoder attends to: `states` (B, S, D), `mask` bool (B, 1, 1, S).
         """
-        mask = padding_attention_mask(inputs["source_padding_mask"])
-        states = self._embedded(
-            inputs["source_token_ids"], self.source_embedding, self.source_positions, training
-        )
-        memory = self._beside(inputs, training)
+        states, mask, memory = self._entered(inputs, training)
         for block in self.encoder_blocks:
             states = self._encoded(block, states, mask, memory, training)
         if self.norm == "pre":
             states = self.encoder_norm(states)
         return {**memory, "states": states, "mask": mask}
+
+    def attention_scores(self, inputs: dict[str, Any]) -> list[Any]:
+        """What the tokens of the source attend to in the source.
+
+        Args:
+            inputs: as in `encode`; dropout is off.
+
+        Returns:
+            The probabilities of each encoder block: num_encoder_layers arrays (B, N, S, S). For a
+            fused model those of the source's own attention, not of the one to BERT.
+        """
+        states, mask, memory = self._entered(inputs, None)
+        scores = []
+        for block in self.encoder_blocks:
+            scores.append(block.scores(states, mask))
+            states = self._encoded(block, states, mask, memory, None)
+        return scores
+
+    def _entered(
+        self, inputs: dict[str, Any], training: bool | None
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """What the first encoder block reads, its mask, and what else blocks attend to."""
+        states = self._embedded(
+            inputs["source_token_ids"], self.source_embedding, self.source_positions, training
+        )
+        mask = padding_attention_mask(inputs["source_padding_mask"])
+        return states, mask, self._beside(inputs, training)
 
     def _beside(self, inputs: dict[str, Any], training: bool | None) -> dict[str, Any]:
         """What else blocks attend to."""
@@ -118,6 +141,29 @@ class Transformer(TransformerLayers):
         for block in self.decoder_blocks:
             states = block(states, seen, mask, seen_mask, training=training)
         return self.decoder_norm(states) if self.norm == "pre" else states
+
+    def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
+        """What the decoder attends to in the source, with the target known.
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: from `encode`.
+
+        Returns:
+            The probabilities of each decoder block: num_decoder_layers arrays (B, N, T, S), without
+            dropout. Row t is of the step that predicts the token after `target_token_ids[:, t]`.
+            For a fused model those of the attention to the encoder, not of the one to BERT.
+        """
+        mask = causal_attention_mask(ops.shape(target_token_ids)[1])
+        states = self._embedded(
+            target_token_ids, self.target_embedding, self.target_positions, None
+        )
+        seen, seen_mask = self._seen(memory)
+        scores = []
+        for block in self.decoder_blocks:
+            scores.append(block.memory_scores(states, seen, mask, seen_mask))
+            states = block(states, seen, mask, seen_mask)
+        return scores
 
     def logits(self, states: Any) -> Any:
         """States (..., D) to float32 logits (..., V)."""

@@ -70,6 +70,22 @@ def test_logits(norm, weights):
     np.testing.assert_allclose(model(WITH_STATES), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_scores_are_those_of_the_own_attentions(norm):
+    model, arrays = with_arrays(norm)
+    architecture = reference.Architecture(N, ENCODER, DECODER, norm, "relu", 1e-6)
+    bert = reference.BertMemory(STATES, BERT_MASK)
+    memory = reference.encode(arrays, SOURCE, architecture, MASK, bert)
+    own = reference.encoder_scores(arrays, SOURCE, architecture, MASK, bert)
+    to_memory = reference.memory_scores(arrays, TARGET, memory, architecture, MASK, bert)
+    found = model.attention_scores(WITH_STATES)
+    for one, wanted in zip(found, own, strict=True):
+        np.testing.assert_allclose(one, wanted, atol=1e-5)
+    found = model.memory_scores(TARGET, model.encode(WITH_STATES))
+    for one, wanted in zip(found, to_memory, strict=True):
+        np.testing.assert_allclose(one, wanted, atol=1e-5)
+
+
 def test_bert_reads_its_own_tokens_with_its_own_mask():
     model, arrays = with_arrays()
     states = model.bert({"token_ids": BERT_IDS, "padding_mask": BERT_MASK})["sequence_output"]

@@ -90,6 +90,28 @@ def test_logits(name):
     np.testing.assert_allclose(model(INPUTS), wanted, atol=1e-5)
 
 
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_what_encoder_and_decoder_attend_to(norm):
+    """Two decoder blocks, so that the second reads what the first has made."""
+    shapes = reference.translation_array_shapes(V, D, INNER, ENCODER, 2, norm=norm)
+    arrays = reference.random_translation_arrays(shapes, seed=14)
+    model = Transformer(**{**SIZES, "num_decoder_layers": 2}, norm=norm)
+    assign_arrays(model, arrays)
+    architecture = reference.Architecture(N, ENCODER, 2, norm, "relu", 1e-6)
+    own = reference.encoder_scores(arrays, SOURCE, architecture, MASK)
+    memory = reference.encode(arrays, SOURCE, architecture, MASK)
+    to_memory = reference.memory_scores(arrays, TARGET, memory, architecture, MASK)
+    found = model.attention_scores(INPUTS)
+    assert len(found) == ENCODER
+    for one, wanted in zip(found, own):
+        np.testing.assert_allclose(one, wanted, atol=1e-5)
+    found = model.memory_scores(TARGET, model.encode(INPUTS))
+    assert [tuple(one.shape) for one in found] == [(3, N, 5, 6)] * 2
+    for one, wanted in zip(found, to_memory):
+        np.testing.assert_allclose(one, wanted, atol=1e-5)
+        assert not np.asarray(one)[1, ..., 4:].any()  # padding
+
+
 def test_ritual_and_variable_paths():
     shapes = reference.translation_array_shapes(V, D, INNER, ENCODER, DECODER)
     check_layer(Transformer, SIZES, INPUTS, (3, 5, V), shapes, output_dtype="float32")
