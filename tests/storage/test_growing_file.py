@@ -69,6 +69,8 @@ def test_a_file_of_no_bytes(tmp_path: Path) -> None:
 def test_it_goes_on_after_the_last_record(tmp_path: Path) -> None:
     stopped(tmp_path / "x", [b"ab", b"c"], b"jnk")
     assert (partial(tmp_path / "x") / DATA).stat().st_size == 6
+    with (partial(tmp_path / "x") / DATA).open("ab") as file:
+        file.write(b"more than there will be")
     assert not (tmp_path / "x").exists()
     (partial(tmp_path / "x") / f".{RECORD}.0123.partial").touch()  # a record that came to nothing
     assert finished(tmp_path / "x", b"def") == 3
