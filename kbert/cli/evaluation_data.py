@@ -9,6 +9,7 @@ from kbert.data.multiple_choice import read_choice_examples
 from kbert.data.text_pairs import read_text_examples
 from kbert.training.averaging import Averaged, predict_average
 from kbert.training.evaluation import measure
+from kbert.training.run_config import RunConfig
 from kbert.training.run_data import LabelledExamples, targets
 from kbert.training.run_directory import is_run, load_run
 from kbert.training.run_model import PIPELINES
@@ -51,7 +52,7 @@ def read_examples(
         for name, value in columns.items()
         if value is not None
     }
-    if not given and config is not None and config.glue is None:
+    if not given and isinstance(config, RunConfig) and config.glue is None:
         given = {name: getattr(config, name) for name in _COLUMNS}
     return read_text_examples(file, **given, regression=kind == "regression"), None
 

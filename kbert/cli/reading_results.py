@@ -60,7 +60,7 @@ def _config(run: Path, model: Any, label: str | None) -> RunConfig:
     """A configuration that says how sentences are read."""
     config = load_run(run).config if is_run(run) else None
     scheme = "iobes" if any(tag[:2] in ("E-", "S-") for tag in model.labels) else "bio"
-    column = config.label if config is not None and label is None else label
+    column = config.label if isinstance(config, RunConfig) and label is None else label
     number = int(column) if isinstance(column, str) and column.lstrip("-").isdecimal() else column
     values = {"task": "ner", "train": "-", "encoder": "-", "output": "-"}
     return RunConfig.from_dict({**values, "tag_scheme": scheme, "label": number})

@@ -1,20 +1,15 @@
-"""`RunConfig`: all that a training run can be told, and the one place of its defaults."""
+"""`RunConfig`: all that a run on an encoder can be told, and the one place of its defaults."""
 
-import dataclasses
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.data.text_files import nearest
 from kbert.training.config_checks import SCRATCH, TASKS, check_values
-from kbert.training.config_file import read_config_file
+from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import (
     choice,
     column,
     flag,
     grid,
-    kind_of,
     names,
     number,
     option,
@@ -29,11 +24,12 @@ _RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """The configuration of one training run.
+class RunConfig(Configuration):
+    """The configuration of a run that puts a task's head on an encoder.
 
     Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
-    line and the errors take their words from there. `docs/training.md` lists them all.
+    line and the errors take their words from there. `docs/training.md` lists them all. Translation
+    has other data and another model: see `kbert.training.translation_config`.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each
@@ -187,57 +183,9 @@ class RunConfig:
     )
     tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
 
-    def __post_init__(self) -> None:
-        """Checks each value by itself, then the values against each other."""
-        for field in dataclasses.fields(self):
-            kind_of(field).check(field.name, getattr(self, field.name))
+    def check_together(self) -> None:
+        """Checks the values against each other."""
         check_values(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> "RunConfig":
-        """Makes a configuration of keys and values.
-
-        Args:
-            values: The values that are not the defaults.
-            source: Where they come from, for the message.
-
-        Raises:
-            ValueError: A key is not known (the nearest known one is named), or a value is wrong.
-        """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for key in values:
-            if key not in known:
-                near = nearest(key.replace("-", "_"), known)
-                raise ValueError(
-                    f"{source}: the key must be one of {', '.join(known)}. Received: {key!r}.{near}"
-                )
-        return cls(**values)
-
-    @classmethod
-    def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> "RunConfig":
-        """Makes a configuration of a YAML file.
-
-        Args:
-            path: The file.
-            **overrides: Values that take the place of the file's.
-
-        Raises:
-            ValueError: As `from_dict`, or the file is no YAML mapping.
-            FileNotFoundError: There is no such file.
-        """
-        return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns all keys and values, as `from_dict` takes them."""
-        return dataclasses.asdict(self)
-
-    def with_values(self, **values: Any) -> "RunConfig":
-        """Returns a configuration with other values.
-
-        Args:
-            **values: The values that change.
-        """
-        return RunConfig.from_dict({**self.to_dict(), **values})
 
     @property
     def scratch_size(self) -> str | None:

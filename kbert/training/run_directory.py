@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kbert.storage.atomic_directory import atomic_directory
+from kbert.training.any_config import AnyConfig, config_from_dict
 from kbert.training.config_file import config_text, read_config_file
-from kbert.training.run_config import RunConfig
+from kbert.training.configuration import Configuration
 
 INCOMPLETE = ".incomplete"
 CONFIG = "config.yaml"
@@ -37,7 +38,7 @@ class Run:
     """
 
     directory: Path
-    config: RunConfig
+    config: AnyConfig
     metrics: dict[str, Any]
 
     @property
@@ -56,12 +57,15 @@ class Run:
         return folder
 
 
-def check_output(output: str | os.PathLike[str], overwrite: bool) -> None:
+def check_output(
+    output: str | os.PathLike[str], overwrite: bool, resume: bool | None = None
+) -> None:
     """Checks, before any work, that a run may be written.
 
     Args:
         output: The run directory to make.
         overwrite: Whether a run, or what a stopped run left, may be replaced.
+        resume: Whether to go on with what a stopped run left; None where its task cannot.
 
     Raises:
         FileExistsError: Something is there that may not be replaced.
@@ -80,15 +84,18 @@ def check_output(output: str | os.PathLike[str], overwrite: bool) -> None:
             f"`output` must be new, empty, or an old run: nothing else is overwritten. Received: "
             f"output={output!s}, which has no {CONFIG}"
         )
-    if partial.exists() and not overwrite:
+    if partial.exists() and not overwrite and not resume:
+        ways = "Set resume to go on with it" if resume is False else "Stopped runs are not resumed"
         raise FileExistsError(
             f"`{partial}` is there: a run that was stopped before its end, or one that is still "
-            "being written. Stopped runs are not resumed. Delete it, or set overwrite to start anew"
+            f"being written. {ways}. Delete it, or set overwrite to start anew"
         )
 
 
 @contextmanager
-def run_directory(output: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
+def run_directory(
+    output: str | os.PathLike[str], overwrite: bool = False, resume: bool | None = None
+) -> Iterator[Path]:
     """Gives the folder `<output>.incomplete` to work in, which becomes `output` at the end.
 
     When the block raises or the process is killed, `<output>.incomplete` stays as it is, for people
@@ -97,22 +104,23 @@ def run_directory(output: str | os.PathLike[str], overwrite: bool = False) -> It
     Args:
         output: The run directory to make.
         overwrite: As `check_output`.
+        resume: As `check_output`.
 
     Yields:
-        The folder to write into.
+        The folder to write into; what a stopped run left is still there with `resume`.
 
     Raises:
         FileExistsError: As `check_output`, or another process is writing this run.
     """
-    check_output(output, overwrite)
+    check_output(output, overwrite, resume)
     target = Path(os.path.abspath(output))
     partial = _partial(target)
     # The lock goes with the process, however it ends.
     partial.parent.mkdir(parents=True, exist_ok=True)
-    if partial.exists():
+    if partial.exists() and not resume:
         with _locked(partial):
             shutil.rmtree(partial)
-    partial.mkdir()
+    partial.mkdir(exist_ok=bool(resume))
     with _locked(partial):
         yield partial
         with atomic_directory(target, replace=overwrite) as folder:
@@ -120,6 +128,16 @@ def run_directory(output: str | os.PathLike[str], overwrite: bool = False) -> It
                 if entry.name != MARK:
                     os.rename(entry, folder / entry.name)
     shutil.rmtree(partial)
+
+
+def stopped_run(output: str | os.PathLike[str]) -> Path | None:
+    """The folder that a stopped run left, or None.
+
+    Args:
+        output: The run directory that it was to make.
+    """
+    partial = _partial(Path(os.path.abspath(output)))
+    return partial if partial.is_dir() else None
 
 
 def load_run(directory: str | os.PathLike[str]) -> Run:
@@ -153,7 +171,7 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
     except ValueError as error:
         raise ValueError(f"{folder / METRICS} must be JSON. Received: {error}") from error
     values = read_config_file(folder / CONFIG)
-    return Run(folder, RunConfig.from_dict(values, str(folder / CONFIG)), metrics)
+    return Run(folder, config_from_dict(values, str(folder / CONFIG)), metrics)
 
 
 def is_run(directory: str | os.PathLike[str]) -> bool:
@@ -168,7 +186,7 @@ def is_run(directory: str | os.PathLike[str]) -> bool:
     return folder.is_dir() and ((folder / CONFIG).is_file() or (folder / MARK).exists())
 
 
-def write_config(config: RunConfig, folder: Path) -> None:
+def write_config(config: Configuration, folder: Path) -> None:
     """Writes `config.yaml`, with every key.
 
     Args:

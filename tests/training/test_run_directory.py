@@ -13,9 +13,11 @@ from kbert.training.run_directory import (
     is_run,
     load_run,
     run_directory,
+    stopped_run,
     write_config,
     write_json,
 )
+from kbert.training.translation_config import TranslationConfig
 
 CONFIG = RunConfig.from_dict({"train": "a.tsv", "encoder": "e", "output": "o", "epochs": 9})
 
@@ -55,6 +57,31 @@ def test_a_stopped_run_stays_incomplete_and_is_never_a_run(tmp_path):
     partial.rename(renamed)
     with pytest.raises(FileNotFoundError, match="renamed` must be a finished run"):
         load_run(renamed)
+
+
+def test_what_a_stopped_run_left_is_there_for_the_next(tmp_path):
+    output = tmp_path / "run"
+    assert stopped_run(output) is None
+    with pytest.raises(RuntimeError, match="power"):
+        with run_directory(output, resume=True) as folder:  # nothing to go on with: it begins
+            fill(folder)
+            raise RuntimeError("power")
+    assert stopped_run(output) == tmp_path / "run.incomplete"
+    with pytest.raises(FileExistsError, match="Set resume to go on with it. Delete it, or set"):
+        check_output(output, overwrite=False, resume=False)
+    with run_directory(output, resume=True) as folder:
+        assert sorted(os.listdir(folder)) == ["INCOMPLETE", "config.yaml", "metrics.json"]
+    assert load_run(output).config == CONFIG and stopped_run(output) is None
+    with pytest.raises(FileExistsError, match="`output` must not exist yet"):
+        check_output(output, overwrite=False, resume=True)
+
+
+def test_the_configuration_of_a_run_is_that_of_its_task(tmp_path):
+    config = TranslationConfig.from_dict({"train": "a.tsv", "output": "o", "beam_size": 3})
+    with run_directory(tmp_path / "run") as folder:
+        write_config(config, folder)
+        write_json({}, folder / "metrics.json")
+    assert load_run(tmp_path / "run").config == config
 
 
 def test_a_killed_process_leaves_no_run(tmp_path):

@@ -1,0 +1,47 @@
+"""Configurations of any task, from what a file or a run says."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from kbert.training.config_file import read_config_file
+from kbert.training.run_config import RunConfig
+from kbert.training.translation_config import TASK, TranslationConfig
+
+AnyConfig = RunConfig | TranslationConfig
+
+
+def config_class(task: Any) -> type[RunConfig] | type[TranslationConfig]:
+    """Returns the class of the configurations of a task.
+
+    Args:
+        task: The task's name; one that is not known is for `RunConfig` to refuse.
+    """
+    return TranslationConfig if task == TASK else RunConfig
+
+
+def config_from_dict(values: Mapping[str, Any], source: str = "The configuration") -> AnyConfig:
+    """Makes the configuration of the task that the values name.
+
+    Args:
+        values: Keys and values, as of `Configuration.from_dict`.
+        source: Where they come from, for the message.
+
+    Raises:
+        ValueError: A key is not known, or a value is wrong.
+    """
+    return config_class(values.get("task")).from_dict(values, source)
+
+
+def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> AnyConfig:
+    """Makes the configuration of a YAML file, of the task that it names.
+
+    Args:
+        path: The file.
+        **overrides: Values that take the place of the file's.
+
+    Raises:
+        ValueError: As `config_from_dict`, or the file is no YAML mapping.
+        FileNotFoundError: There is no such file.
+    """
+    return config_from_dict({**read_config_file(path), **overrides}, os.fspath(path))
