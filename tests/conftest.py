@@ -15,9 +15,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
+import keras
+import numpy as np
+import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

@@ -1,25 +1,14 @@
 """The Keras-only rooms work where TensorFlow is not installed, with Keras on JAX."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 import kbert
 from tests.house_rules import KERAS_ONLY
+from tests.jax_process import run_on_jax
 
-# A fresh process that cannot find TensorFlow, as if it were not there.
 PROGRAM = """
 import importlib, sys
 
-class NoTensorFlow:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, NoTensorFlow())
 for module in sys.argv[1:]:
     importlib.import_module(module)
 
@@ -45,17 +34,8 @@ def modules_of_keras_only_rooms(root: Path) -> list[str]:
 
 
 def test_import_and_forward_on_jax():
-    pytest.importorskip("jax")
     root = Path(kbert.__file__).parents[1]
     names = modules_of_keras_only_rooms(root)
     assert "kbert.models.bert" in names
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *names],
-        cwd=root,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert run.stdout.split() == ["jax", "2", "3", "8", "False"]
+    printed = run_on_jax(PROGRAM, *names, folder=root)
+    assert printed.split() == ["jax", "2", "3", "8", "False"]

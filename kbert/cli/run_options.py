@@ -26,6 +26,7 @@ def with_run_options(verb: Callable[..., None]) -> Callable[..., None]:
     kept = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
     fields = [field for field in dataclasses.fields(RunConfig) if field.name != _ARGUMENT]
     every = [*kept, *map(_parameter, fields)]
+    # A function has this attribute once it is set; `inspect`, and so typer, then reads it.
     verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
     verb.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return verb

@@ -114,7 +114,7 @@ def targets(examples: LabelledExamples, labels: Sequence[str] | None) -> np.ndar
     Returns:
         int64 (n,) class or choice ids; float32 (n,) scores; float32 (n, C) soft labels.
     """
-    values = required_labels(examples)  # type: ignore[arg-type]
+    values = required_labels(examples)  # type: ignore[arg-type]  # it asks for what all have
     if isinstance(examples, ChoiceExamples):
         return np.asarray(values, "int64")
     if labels is None:

@@ -15,7 +15,7 @@ from tests.checkpoints.synthetic_bert import CONFIG, GOOGLE_CONFIG, write_vocabu
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("official.nlp", reason="needs tf-models-official")
 
-from official.nlp.modeling import models, networks  # noqa: E402
+from official.nlp.modeling import models, networks  # noqa: E402  (may be missing, see above)
 
 IDS = np.array([[2, 5, 7, 3, 0], [2, 6, 10, 9, 3]])
 MASK = np.array([[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])

@@ -14,7 +14,6 @@ from kbert.data.fixed_batches import (
     fixed_padding_share,
     length_buckets,
 )
-from kbert.data.parallel_text import read_parallel
 
 PAIRS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=60).map(
     lambda x: np.array(x, "int32").reshape(-1, 2).T
@@ -91,14 +90,8 @@ def test_epochs_differ_in_company_but_not_in_number():
     assert shapes(plans[0]) != sorted(shapes(plans[0]), reverse=True)
 
 
-def test_multi30k_in_eight_shapes(shared_data):
-    folder = shared_data / "mt" / "multi30k"
-    if not folder.is_dir():
-        pytest.skip(f"No Multi30k at {folder}")
-    examples = read_parallel(folder / "train.en.gz", folder / "train.de.gz")
-    lengths = np.array(
-        [[len(text.split()) for text in side] for side in (examples.sources, examples.targets)]
-    )
+def test_multi30k_in_eight_shapes(multi30k_lengths):
+    lengths = multi30k_lengths
     buckets = length_buckets(*lengths, 4096, 8, multiple=1)
     batches = fixed_batch_plan(*lengths, buckets, True)
     assert fixed_padding_share(*lengths, batches) < 0.2

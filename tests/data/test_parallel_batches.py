@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbert.data.parallel_batches import parallel_batch_plan, parallel_padding_share
-from kbert.data.parallel_text import read_parallel
 
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=80).map(
     lambda x: np.array(x, "int32").reshape(-1, 2).T
@@ -94,14 +93,8 @@ def test_little_is_padding():
     assert exact < shuffled < 0.09 < 0.6 < plain
 
 
-def test_little_of_multi30k_is_padding(shared_data):
-    folder = shared_data / "mt" / "multi30k"
-    if not folder.is_dir():
-        pytest.skip(f"No Multi30k at {folder}")
-    examples = read_parallel(folder / "train.en.gz", folder / "train.de.gz")
-    lengths = np.array(
-        [[len(text.split()) for text in side] for side in (examples.sources, examples.targets)]
-    )
+def test_little_of_multi30k_is_padding(multi30k_lengths):
+    lengths = multi30k_lengths
     batches = parallel_batch_plan(*lengths, 4096, True)
     assert parallel_padding_share(*lengths, batches) < 0.07
     # Nearly all of the budget is used: longer sides alone, as the budget counts them.

@@ -106,7 +106,7 @@ def test_files_that_are_missing_empty_or_no_gzip(tmp_path):
         read_parallel(tmp_path / "b.en.gz")
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes")
 def test_a_pipe_is_a_file_too(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=("a\nb\n",))
@@ -164,11 +164,8 @@ def test_columns_have_one_length():
         ParallelText(["a"], ["b", "c"], "x", [1])
 
 
-def test_multi30k(shared_data):
+def test_multi30k(multi30k):
     """The numbers of sentences stand in the corpus' README."""
-    folder = shared_data / "mt" / "multi30k"
-    if not folder.is_dir():
-        pytest.skip(f"No Multi30k at {folder}")
     for name, count in (("train", 29_000), ("val", 1_014), ("test_2016_flickr", 1_000)):
-        examples = read_parallel(folder / f"{name}.en.gz", folder / f"{name}.de.gz")
+        examples = read_parallel(multi30k / f"{name}.en.gz", multi30k / f"{name}.de.gz")
         assert len(examples) == count

@@ -1,8 +1,5 @@
 """Search gives on JAX, in a process that cannot find TensorFlow, what it gives on TensorFlow."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,18 +10,11 @@ from tests.decoding import reference
 from tests.decoding.search_program import FIELDS, MAX_LENGTHS, PROBLEMS, outputs, tables_of
 from tests.decoding.searching import END, answers_of, check_answers, check_searches, expected
 from tests.decoding.spelling import speaker_of
+from tests.jax_process import run_on_jax
 
 pytestmark = pytest.mark.parity
 
 PROGRAM = """
-import sys
-
-class NoTensorFlow:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, NoTensorFlow())
 from tests.decoding.search_program import main
 main(sys.argv[1])
 """
@@ -33,17 +23,8 @@ main(sys.argv[1])
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory, repository: Path):
     """Backend -> problem -> what the search gave."""
-    pytest.importorskip("jax")
     path = tmp_path_factory.mktemp("search") / "jax.npz"
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(path)],
-        cwd=repository,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
+    run_on_jax(PROGRAM, str(path), folder=repository)
     with np.load(path) as arrays:
         jax = dict(arrays)
     assert str(jax.pop("backend")) == "jax"

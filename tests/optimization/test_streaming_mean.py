@@ -28,7 +28,10 @@ def test_a_long_epoch_is_added_up_exactly(way):
     metric = StreamingMean()
     metric.add(np.full((1, 1), 2.0**24, "float32"), np.ones((1, 1)))
     metric._sums[2].assign(2.0**24)
-    add = lambda value: metric.add(value, tf.ones((1, 1)))  # noqa: E731
+
+    def add(value):
+        metric.add(value, tf.ones((1, 1)))
+
     if way != "eager":
         add = tf.function(add, jit_compile=way == "xla")
     total, counted = Fraction(2**24), 2**24

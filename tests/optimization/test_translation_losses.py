@@ -2,9 +2,6 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -18,6 +15,7 @@ from kbert.optimization.translation_losses import (
     token_cross_entropy,
 )
 from tests import numpy_reference as reference
+from tests.jax_process import run_on_jax
 
 draw = np.random.default_rng(8)
 LOGITS = draw.normal(scale=3.0, size=(4, 5, 11))
@@ -197,18 +195,8 @@ print(json.dumps(results))
 
 
 def test_on_jax(tmp_path, repository):
-    pytest.importorskip("jax")
     np.savez(tmp_path / "data.npz", logits=LOGITS, targets=TARGETS)
-    run = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "data.npz")],
-        cwd=repository,
-        env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stderr[-3000:]
-    found = json.loads(run.stdout)
+    found = json.loads(run_on_jax(PROGRAM, str(tmp_path / "data.npz"), folder=repository))
     assert found["backend"] == "jax"
     assert found["value"] == pytest.approx(expected_losses(0.1).sum() / 12, rel=1e-5)
     slope = (reference.softmax(LOGITS) * COUNTS[..., None] - smoothed(0.1)) / 12

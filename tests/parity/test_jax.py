@@ -1,18 +1,12 @@
-"""The Keras-only rooms compute on JAX what they compute on TensorFlow, and train alike.
+"""The Keras-only rooms compute on JAX what they compute on TensorFlow, and train alike."""
 
-The process with JAX cannot find TensorFlow. That it does not need it can be seen in no other way:
-where TensorFlow is installed, Keras itself imports it on every backend as soon as it serializes
-anything (`keras.initializers.serialize` asks whether it is there).
-"""
-
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.jax_process import jax_command, jax_environment, skip_without_jax
 from tests.parity import keras_program
 
 pytestmark = pytest.mark.parity
@@ -21,13 +15,6 @@ pytestmark = pytest.mark.parity
 FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 PROGRAM = """
 import sys
-
-class NoTensorFlow:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("tensorflow", "tensorflow_text", "tf_keras"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, NoTensorFlow())
 from tests.parity.keras_program import main
 main(sys.argv[1])
 assert "tensorflow" not in sys.modules
@@ -37,13 +24,13 @@ assert "tensorflow" not in sys.modules
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory, repository: Path):
     """Backend -> name -> array: this process runs TensorFlow, another one JAX."""
-    pytest.importorskip("jax")
+    skip_without_jax()
     folder = tmp_path_factory.mktemp("parity")
     with open(folder / "output.txt", "w+") as output:
         with subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(folder / "jax.npz")],
+            jax_command(PROGRAM, str(folder / "jax.npz")),
             cwd=repository,
-            env={**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": FLAGS},
+            env=jax_environment(XLA_FLAGS=FLAGS),
             stdout=output,
             stderr=output,
         ) as run:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kbert.models.bert import Bert
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.text.units import spaced_words, text_words
+from tests.pipelines.awkward_texts import awkward_texts
 from tests.pipelines.reading_reference import (
     check_place,
     same_row,
@@ -119,15 +120,8 @@ def test_awkward_texts(model):
             assert row["count"] == 0
 
 
-short = st.one_of(
-    st.text(st.sampled_from("abz é中.!-'\u0301\u200b\u05d0\U0001f600\0"), max_size=60),
-    st.text(max_size=20),
-    st.binary(max_size=20),
-)
-
-
 @settings(max_examples=20, deadline=None)
-@given(texts=st.lists(short, max_size=5))
+@given(texts=st.lists(awkward_texts, max_size=5))
 def test_random_texts(model, texts):
     rows = model.predict(texts)
     assert len(rows) == len(texts)

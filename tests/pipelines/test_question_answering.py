@@ -13,6 +13,7 @@ from kbert.data.question_examples import Answer, QuestionExamples
 from kbert.models.bert import Bert
 from kbert.pipelines.question_answering import QuestionAnswerer
 from tests import numpy_reference as reference
+from tests.pipelines.awkward_texts import awkward_texts
 from tests.pipelines.reading_reference import (
     check_place,
     decoded,
@@ -155,15 +156,8 @@ def test_every_pair_of_awkward_texts(model):
         assert row["has_answer"] == bool(tokens_of(context).ids)
 
 
-short = st.one_of(
-    st.text(st.sampled_from("ab é中.!\u0301\u200b\u05d0\U0001f600\0"), max_size=40),
-    st.text(max_size=20),
-    st.binary(max_size=20),
-)
-
-
 @settings(max_examples=20, deadline=None)
-@given(pairs=st.lists(st.tuples(short, short), max_size=5))
+@given(pairs=st.lists(st.tuples(awkward_texts, awkward_texts), max_size=5))
 def test_random_texts(model, pairs):
     rows = model.predict(([q for q, _ in pairs], [c for _, c in pairs]))
     assert len(rows) == len(pairs)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kbert.data.windowed_examples import window_examples
 from kbert.models.bert import Bert
 from kbert.pipelines.span_tagging import TAGS, SpanTagger
+from tests.pipelines.awkward_texts import awkward_texts
 from tests.pipelines.reading_reference import check_place, token_probabilities, tokens_of
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, small_encoder
 from tests.small_pipelines import small_span_tagger as small
@@ -71,15 +72,8 @@ def test_awkward_texts(model):
             assert row["count"] == 0
 
 
-short = st.one_of(
-    st.text(st.sampled_from("ab é中.!\u0301\u200b\u05d0\U0001f600\0"), max_size=60),
-    st.text(max_size=20),
-    st.binary(max_size=20),
-)
-
-
 @settings(max_examples=20, deadline=None)
-@given(pairs=st.lists(st.tuples(short, short), max_size=5))
+@given(pairs=st.lists(st.tuples(awkward_texts, awkward_texts), max_size=5))
 def test_random_texts(model, pairs):
     rows = model.predict(([q for q, _ in pairs], [c for _, c in pairs]))
     for row, (_, context) in zip(rows, pairs, strict=True):

@@ -129,7 +129,7 @@ def test_what_cannot_be_served_is_not_written(tmp_path: Path, model, error, mess
 
 def test_signatures_must_be_a_dict(tmp_path: Path):
     model = Doubler()
-    model.signatures = dict  # type: ignore[method-assign]
+    model.signatures = dict
     with pytest.raises(ValueError, match="must be a dict with an entry. Received: {}"):
         export(model, tmp_path)
 

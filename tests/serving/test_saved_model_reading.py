@@ -3,8 +3,6 @@
 Batches are the same everywhere, so answers and places must be equal to the letter.
 """
 
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +13,7 @@ from kbert.pipelines.windowed_model import WindowedModel
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
 from kbert.serving.session_loader import Session
+from tests.c_compiler import needs_compiler
 from tests.small_pipelines import (
     TAGS,
     TEXTS,
@@ -24,10 +23,6 @@ from tests.small_pipelines import (
     small_span_tagger,
 )
 
-needs_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CC") or "gcc") is None,
-    reason="no C compiler: install gcc to run SavedModels without Python",
-)
 CONTEXTS = [*TEXTS, *random_texts(5, seed=4, longest=60), "e\u0301 שלום \u200b中"]
 QUESTIONS = ["a film?", "", "very very very bad film or good", b"\xff"] * 5
 INPUTS = {"question": QUESTIONS[: len(CONTEXTS)], "context": CONTEXTS}

@@ -1,6 +1,5 @@
 """SavedModels run without Python, as TF Serving runs them."""
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -13,11 +12,7 @@ import pytest
 from kbert.serving.exported import Exported
 from kbert.serving.session_loader import Session, SessionError, build_session_loader, run_session
 from kbert.serving.text_ops import libraries_with
-
-needs_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CC") or "gcc") is None,
-    reason="no C compiler: install gcc to run SavedModels without Python",
-)
+from tests.c_compiler import needs_compiler
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import warnings
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
@@ -13,14 +12,15 @@ from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.classification import SequenceClassification, SequenceHead
 from tests import numpy_reference as reference
 from tests.check_layer import check_layer
-from tests.small_bert import (
-    INPUTS,
-    MASK,
-    SEGMENTS,
-    SHAPES,
-    assign_head,
-    expected_outputs,
-    small_bert,
+from tests.small_bert import INPUTS, MASK, SEGMENTS, assign_head, expected_outputs, small_bert
+from tests.tasks.check_task import (
+    POOLER,
+    check_dropout_of_head,
+    check_gradients,
+    check_trains_on,
+    check_variables,
+    saved_and_loaded,
+    untrained,
 )
 
 HEADS = {
@@ -68,19 +68,13 @@ def test_logits_are_float32_in_every_policy(head, policy):
     logits = model(INPUTS)
     assert logits.dtype == "float32"
     np.testing.assert_allclose(logits, expected_logits(head), atol=0.3)
-    with tf.GradientTape() as tape:
-        loss = model.default_loss()(LABELS, model(INPUTS, training=True))
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    for gradient in gradients:
-        assert np.isfinite(tf.cast(tf.convert_to_tensor(gradient), "float32")).all()
+    check_gradients(model, LABELS)
 
 
 @pytest.mark.parametrize("head", list(HEADS))
 def test_variable_paths_and_shapes(head):
-    model = made_model(head)
-    expected = {f"bert/{path}": shape for path, shape in SHAPES.items()}
-    expected |= {f"model/sequence_head/{path}": shape for path, shape in HEADS[head].items()}
-    assert {v.path: tuple(v.shape) for v in model.weights} == expected
+    shapes = {f"sequence_head/{path}": shape for path, shape in HEADS[head].items()}
+    check_variables(made_model(head), shapes)
 
 
 def test_ritual_of_the_head():
@@ -105,9 +99,7 @@ def test_ritual_of_the_head():
 
 def test_the_pooler_of_a_two_layer_head_is_kept_and_not_trained():
     model = made_model("two_layer")
-    trained = {v.path for v in model.trainable_variables}
-    every = {v.path for v in model.weights}
-    assert every - trained == {"bert/pooler/kernel", "bert/pooler/bias"}
+    assert untrained(model) == POOLER
     model.compile()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # Keras warns of variables without gradients
@@ -115,12 +107,7 @@ def test_the_pooler_of_a_two_layer_head_is_kept_and_not_trained():
 
 
 def test_dropout_of_the_head():
-    model = made_model(dropout=0.5)
-    calm = [np.asarray(model(INPUTS)) for _ in range(2)]
-    np.testing.assert_array_equal(*calm)
-    wild = [np.asarray(model(INPUTS, training=True)) for _ in range(2)]
-    assert not np.allclose(*wild)
-    np.testing.assert_allclose(made_model()(INPUTS, training=True), calm[0], atol=1e-5)
+    check_dropout_of_head(made_model)
 
 
 def test_compile_without_arguments():
@@ -184,19 +171,13 @@ def test_saved_and_loaded_it_trains_on_as_if_nothing_had_been(tmp_path):
 
     model = made()
     model.fit(INPUTS, LABELS, epochs=3, verbose=0)
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config()
+    again = saved_and_loaded(model, tmp_path)
     assert again.loss.get_config() == model.loss.get_config()
-    assert int(again.optimizer.iterations) == 3
     scores = [m.evaluate(INPUTS, LABELS, return_dict=True, verbose=0) for m in (model, again)]
     assert sorted(scores[1]) == ["accuracy", "loss"] and scores[1] == scores[0]
-    losses = [m.fit(INPUTS, LABELS, epochs=3, verbose=0).history["loss"] for m in (model, again)]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+    losses = check_trains_on([model, again], LABELS, epochs=3)
     whole = made().fit(INPUTS, LABELS, epochs=6, verbose=0).history["loss"]
-    np.testing.assert_allclose(losses[1], whole[3:], rtol=1e-6)
+    np.testing.assert_allclose(losses, whole[3:], rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Skipping variable loading for optimizer")

@@ -1,14 +1,12 @@
 """Choices that compete in one softmax."""
 
-import warnings
-
-import keras
 import numpy as np
 import pytest
 
 from kbert.tasks.multiple_choice import ChoiceSelection
 from tests import numpy_reference as reference
 from tests.small_bert import INPUTS, MASK, SEGMENTS, assign_head, expected_outputs, small_bert
+from tests.tasks.check_task import saved_and_loaded
 
 ARRAYS = reference.random_arrays({"classifier/kernel": (12, 1), "classifier/bias": (1,)}, seed=3)
 # Two questions of two choices each: the four rows of the small batch.
@@ -61,10 +59,4 @@ def test_saved_and_loaded(tmp_path):
     model = made_model()
     model.compile()
     model.fit(CHOICES, ANSWERS, verbose=0)
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config() and "num_labels" not in model.get_config()
-    np.testing.assert_array_equal(again(CHOICES), model(CHOICES))
-    assert int(again.optimizer.iterations) == 1
+    assert "num_labels" not in saved_and_loaded(model, tmp_path, CHOICES).get_config()

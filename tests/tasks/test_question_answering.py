@@ -5,14 +5,21 @@ import warnings
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.sequence_losses import SpanCrossEntropy
 from kbert.tasks.question_answering import SpanExtraction
 from tests import numpy_reference as reference
-from tests.small_bert import INPUTS, MASK, SEGMENTS, SHAPES, TOKENS, expected_outputs, small_bert
+from tests.small_bert import INPUTS, MASK, SEGMENTS, TOKENS, expected_outputs, small_bert
+from tests.tasks.check_task import (
+    POOLER,
+    check_gradients,
+    check_trains_on,
+    check_variables,
+    saved_and_loaded,
+    untrained,
+)
 
 HEAD = {"kernel": (12, 2), "bias": (2,)}
 ARRAYS = reference.random_arrays(HEAD, seed=9)
@@ -72,20 +79,13 @@ def test_logits_are_float32_in_every_policy(policy):
     logits = model(INPUTS)
     assert logits.dtype == "float32" and model.span_head.kernel.dtype == "float32"
     np.testing.assert_allclose(logits, expected_logits(), atol=0.4, rtol=1e-6)
-    with tf.GradientTape() as tape:
-        loss = model.default_loss()(ANSWERS, model(INPUTS, training=True))
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    for gradient in gradients:
-        assert np.isfinite(tf.cast(tf.convert_to_tensor(gradient), "float32")).all()
+    check_gradients(model, ANSWERS)
 
 
 def test_variable_paths_and_shapes():
     model = made_model()
-    expected = {f"bert/{path}": shape for path, shape in SHAPES.items()}
-    expected |= {f"model/span_head/{path}": shape for path, shape in HEAD.items()}
-    assert {v.path: tuple(v.shape) for v in model.weights} == expected
-    trained = {v.path for v in model.trainable_variables}
-    assert set(expected) - trained == {"bert/pooler/kernel", "bert/pooler/bias"}
+    check_variables(model, {f"span_head/{path}": shape for path, shape in HEAD.items()})
+    assert untrained(model) == POOLER
     assert model.head_layers() == {"qa_outputs": model.span_head}
 
 
@@ -127,15 +127,7 @@ def test_saved_and_loaded_it_trains_on(tmp_path):
     model = made_model()
     model.compile(AdamW(WarmupLinearDecay(1e-2, 10, 2)), run_eagerly=True)
     model.fit(INPUTS, ANSWERS, epochs=2, verbose=0)
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config()
-    assert int(again.optimizer.iterations) == 2
-    np.testing.assert_array_equal(again(INPUTS), model(INPUTS))
-    losses = [m.fit(INPUTS, ANSWERS, epochs=2, verbose=0).history["loss"] for m in (model, again)]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+    check_trains_on([model, saved_and_loaded(model, tmp_path)], ANSWERS, epochs=2)
 
 
 def test_clone():

@@ -1,14 +1,12 @@
 """Regression on token ids."""
 
-import warnings
-
-import keras
 import numpy as np
 import pytest
 
 from kbert.tasks.regression import SequenceRegression
 from tests import numpy_reference as reference
 from tests.small_bert import INPUTS, MASK, SEGMENTS, assign_head, expected_outputs, small_bert
+from tests.tasks.check_task import saved_and_loaded
 
 ARRAYS = reference.random_arrays({"classifier/kernel": (12, 1), "classifier/bias": (1,)}, seed=3)
 TARGETS = np.array([0.5, -1.0, 2.0, 0.0], "float32")
@@ -58,10 +56,4 @@ def test_saved_and_loaded(tmp_path):
     model = made_model(head="pooler")
     model.compile()
     model.fit(INPUTS, TARGETS, verbose=0)
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config() and "num_labels" not in model.get_config()
-    np.testing.assert_array_equal(again(INPUTS), model(INPUTS))
-    assert int(again.optimizer.iterations) == 1
+    assert "num_labels" not in saved_and_loaded(model, tmp_path).get_config()

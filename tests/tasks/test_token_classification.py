@@ -10,7 +10,15 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.tasks.token_classification import TokenClassification
 from tests import numpy_reference as reference
-from tests.small_bert import INPUTS, MASK, SEGMENTS, SHAPES, TOKENS, expected_outputs, small_bert
+from tests.small_bert import INPUTS, MASK, SEGMENTS, TOKENS, expected_outputs, small_bert
+from tests.tasks.check_task import (
+    POOLER,
+    check_dropout_of_head,
+    check_trains_on,
+    check_variables,
+    saved_and_loaded,
+    untrained,
+)
 
 HEAD = {"kernel": (12, 3), "bias": (3,)}
 ARRAYS = reference.random_arrays(HEAD, seed=9)
@@ -56,21 +64,13 @@ def test_logits_are_float32_in_low_precision():
 
 def test_variable_paths_and_shapes():
     model = made_model()
-    expected = {f"bert/{path}": shape for path, shape in SHAPES.items()}
-    expected |= {f"model/token_head/{path}": shape for path, shape in HEAD.items()}
-    assert {v.path: tuple(v.shape) for v in model.weights} == expected
-    trained = {v.path for v in model.trainable_variables}
-    assert set(expected) - trained == {"bert/pooler/kernel", "bert/pooler/bias"}
+    check_variables(model, {f"token_head/{path}": shape for path, shape in HEAD.items()})
+    assert untrained(model) == POOLER
     assert model.head_layers() == {"classifier": model.token_head}
 
 
 def test_dropout_of_the_head():
-    model = made_model(dropout=0.5)
-    calm = [np.asarray(model(INPUTS)) for _ in range(2)]
-    np.testing.assert_array_equal(*calm)
-    wild = [np.asarray(model(INPUTS, training=True)) for _ in range(2)]
-    assert not np.allclose(*wild)
-    np.testing.assert_allclose(made_model()(INPUTS, training=True), calm[0], atol=1e-5)
+    check_dropout_of_head(made_model)
 
 
 def test_compile_without_arguments():
@@ -110,15 +110,9 @@ def test_saved_and_loaded_it_trains_on(tmp_path):
     model = made_model()
     model.compile(AdamW(1e-2), TokenCrossEntropy("sequence"), run_eagerly=True)
     model.fit(INPUTS, LABELS, epochs=2, verbose=0)
-    model.save(tmp_path / "model.keras")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        again = keras.models.load_model(tmp_path / "model.keras")
-    assert again.get_config() == model.get_config() and again.loss.per == "sequence"
-    assert (again.num_labels, again.dropout) == (3, 0.0)
-    np.testing.assert_array_equal(again(INPUTS), model(INPUTS))
-    losses = [m.fit(INPUTS, LABELS, epochs=2, verbose=0).history["loss"] for m in (model, again)]
-    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-6)
+    again = saved_and_loaded(model, tmp_path)
+    assert (again.num_labels, again.dropout, again.loss.per) == (3, 0.0, "sequence")
+    check_trains_on([model, again], LABELS, epochs=2)
 
 
 def test_clone():

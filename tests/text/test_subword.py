@@ -320,6 +320,6 @@ def test_models_without_special_pieces(tmp_path: Path):
 
 def test_other_errors_name_what_came(tmp_path: Path):
     with pytest.raises(TypeError, match="`model` must be the bytes .* Received: model='a.model'"):
-        Subword("a.model")  # type: ignore[arg-type]
+        Subword("a.model")
     with pytest.raises(FileNotFoundError, match="`path` must be a SentencePiece .*none.model"):
         Subword.from_file(tmp_path / "none.model")

@@ -1,7 +1,5 @@
 """SavedModels with a subword model in them give the same ids and texts, without Python too."""
 
-import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from kbert.serving.compatibility import check_export
 from kbert.serving.session_loader import run_session
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
+from tests.c_compiler import needs_compiler
 from tests.text.subword_lines import ENGLISH, GERMAN, mixed_lines
 
 TEXT = [tf.TensorSpec((None,), tf.string, name="text")]
@@ -87,9 +86,7 @@ def test_tf_serving_knows_its_ops(exported: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    shutil.which(os.environ.get("CC") or "gcc") is None, reason="no C compiler: install gcc"
-)
+@needs_compiler
 def test_it_runs_without_python(serve: Serve, rows: list[str], tmp_path: Path):
     by_archive(serve, tmp_path / "subword" / "1")
     inputs = {"text": rows}

@@ -172,7 +172,7 @@ def test_lists_are_named_by_their_places(model: Path):
     with pytest.raises(ValueError, match=r"files\[0\], line 2: the text must .*'\\ud800' \(surr"):
         train_subwords([["a", "b\ud800"]], model, vocabulary_size=100)
     with pytest.raises(TypeError, match=r"files\[0\], line 1: a line must be a string. Rec.*: 5"):
-        train_subwords([[5]], model, vocabulary_size=100)  # type: ignore[list-item]
+        train_subwords([[5]], model, vocabulary_size=100)
 
 
 def test_text_that_the_normalization_drops(model: Path):
@@ -184,14 +184,14 @@ def test_text_that_the_normalization_drops(model: Path):
 def test_what_files_may_be(tmp_path: Path, model: Path):
     for wrong in ("a.txt", tmp_path, 3):
         with pytest.raises(TypeError, match="`files` must be a list, of names .* Received: files="):
-            train_subwords(wrong, model, vocabulary_size=100)  # type: ignore[arg-type]
+            train_subwords(wrong, model, vocabulary_size=100)
     with pytest.raises(ValueError, match=r"`files` must have at least one text. .*: files=\[\]"):
         train_subwords([], model, vocabulary_size=100)
     for line in (ENGLISH[0], ENGLISH[0] * 99):
         with pytest.raises(FileNotFoundError, match=r"as a list within .* files\[1\]='A small d"):
             train_subwords([ENGLISH, line], model, vocabulary_size=100)
     with pytest.raises(TypeError, match=r"names of text files or lists .* files\[0\]=b'a.txt'"):
-        train_subwords([b"a.txt"], model, vocabulary_size=100)  # type: ignore[list-item]
+        train_subwords([b"a.txt"], model, vocabulary_size=100)
     with pytest.raises(IsADirectoryError, match="`path` must be a file. Received a folder"):
         train_subwords([ENGLISH], tmp_path, vocabulary_size=100)
 

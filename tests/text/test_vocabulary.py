@@ -91,7 +91,7 @@ def test_errors_of_lists_name_the_index() -> None:
     with pytest.raises(ValueError, match=r"`tokens` must have each token once. .* 5 .*index 7"):
         Vocabulary((*TOKENS, "the"))
     with pytest.raises(TypeError, match=r"strings only. Received: 3 at index 7"):
-        Vocabulary((*TOKENS, 3))  # type: ignore[arg-type]
+        Vocabulary((*TOKENS, 3))
     with pytest.raises(KeyError, match=r"vocabulary of 7. Received: token='nope'"):
         Vocabulary(TOKENS).id_of("nope")
     with pytest.raises(KeyError, match=r"Received: token='\[MASK\]'"):

@@ -170,7 +170,7 @@ def test_config_comes_back_without_a_file() -> None:
 
 def test_errors_say_what_must_be() -> None:
     with pytest.raises(TypeError, match="`vocabulary` must be a .*Vocabulary. Received: voc"):
-        WordPiece(["[UNK]"])  # type: ignore[arg-type]
+        WordPiece(["[UNK]"])
     with pytest.raises(TypeError, match="`text` must be of dtype string. Received: dtype=int32"):
         UNCASED.tokenize(tf.constant([1]))
     with pytest.raises(ValueError, match=r"must have the shape \(B,\). Received: shape=\(\)"):
