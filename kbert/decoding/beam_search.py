@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from kbert.decoding.likeliest import largest_entries, log_sum_exp
 from kbert.decoding.rows import (
     longest_of,
     of_parents,
@@ -68,11 +69,12 @@ def beam_search(
 
     Args:
         step: takes `tokens` int32 (b, k), the last token of each hypothesis; `time`, an int32
-            scalar, how many tokens came before; `slots` int32 (b, k, L); and `state`. Gives
-            log-probabilities (b, k, V) of the next token, and the new state. k is 1 at time 0,
-            then K. The hypothesis k passed through slot `slots[b, k, s]` at time s <= `time`: a
-            model keeps what it computes for each time and slot, and lets a hypothesis see what
-            stands on its own path. Nothing has to move when hypotheses change places.
+            scalar, how many tokens came before; `slots` int32 (b, k, L); and `state`. Gives logits
+            (b, k, V) of the next token, which are log-probabilities but for a constant, and the new
+            state. k is 1 at time 0, then K. The hypothesis k passed through slot `slots[b, k, s]`
+            at time s <= `time`: a model keeps what it computes for each time and slot, and lets a
+            hypothesis see what stands on its own path. Nothing has to move when hypotheses change
+            places.
         state: tensors in any structure, the first dimension of each being that of the rows; or
             None.
         rows: B.
@@ -175,9 +177,11 @@ class _Search:
         count = values["living"].shape[1]
         own = ops.arange(count, dtype="int32")[:, None]
         slots = ops.where(here, own, values["slots"])
-        logs, state = self.step(values["last"], time, slots, values["state"])
-        logs = self._allowed(ops.cast(logs, "float32"), time + 1, values["limit"])
-        score, parent, token = best_continuations(logs, values["living"], 2 * self.beam_size)
+        logits, state = self.step(values["last"], time, slots, values["state"])
+        logs, ids = self._likeliest(ops.cast(logits, "float32"), time + 1, values["limit"])
+        score, parent, token = best_continuations(
+            logs, ids, values["living"], 2 * self.beam_size
+        )
         before = of_parents(values["tokens"], parent)  # (b, 2K, L)
         tokens = ops.where(here, token[:, :, None], before)
         ends = ops.equal(token, self.end_id)
@@ -195,19 +199,29 @@ class _Search:
         }
         return self._judged(values, found["unfinished"], time + 1)
 
-    def _allowed(self, logs: Any, length: Any, limits: Any) -> Any:
-        """At its longest length a hypothesis can only end; before its shortest it cannot."""
+    def _likeliest(self, logits: Any, length: Any, limits: Any) -> tuple[Any, Any]:
+        """The likeliest allowed tokens of each hypothesis, with their log-probabilities.
+
+        At its longest length a hypothesis can only end; before its shortest it cannot.
+        """
+        vocabulary_size = logits.shape[-1]
+        count = min(2 * self.beam_size, vocabulary_size)
+        best, ids = largest_entries(logits, count)
+        total = log_sum_exp(logits, best[..., 0], ids[..., 0])[..., None]  # (b, k, 1)
         at_limit = ops.equal(limits, length)  # (b,)
-        ending = ops.equal(ops.arange(logs.shape[-1], dtype="int32"), self.end_id)  # (V,)
+        ending = ops.equal(ops.arange(vocabulary_size, dtype="int32"), self.end_id)  # (V,)
 
         def masked() -> Any:
             may_end = ops.logical_or(length >= self.min_length, at_limit[:, None, None])
             may_go_on = ops.logical_not(at_limit)[:, None, None]
-            return ops.where(ops.where(ending, may_end, may_go_on), logs, -float("inf"))
+            allowed = ops.where(ops.where(ending, may_end, may_go_on), logits, -float("inf"))
+            return largest_entries(allowed, count)
 
-        # Mostly there is nothing to forbid, and a pass over (b, K, V) is saved.
+        # Mostly there is nothing to forbid, and a second search is saved.
         needed = ops.logical_or(ops.any(at_limit), length < self.min_length)
-        return ops.cond(needed, masked, lambda: logs)
+        best, ids = ops.cond(needed, masked, lambda: (best, ids))
+        # Where every logit is -inf, nothing can follow.
+        return ops.where(best > -float("inf"), best - total, -float("inf")), ids
 
     def _with_found(
         self, values: dict[str, Any], tokens: Any, score: Any, ends: Any, length: Any
@@ -264,23 +278,22 @@ class _Search:
         return values
 
 
-def best_continuations(logs: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
+def best_continuations(logs: Any, ids: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
     """The likeliest continuations of all hypotheses of a row together.
 
     Args:
-        logs: float32 (b, k, V), log-probabilities of the next tokens.
-        living: float32 (b, k), of the hypotheses.
+        logs: float32 (b, k, m), log-probabilities of each hypothesis' likeliest next tokens.
+        ids: int32 (b, k, m), these tokens.
+        living: float32 (b, k), log-probabilities of the hypotheses.
         count: how many continuations.
 
     Returns:
         Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
         -inf fills up where there are fewer.
     """
-    hypotheses, vocabulary_size = logs.shape[1], logs.shape[2]
-    each = min(count, vocabulary_size)
-    values, ids = ops.top_k(logs, each)  # (b, k, each)
-    total = ops.reshape(values + living[:, :, None], (-1, hypotheses * each))
-    tokens = ops.reshape(ops.cast(ids, "int32"), (-1, hypotheses * each))
+    hypotheses, each = logs.shape[1], logs.shape[2]
+    total = ops.reshape(logs + living[:, :, None], (-1, hypotheses * each))
+    tokens = ops.reshape(ids, (-1, hypotheses * each))
     lacking = count - hypotheses * each
     if lacking > 0:
         total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=-float("inf"))

@@ -9,7 +9,7 @@ from keras import ops
 
 from kbert.decoding.greedy import greedy_search
 from tests.decoding.searching import END, LONGEST, run
-from tests.decoding.spelling import START, Speller, random_tables
+from tests.decoding.spelling import START, Speller, normalized, random_tables
 
 FIELDS = ("token_ids", "lengths", "scores", "log_probabilities")
 MAX_LENGTHS = [4, 7, 1, 2, 7]
@@ -27,7 +27,7 @@ def tables_of(holes: float, added: float) -> np.ndarray:
     """The tables of a problem, five whether its rows are fewer or not."""
     tables = random_tables(5, 97, 5, seed=11, holes=holes)
     tables[:, :, END] += added
-    return tables
+    return normalized(tables)
 
 
 def outputs() -> dict[str, np.ndarray]:

@@ -38,9 +38,16 @@ def random_tables(
     """Log-probabilities (rows, numbers, V) float32; a share `holes` of them is -inf."""
     draw = np.random.default_rng(seed)
     scores = draw.normal(0.0, sharpness, (rows, numbers, vocabulary_size))
-    normal = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
-    normal[draw.random(normal.shape) < holes] = -math.inf
-    return normal.astype("float32")
+    scores[draw.random(scores.shape) < holes] = -math.inf
+    return normalized(scores)
+
+
+def normalized(scores: np.ndarray) -> np.ndarray:
+    """Scores (..., V) as log-probabilities, float32; where all are -inf they stay so."""
+    scores = scores.astype("float64")
+    with np.errstate(divide="ignore"):
+        total = np.log(np.exp(scores).sum(-1, keepdims=True))
+    return np.where(total > -math.inf, scores - np.maximum(total, -1e300), scores).astype("float32")
 
 
 def table_of(

@@ -24,7 +24,15 @@ from tests.decoding.searching import (
     expected,
     run,
 )
-from tests.decoding.spelling import START, Speller, plain_step, random_tables, speaker_of, table_of
+from tests.decoding.spelling import (
+    START,
+    Speller,
+    normalized,
+    plain_step,
+    random_tables,
+    speaker_of,
+    table_of,
+)
 
 # Token 0 is the end, written "."; the last letter follows where nothing is said.
 LETTERS = ".abz"
@@ -160,6 +168,7 @@ def test_the_last_token_is_the_end():
 def test_a_row_that_can_never_end_ends_at_its_max_length(beam_size):
     tables = random_tables(3, 97, 4, seed=1)
     tables[:, :, END] = -math.inf
+    tables = normalized(tables)
     max_lengths = [3, 1, 6]
     found, _ = run(tables, np.array(max_lengths), beam_size=beam_size)
     answers = answers_of(found)
@@ -232,6 +241,7 @@ def problems(draw):
     )
     # Where the end is unlikely, hypotheses live long; where it is likely, they end at once.
     tables[:, :, END] += draw(st.sampled_from([0.0, -3.0, -1.0]))
+    tables = normalized(tables)
     options = {
         "beam_size": beam_size,
         "penalty": draw(st.sampled_from(sorted(PENALTIES))),
@@ -294,7 +304,8 @@ def test_finished_rows_are_not_paid_for(beam_size, penalty):
     tables = random_tables(6, 97, 5, seed=3)
     tables[:, :, END] = -4.0
     tables[3] = random_tables(1, 97, 5, seed=4, sharpness=0.1)
-    tables[3, :, END] = 0.0  # ends at once, and as well as can be
+    tables[3, :, END] = 20.0  # ends at once, and as well as can be
+    tables = normalized(tables)
     max_lengths = [2, 7, 4, 7, 1, 5]
     found, step = run(
         tables, np.array(max_lengths), beam_size=beam_size, penalty=penalty, speller=Watchful
@@ -380,6 +391,7 @@ def test_in_a_graph_with_unknown_rows(options):
     for seed, max_lengths in enumerate(([4], [7, 2, 5, 3, 2], [3, 3, 6], [])):
         tables = random_tables(len(max_lengths), 97, 5, seed, holes=0.2)
         tables[:, :, END] -= seed
+        tables = normalized(tables)
         limits = np.array(max_lengths, "int32")
         arrays = search(tf.constant(tables), tf.constant(limits))
         eager, _ = run(tables, limits, **options)
