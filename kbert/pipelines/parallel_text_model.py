@@ -1,12 +1,19 @@
-"""What trains a translator on raw sentence pairs: they become batches of token ids on the host."""
+"""What trains a translator on raw sentence pairs, and asks it about raw sentences."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset, token_rows
 from kbert.data.pipeline import pack_examples
+from kbert.data.text_tensor import text_tensor
 from kbert.pipelines.epoch_teller import told_epochs
+from kbert.pipelines.like_sizes import like_sizes
+from kbert.pipelines.plain_answers import plain_answer
+from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_inputs import as_list, is_texts
 from kbert.tasks.translation import Translation
 from kbert.text.subword import Subword
@@ -14,14 +21,34 @@ from kbert.text.wordpiece import WordPiece
 
 # Cells of a batch, rows times longest side.
 TRAINING_TOKENS = 4096
+# Sentences that go through the graph at a time.
+_ROWS_AT_A_TIME = 1024
+# What a search depends on, beside the weights.
+_SEARCH = (
+    *("beam_size", "length_penalty", "alpha", "nbest", "length_ratio", "length_extra"),
+    "patience",
+)
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """A graph of `translate`, and the settings that it was traced with."""
+
+    settings: tuple[Any, ...]
+    function: Callable[..., dict[str, tf.Tensor]]
 
 
 class ParallelTextModel(Translation):
-    """Adds `fit` and `evaluate` on raw sentence pairs to a translation model on token ids."""
+    """Adds raw sentences to a translation model on token ids.
+
+    `fit` and `evaluate` take pairs of them, `translations` and `answers` sentences to translate; a
+    subclass has `translate`, from sentences to translations as graph code.
+    """
 
     source_subwords: Subword
     target_subwords: Subword
     bert_tokenizer: WordPiece | None
+    translate: Callable[[Any], dict[str, Any]]
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
         """Tokenizes n sentences and their translations, once and for all; see `dataset`.
@@ -123,6 +150,56 @@ class ParallelTextModel(Translation):
         if dataset is None:
             return super().evaluate(x, y, batch_size, verbose, **kwargs)
         return super().evaluate(dataset, verbose=verbose, **kwargs)
+
+    def translation_columns(self, texts: Sequence[Any]) -> dict[str, np.ndarray]:
+        """The outputs of `translate` for n texts, in their order; strings are bytes.
+
+        Args:
+            texts: n str or bytes. Those of like length go through the graph together.
+        """
+        translate = self._traced()
+        sizes = np.array([len(text) for text in texts], "int64")
+        # An empty batch, where there is no other, tells the shapes of the outputs.
+        batches = like_sizes(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
+        found = [translate(text_tensor([texts[i] for i in rows])) for rows in batches]
+        back = np.argsort(np.concatenate(batches), kind="stable")
+        return {
+            name: np.concatenate([columns[name].numpy() for columns in found])[back]
+            for name in found[0]
+        }
+
+    def translations(self, texts: Sequence[Any]) -> list[str]:
+        """The best translation of each of n texts.
+
+        Args:
+            texts: n str or bytes.
+        """
+        return [text.decode() for text in self.translation_columns(texts)["translation"]]
+
+    def answers(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
+        """What people want to know of each text.
+
+        Args:
+            texts: n str or bytes.
+
+        Returns:
+            A dict a text: `translation`, `score`, `nbest` (dicts of `translation` and `score`, the
+            best first) and `truncated`, whether the text was longer than the model reads.
+        """
+        found = self.translation_columns(texts)
+        return [
+            plain_answer({name: found[name][i] for name in sorted(found)})
+            for i in range(len(texts))
+        ]
+
+    def _traced(self) -> Callable[..., dict[str, tf.Tensor]]:
+        """`translate` as a graph, which is made anew only where settings have changed."""
+        settings = tuple(getattr(self, name) for name in _SEARCH)
+        traced: _Traced | None = getattr(self, "_graph_of_translate", None)
+        if traced is None or traced.settings != settings:
+            function = tf.function(self.translate, input_signature=text_specs(False))
+            traced = self._graph_of_translate = _Traced(settings, function)
+        return traced.function
 
     def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of raw sentence pairs, or None if `x` is something else."""

@@ -18,10 +18,14 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         Of a classifier, `label`, `score`, `scores` by name; of question answering, `answer` with
-        its places, and `nbest`; of span tagging, `answers`; of entity recognition, `entities`; the
-        other outputs as they are.
+        its places, and `nbest`; of translation, `translation`, `score` and `nbest`; of span
+        tagging, `answers`; of entity recognition, `entities`; the other outputs as they are.
     """
     plain = {key: _plain(value) for key, value in row.items()}
+    if "nbest_translation" in plain:
+        keys = ("translation", "score")
+        nbest = _rows({key: plain.pop(f"nbest_{key}") for key in keys})
+        return {**{key: plain.pop(key) for key in keys}, "nbest": nbest, **plain}
     if "nbest_answer" in plain:
         keys = ("answer", "score", "start", "end")
         nbest = _rows({key: plain.pop(f"nbest_{key}") for key in keys})

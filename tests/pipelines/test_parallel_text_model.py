@@ -86,3 +86,38 @@ def test_empty_sentences_are_trained_on_as_their_end(subwords):
     assert np.isfinite(history["loss"][0])
     assert model.pack([""], [""]).targets.token_ids.tolist() == [subwords.end_id]
     assert tf.reduce_all(model.pack(["red"], ["rot"]).sources.lengths > 0)
+
+
+def test_answers_come_in_the_order_of_the_texts(subwords):
+    model = made(subwords)
+    texts = ["old dog", "", "red blue old big cat", "cat", "old dog"]
+    found = model.answers(texts)
+    assert [one["translation"] for one in found] == model.predict(texts)
+    assert model.translations(texts) == model.predict(texts)
+    assert found[0] == found[4]
+    assert found[1] == {
+        "translation": "",
+        "score": 0.0,
+        "nbest": [{"translation": "", "score": 0.0}],
+        "truncated": False,
+    }
+    cut = model.answers(["red " * 100])[0]
+    assert cut["truncated"] and model.answers([]) == []
+
+
+def test_one_graph_serves_until_the_search_changes(subwords, monkeypatch):
+    model = made(subwords)
+    traced = []
+    translate = model.translate
+    monkeypatch.setattr(
+        type(model), "translate", lambda self, text: traced.append(1) or translate(text)
+    )
+    one = model.answers(["old dog"])
+    assert model.answers(["old dog"]) == one and len(traced) == 1
+    model.transformer.target_embedding.embeddings.assign_add(
+        keras.random.normal(model.transformer.target_embedding.embeddings.shape, seed=1)
+    )
+    other = model.answers(["old dog"])  # the graph reads the weights, it does not hold them
+    assert other[0]["score"] != one[0]["score"] and len(traced) == 1
+    model.nbest = 2
+    assert len(model.answers(["old dog"])[0]["nbest"]) == 2 and len(traced) == 2

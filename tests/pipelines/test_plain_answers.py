@@ -23,6 +23,19 @@ def test_the_list_of_best_answers_loses_its_padding():
     assert plain_answer(row) == {"answer": "a", "nbest": [first, second]}
 
 
+def test_the_best_translations_become_a_list():
+    row = {
+        "nbest_score": np.array([-0.5, -1.0], "float32"),
+        "nbest_translation": STRINGS[:2],
+        "score": np.float32(-0.5),
+        "translation": b"a",
+        "truncated": np.bool_(False),
+    }
+    best = [{"translation": "a", "score": -0.5}, {"translation": "\ufffd", "score": -1.0}]
+    expected = {"translation": "a", "score": -0.5, "nbest": best, "truncated": False}
+    assert list(plain_answer(row).items()) == list(expected.items())
+
+
 def test_entities_and_answers_lose_their_padding():
     places = {key: np.array([1, 2, 0]) for key in ("start", "end", "start_byte", "end_byte")}
     scores = np.array([0.5, 0.25, 0.0])
