@@ -4,7 +4,7 @@ Shapes: B rows, S source tokens, T target tokens, L tokens of BERT, M its width.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from kbert.data.epochs import Epochs
 from kbert.data.fixed_batches import Bucket, fixed_batch_plan
 from kbert.data.parallel_batches import parallel_batch_plan
 from kbert.data.pipeline import PackedExamples, mapped_columns, planned_batches, read_ahead
+from kbert.data.text_features import TextFeatures
 from kbert.data.text_tensor import text_tensor
 from kbert.optimization.accumulation import accumulation_weights
 from kbert.text.subword import Subword
@@ -72,6 +73,34 @@ class PackedPairs:
     def __len__(self) -> int:
         """The number of pairs."""
         return len(self.sources)
+
+    def select(self, rows: np.ndarray) -> "PackedPairs":
+        """Some of the pairs.
+
+        Args:
+            rows: int64 (k,), their indices in the order of the result.
+        """
+        bert = None if self.bert is None else selected(self.bert, rows)
+        return PackedPairs(selected(self.sources, rows), selected(self.targets, rows), bert)
+
+
+def selected(packed: Any, rows: np.ndarray) -> Any:
+    """Some of the texts of `TokenRows` or `PackedExamples`, as the same.
+
+    Args:
+        packed: the texts.
+        rows: int64 (k,), their indices in the order of the result.
+    """
+    lengths = packed.lengths[rows]
+    starts = np.cumsum(lengths, dtype="int64") - lengths
+    cells = np.repeat(packed.starts[rows] - starts, lengths) + np.arange(lengths.sum())
+    ids = {
+        name: getattr(packed, name)[cells]
+        for name in ("token_ids", "segment_ids")
+        if hasattr(packed, name)
+    }
+    truncated = packed.truncated[rows]
+    return replace(packed, **ids, starts=starts, lengths=lengths, truncated=truncated)
 
 
 def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> TokenRows:
@@ -137,7 +166,7 @@ def parallel_dataset(
     seed: int = 0,
     buckets: Sequence[Bucket] | None = None,
     accumulation_steps: int = 1,
-    bert_states: Any = None,
+    bert_states: TextFeatures | None = None,
     first_epoch: int = 0,
     first_batch: int = 0,
 ) -> tf.data.Dataset:
@@ -155,8 +184,8 @@ def parallel_dataset(
             they take the place of `batch_tokens`.
         accumulation_steps: batches an update of the optimizer. Then each row has the weight with
             which the update is that of one large batch; what makes no whole update is left out.
-        bert_states: what BERT makes of the sources, where that was computed before: it has
-            `batch(rows)`, from indices int64 (B,) to an array (B, L, M), with `dtype` and `width`.
+        bert_states: what BERT makes of the sources, where that was computed before; see
+            `kbert.data.text_features`.
         first_epoch: number of the first pass, where an earlier process made those before it.
         first_batch: batches that are left out; such a dataset is the rest of one epoch.
 
@@ -230,14 +259,16 @@ def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -
     return inputs, tf.where(counts, targets, -1)
 
 
-def _bert_inputs(packed: PackedExamples, states: Any, rows: tf.Tensor) -> dict[str, tf.Tensor]:
+def _bert_inputs(
+    packed: PackedExamples, features: TextFeatures | None, rows: tf.Tensor
+) -> dict[str, tf.Tensor]:
     """What the BERT of a fused model reads, or has read."""
     ids, real = padded_rows(packed, rows, 0)
-    if states is None:
+    if features is None:
         return {"bert_token_ids": ids, "bert_padding_mask": real}
     # Training alone comes here, so a call back into Python is no harm.
-    found = tf.numpy_function(states.batch, [rows], states.dtype)
-    found = tf.ensure_shape(found, (None, None, states.width))
+    found = tf.numpy_function(features.batch, [rows], features.states.dtype)
+    found = tf.ensure_shape(found, (None, None, features.states.shape[1]))
     return {"bert_states": found, "bert_padding_mask": real}
 
 

@@ -15,6 +15,7 @@ from kbert.data.parallel_pipeline import (
     token_rows,
 )
 from kbert.data.pipeline import pack_examples
+from kbert.data.text_features import TextFeatures
 from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 
@@ -120,20 +121,10 @@ def test_a_rest_of_an_epoch_is_what_the_whole_one_ends_with():
     assert rest.cardinality().numpy() == len(epochs[1]) - 2
 
 
-class States:
+def text_features(lengths):
     """What stands for BERT's states: text i, place k is [i, k]."""
-
-    width, dtype = 2, tf.float16
-
-    def __init__(self, lengths):
-        self.lengths = lengths
-
-    def batch(self, rows):
-        width = max(self.lengths[i] for i in rows)
-        found = np.zeros((len(rows), width, 2), "float16")
-        for place, i in enumerate(rows):
-            found[place, : self.lengths[i]] = [[i, k] for k in range(self.lengths[i])]
-        return found
+    states = [[i, k] for i, length in enumerate(lengths) for k in range(length)]
+    return TextFeatures(np.array(states, "float16"), np.cumsum(lengths) - lengths, lengths)
 
 
 def test_a_bert_reads_the_same_rows():
@@ -148,12 +139,13 @@ def test_a_bert_reads_the_same_rows():
             ids = inputs["bert_token_ids"][row].numpy()[real]
             begin = bert.starts[i]
             assert ids.tolist() == bert.token_ids[begin : begin + bert.lengths[i]].tolist()
-    for inputs, _ in parallel_dataset(pairs, 8, bert_states=States(bert.lengths)):
+    for inputs, _ in parallel_dataset(pairs, 8, bert_states=text_features(bert.lengths)):
         assert "bert_token_ids" not in inputs
         for row, first in enumerate(inputs["source_token_ids"][:, 0].numpy()):
             i = (int(first) - 10_001) // 100
             states = inputs["bert_states"][row].numpy()
-            assert states[: bert.lengths[i], 0].tolist() == [i] * bert.lengths[i]
+            assert states.dtype == "float16"
+            assert states[: bert.lengths[i]].tolist() == [[i, k] for k in range(bert.lengths[i])]
             assert inputs["bert_padding_mask"][row].numpy().sum() == bert.lengths[i]
 
 
@@ -178,3 +170,21 @@ def test_what_does_not_fit_is_refused():
         parallel_dataset(PackedPairs(pairs.sources, fewer))
     with pytest.raises(ValueError, match="`pairs.bert` must be given with `bert_states`"):
         parallel_dataset(pairs, bert_states=States([1, 1]))
+
+
+@pytest.mark.parametrize("rows", [[2, 0], [1], []])
+def test_some_pairs_are_as_if_there_were_no_others(rows, tmp_path):
+    texts = ["the red film", "good", "rain and sun"]
+    translations = ["rot film", "gut", "regen sonne"]
+    pieces = train_subwords([texts, translations], tmp_path / "m", vocabulary_size=30)
+
+    def packed(some):
+        bert = pack_examples(TOKENIZER, [texts[i] for i in some], max_sequence_length=4)
+        sides = ([side[i] for i in some] for side in (texts, translations))
+        return PackedPairs(*(token_rows(pieces, side, 6) for side in sides), bert)
+
+    found, expected = packed(range(3)).select(np.array(rows, "int64")), packed(rows)
+    assert len(found) == len(rows)
+    for side in ("sources", "targets", "bert"):
+        for name, value in vars(getattr(expected, side)).items():
+            np.testing.assert_array_equal(getattr(getattr(found, side), name), value, name)
