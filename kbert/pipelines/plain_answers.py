@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+_OF_TRANSLATIONS = ("translation", "score")
 _OF_ENTITIES = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
 
 
@@ -23,9 +24,9 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
     """
     plain = {key: _plain(value) for key, value in row.items()}
     if "nbest_translation" in plain:
-        keys = ("translation", "score")
-        nbest = _rows({key: plain.pop(f"nbest_{key}") for key in keys})
-        return {**{key: plain.pop(key) for key in keys}, "nbest": nbest, **plain}
+        nbest = _rows({key: plain.pop(f"nbest_{key}") for key in _OF_TRANSLATIONS})
+        best = {key: plain.pop(key) for key in _OF_TRANSLATIONS}
+        return {**best, "nbest": nbest, **plain}
     if "nbest_answer" in plain:
         keys = ("answer", "score", "start", "end")
         nbest = _rows({key: plain.pop(f"nbest_{key}") for key in keys})

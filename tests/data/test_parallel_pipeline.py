@@ -169,7 +169,7 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="2 sources and 1 targets"):
         parallel_dataset(PackedPairs(pairs.sources, fewer))
     with pytest.raises(ValueError, match="`pairs.bert` must be given with `bert_states`"):
-        parallel_dataset(pairs, bert_states=States([1, 1]))
+        parallel_dataset(pairs, bert_states=text_features([1, 1]))
 
 
 @pytest.mark.parametrize("rows", [[2, 0], [1], []])
