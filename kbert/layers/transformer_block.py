@@ -15,14 +15,15 @@ class TransformerBlock(keras.layers.Layer):
     weights, by which saved states of an optimizer find theirs.
 
     Args:
-        num_heads: N; must divide the hidden width.
-        intermediate_dim: I, width of the feed-forward network.
-        dropout: rate of the dropout on the output of each sublayer.
-        attention_dropout: rate of the dropout on the attention probabilities.
-        activation: of the feed-forward network.
-        norm: "post" or "pre".
-        epsilon: of the LayerNorms.
-        kernel_initializer: Keras initializer of the matrices.
+        num_heads: as in `EncoderBlock` and `DecoderBlock`, like all that follows; each of them has
+            its own defaults.
+        intermediate_dim: as there.
+        dropout: as there.
+        attention_dropout: as there.
+        activation: as there.
+        norm: as there.
+        epsilon: as there.
+        kernel_initializer: as there.
     """
 
     feed_forward: FeedForward
