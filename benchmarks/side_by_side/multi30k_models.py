@@ -1,0 +1,60 @@
+"""The models that are compared on Multi30k: a small Transformer, and what goes on from it."""
+
+from pathlib import Path
+
+import keras
+
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.models.bert import Bert
+from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.transformer import Transformer
+from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.translation import Translator
+from kbert.text.subword import Subword
+
+ENCODER = "all-MiniLM-L6-v2"
+# vanilla: from random weights. more: the same model, trained on. fused: with a pretrained encoder.
+# random: with an encoder of that size that has learned nothing.
+KINDS = ("vanilla", "more", "fused", "random")
+
+
+def made(
+    kind: str, pieces: Subword, start: Path | None, dropout: float, drop_net: float, dtype: str
+) -> Translator:
+    """A translator to train.
+
+    Args:
+        kind: one of `KINDS`.
+        pieces: of both languages.
+        start: a saved vanilla translator, from which the other kinds go on.
+        dropout: of the Transformer.
+        drop_net: rate of the drop-nets of fused ones.
+        dtype: policy.
+    """
+    sizes = {"dropout": dropout, "dtype": dtype}
+    if kind == "vanilla":
+        transformer = Transformer.from_size("tiny", len(pieces), **sizes)
+        return Translator(transformer, pieces, pieces, dtype=dtype)
+    if start is None:
+        raise SystemExit(f"--start must be given for --kind {kind}")
+    vanilla = Translator.from_pretrained(start, dtype=dtype).transformer
+    if kind == "more":
+        transformer = Transformer.from_config({**vanilla.get_config(), **sizes})
+        transformer.set_weights(vanilla.get_weights())
+        return Translator(transformer, pieces, pieces, dtype=dtype)
+    checkpoint = read_checkpoint(ENCODER)
+    if kind == "fused":
+        bert = Bert.from_checkpoint(checkpoint)
+    else:
+        bert = Bert(**checkpoint.config)
+    transformer = BertFusedTransformer.from_size(
+        "tiny", len(pieces), bert=bert, drop_net=drop_net, **sizes
+    )
+    report = transformer.warm_start_from(vanilla)
+    print(f"{len(report.loaded)} weights loaded, {len(report.new)} new", flush=True)
+    return Translator(transformer, pieces, pieces, tokenizer_of(checkpoint), dtype=dtype)
+
+
+def seeded(seed: int) -> None:
+    """Sets all random numbers, TensorFlow's too."""
+    keras.utils.set_random_seed(seed)
