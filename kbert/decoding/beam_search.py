@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.likeliest import largest_entries, log_sum_exp
+from kbert.decoding.likeliest import best_continuations, largest_entries, log_sum_exp
 from kbert.decoding.rows import (
     longest_of,
     of_parents,
@@ -178,10 +178,8 @@ class _Search:
         own = ops.arange(count, dtype="int32")[:, None]
         slots = ops.where(here, own, values["slots"])
         logits, state = self.step(values["last"], time, slots, values["state"])
-        logs, ids = self._likeliest(ops.cast(logits, "float32"), time + 1, values["limit"])
-        score, parent, token = best_continuations(
-            logs, ids, values["living"], 2 * self.beam_size
-        )
+        likeliest = self._likeliest(ops.cast(logits, "float32"), time + 1, values["limit"])
+        score, parent, token = best_continuations(*likeliest, values["living"], 2 * self.beam_size)
         before = of_parents(values["tokens"], parent)  # (b, 2K, L)
         tokens = ops.where(here, token[:, :, None], before)
         ends = ops.equal(token, self.end_id)
@@ -276,29 +274,3 @@ class _Search:
             lacks[:, :, None], unfinished["token_ids"], values["token_ids"]
         )
         return values
-
-
-def best_continuations(logs: Any, ids: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
-    """The likeliest continuations of all hypotheses of a row together.
-
-    Args:
-        logs: float32 (b, k, m), log-probabilities of each hypothesis' likeliest next tokens.
-        ids: int32 (b, k, m), these tokens.
-        living: float32 (b, k), log-probabilities of the hypotheses.
-        count: how many continuations.
-
-    Returns:
-        Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
-        -inf fills up where there are fewer.
-    """
-    hypotheses, each = logs.shape[1], logs.shape[2]
-    total = ops.reshape(logs + living[:, :, None], (-1, hypotheses * each))
-    tokens = ops.reshape(ids, (-1, hypotheses * each))
-    lacking = count - hypotheses * each
-    if lacking > 0:
-        total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=-float("inf"))
-        tokens = ops.pad(tokens, ((0, 0), (0, lacking)))
-    best, index = ops.top_k(total, count)
-    index = ops.cast(index, "int32")
-    token = of_parents(tokens[:, :, None], index)[:, :, 0]
-    return best, ops.minimum(index // each, hypotheses - 1), token

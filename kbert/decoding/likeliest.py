@@ -8,6 +8,8 @@ from typing import Any
 
 from keras import ops
 
+from kbert.decoding.rows import of_parents
+
 # The pieces of a vocabulary have at least so many tokens; smaller vocabularies stay whole.
 _LEAST = 16
 
@@ -63,6 +65,32 @@ def largest_entries(values: Any, count: int) -> tuple[Any, Any]:
     places = ops.cast(places, "int32")
     piece = taken(chosen, places // size)
     return best, piece * size + places % size
+
+
+def best_continuations(logs: Any, ids: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
+    """The likeliest continuations of all hypotheses of a row together.
+
+    Args:
+        logs: float32 (b, k, m), log-probabilities of each hypothesis' likeliest next tokens.
+        ids: int32 (b, k, m), these tokens.
+        living: float32 (b, k), log-probabilities of the hypotheses.
+        count: how many continuations.
+
+    Returns:
+        Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
+        -inf fills up where there are fewer.
+    """
+    hypotheses, each = logs.shape[1], logs.shape[2]
+    total = ops.reshape(logs + living[:, :, None], (-1, hypotheses * each))
+    tokens = ops.reshape(ids, (-1, hypotheses * each))
+    lacking = count - hypotheses * each
+    if lacking > 0:
+        total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=-float("inf"))
+        tokens = ops.pad(tokens, ((0, 0), (0, lacking)))
+    best, index = ops.top_k(total, count)
+    index = ops.cast(index, "int32")
+    token = of_parents(tokens[:, :, None], index)[:, :, 0]
+    return best, ops.minimum(index // each, hypotheses - 1), token
 
 
 def taken(values: Any, index: Any) -> Any:
