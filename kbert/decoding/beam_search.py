@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.likeliest import best_continuations, largest_entries, log_sum_exp
+from kbert.decoding.likeliest import Pieces, best_continuations, in_pieces, log_sum_exp
 from kbert.decoding.rows import (
     longest_of,
     of_parents,
@@ -178,8 +178,10 @@ class _Search:
         own = ops.arange(count, dtype="int32")[:, None]
         slots = ops.where(here, own, values["slots"])
         logits, state = self.step(values["last"], time, slots, values["state"])
-        likeliest = self._likeliest(ops.cast(logits, "float32"), time + 1, values["limit"])
-        score, parent, token = best_continuations(*likeliest, values["living"], 2 * self.beam_size)
+        pieces = in_pieces(logits, 2 * self.beam_size)
+        offsets = values["living"] - log_sum_exp(pieces)
+        allowed = self._allowed(pieces, time + 1, values["limit"])
+        score, parent, token = best_continuations(allowed, offsets, 2 * self.beam_size)
         before = of_parents(values["tokens"], parent)  # (b, 2K, L)
         tokens = ops.where(here, token[:, :, None], before)
         ends = ops.equal(token, self.end_id)
@@ -197,29 +199,21 @@ class _Search:
         }
         return self._judged(values, found["unfinished"], time + 1)
 
-    def _likeliest(self, logits: Any, length: Any, limits: Any) -> tuple[Any, Any]:
-        """The likeliest allowed tokens of each hypothesis, with their log-probabilities.
-
-        At its longest length a hypothesis can only end; before its shortest it cannot.
-        """
-        vocabulary_size = logits.shape[-1]
-        count = min(2 * self.beam_size, vocabulary_size)
-        best, ids = largest_entries(logits, count)
-        total = log_sum_exp(logits, best[..., 0], ids[..., 0])[..., None]  # (b, k, 1)
+    def _allowed(self, pieces: Pieces, length: Any, limits: Any) -> Pieces:
+        """At its longest length a hypothesis can only end; before its shortest it cannot."""
         at_limit = ops.equal(limits, length)  # (b,)
-        ending = ops.equal(ops.arange(vocabulary_size, dtype="int32"), self.end_id)  # (V,)
+        size = pieces.logits.shape[-1]
+        ending = ops.equal(ops.arange(size, dtype="int32"), self.end_id)  # (V,)
 
         def masked() -> Any:
             may_end = ops.logical_or(length >= self.min_length, at_limit[:, None, None])
             may_go_on = ops.logical_not(at_limit)[:, None, None]
-            allowed = ops.where(ops.where(ending, may_end, may_go_on), logits, -float("inf"))
-            return largest_entries(allowed, count)
+            may = ops.where(ending, may_end, may_go_on)
+            return in_pieces(ops.where(may, pieces.logits, -float("inf")), 2 * self.beam_size)
 
-        # Mostly there is nothing to forbid, and a second search is saved.
+        # Mostly there is nothing to forbid, and two passes over (b, K, V) are saved.
         needed = ops.logical_or(ops.any(at_limit), length < self.min_length)
-        best, ids = ops.cond(needed, masked, lambda: (best, ids))
-        # Where every logit is -inf, nothing can follow.
-        return ops.where(best > -float("inf"), best - total, -float("inf")), ids
+        return Pieces(*ops.cond(needed, masked, lambda: pieces))
 
     def _with_found(
         self, values: dict[str, Any], tokens: Any, score: Any, ends: Any, length: Any

@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from kbert.decoding.beam_search import Hypotheses, Step
-from kbert.decoding.likeliest import largest_entries, log_sum_exp, taken
+from kbert.decoding.likeliest import best_continuations, in_pieces, log_sum_exp
 from kbert.decoding.rows import (
     longest_of,
     rows_leave,
@@ -81,14 +81,13 @@ def _advanced(step: Step, values: dict[str, Any], time: Any, end_id: int) -> dic
     places = ops.arange(ops.shape(values["token_ids"])[2], dtype="int32")
     slots = ops.zeros_like(values["token_ids"])
     logits, state = step(values["last"], time, slots, values["state"])
-    logits = ops.cast(logits, "float32")  # (b, 1, V)
-    best, index = largest_entries(logits, 1)
-    total = log_sum_exp(logits, best[..., 0], index[..., 0])[:, 0]
+    pieces = in_pieces(logits, 1)
+    total = log_sum_exp(pieces)  # (b, 1)
+    best, _, likeliest = best_continuations(pieces, -total, 1)
     ended, at_limit = values["done"], values["limit"] <= time + 1
     forced = ops.logical_or(ended, at_limit)
-    token = ops.where(forced, end_id, index[:, 0, 0])
-    gained = taken(logits, token[:, None, None])[:, 0, 0]
-    gained = ops.where(gained > -float("inf"), gained - total, -float("inf"))
+    token = ops.where(forced, end_id, likeliest[:, 0])
+    gained = ops.where(forced, pieces.logits[:, 0, end_id] - total[:, 0], best[:, 0])
     # A sequence that cannot end is cut, which has no probability.
     impossible = ops.logical_and(at_limit, gained <= -float("inf"))
     gained = ops.where(ops.logical_or(ended, impossible), 0.0, gained)

@@ -1,118 +1,120 @@
-"""The likeliest next tokens, found without a sort of the whole vocabulary.
+"""The likeliest continuations, found without a sort of the whole vocabulary.
 
-Shapes: b rows, k hypotheses a row, V tokens, C pieces that a vocabulary is cut into.
+Shapes: b rows, k hypotheses a row, V tokens, C pieces that a vocabulary is cut into, P = V / C
+tokens of a piece.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras import ops
 
 from kbert.decoding.rows import of_parents
 
-# The pieces of a vocabulary have at least so many tokens; smaller vocabularies stay whole.
-_LEAST = 16
+_IMPOSSIBLE = -float("inf")
 
 
-def log_sum_exp(logits: Any, largest: Any, index: Any) -> Any:
-    """log sum exp of logits, by one pass of softmax.
+class Pieces(NamedTuple):
+    """Logits with the largest one of each piece of the vocabulary.
+
+    Attributes:
+        logits: float32 (b, k, V).
+        maxima: float32 (b, k, C); C = V where the vocabulary is too small to be cut.
+    """
+
+    logits: Any
+    maxima: Any
+
+
+def in_pieces(logits: Any, count: int) -> Pieces:
+    """Finds the largest logit of each piece, by one pass.
+
+    Args:
+        logits: float (b, k, V).
+        count: how many of the likeliest will be looked for.
+    """
+    logits = ops.cast(logits, "float32")
+    size = _piece_size(logits.shape[-1], count)
+    if size == 1:
+        return Pieces(logits, logits)
+    cut = ops.reshape(logits, (-1, logits.shape[1], logits.shape[2] // size, size))
+    # (`initial` lets a batch without rows pass.)
+    return Pieces(logits, ops.max(cut, axis=-1, initial=_IMPOSSIBLE))
+
+
+def log_sum_exp(pieces: Pieces) -> Any:
+    """log sum exp of the logits of each hypothesis, by one softmax; 0 where all are -inf.
 
     The softmax p of the largest logit z is exp(z - log sum exp), at least 1 / V: from it the sum
     follows without another exponential of all, and without loss.
 
     Args:
-        logits: float (b, k, V).
-        largest: float (b, k), the largest of each.
-        index: int (b, k), where it stands.
+        pieces: of the logits.
 
     Returns:
-        (b, k); not a number where all logits are -inf.
+        float32 (b, k).
     """
-    probabilities = ops.softmax(logits, axis=-1)
-    return largest - ops.log(taken(probabilities, index[..., None])[..., 0])
+    largest, piece = ops.top_k(pieces.maxima, 1)  # (b, k, 1)
+    probabilities = ops.softmax(pieces.logits, axis=-1)
+    searched = _searched(probabilities, pieces, ops.cast(piece, "int32"))
+    of_largest = ops.max(searched, axis=(-2, -1), initial=0.0)
+    found = largest[..., 0] - ops.log(of_largest)
+    return ops.where(largest[..., 0] > _IMPOSSIBLE, found, 0.0)
 
 
-def largest_entries(values: Any, count: int) -> tuple[Any, Any]:
-    """The largest entries of each hypothesis, the best first; equal ones in any order.
-
-    The vocabulary is cut into C pieces of equal size. The `count` largest entries lie in the
-    `count` pieces with the largest maxima: one pass finds the maxima, and only those pieces are
-    searched.
-
-    Args:
-        values: float (b, k, V).
-        count: how many, at most V.
-
-    Returns:
-        Values (b, k, count), and their places int32 (b, k, count).
-    """
-    vocabulary_size = values.shape[-1]
-    pieces = _pieces(vocabulary_size, count)
-    if pieces is None:
-        best, places = ops.top_k(values, count)
-        return best, ops.cast(places, "int32")
-    size = vocabulary_size // pieces
-    rows, hypotheses = ops.shape(values)[0], values.shape[1]
-    cut = ops.reshape(values, (-1, hypotheses, pieces, size))
-    # (`initial` lets a batch without rows pass.)
-    maxima = ops.max(cut, axis=-1, initial=-float("inf"))
-    _, chosen = ops.top_k(maxima, count)
-    chosen = ops.cast(chosen, "int32")  # (b, k, count)
-    firsts = ops.reshape(ops.arange(rows * hypotheses, dtype="int32"), (-1, hypotheses, 1)) * pieces
-    index = ops.reshape(firsts + chosen, (-1,))
-    searched = ops.take(ops.reshape(values, (-1, size)), index, axis=0)
-    best, places = ops.top_k(ops.reshape(searched, (-1, hypotheses, count * size)), count)
-    places = ops.cast(places, "int32")
-    piece = taken(chosen, places // size)
-    return best, piece * size + places % size
-
-
-def best_continuations(logs: Any, ids: Any, living: Any, count: int) -> tuple[Any, Any, Any]:
+def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, Any, Any]:
     """The likeliest continuations of all hypotheses of a row together.
 
+    The `count` largest entries lie in the `count` pieces with the largest maxima: only those pieces
+    are searched.
+
     Args:
-        logs: float32 (b, k, m), log-probabilities of each hypothesis' likeliest next tokens.
-        ids: int32 (b, k, m), these tokens.
-        living: float32 (b, k), log-probabilities of the hypotheses.
+        pieces: of the logits.
+        offsets: float32 (b, k), what makes log-probabilities of whole hypotheses of the logits.
         count: how many continuations.
 
     Returns:
         Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
-        -inf fills up where there are fewer.
+        -inf fills up where there are fewer. Equal ones come in any order.
     """
-    hypotheses, each = logs.shape[1], logs.shape[2]
-    total = ops.reshape(logs + living[:, :, None], (-1, hypotheses * each))
-    tokens = ops.reshape(ids, (-1, hypotheses * each))
-    lacking = count - hypotheses * each
+    logits, maxima = pieces
+    hypotheses, number = maxima.shape[1], maxima.shape[2]
+    size = logits.shape[2] // number
+    chosen_count = min(count, hypotheses * number)
+    every = ops.reshape(maxima + offsets[:, :, None], (-1, hypotheses * number))
+    _, chosen = ops.top_k(every, chosen_count)
+    chosen = ops.cast(chosen, "int32")  # (b, m): hypothesis * C + piece
+    rows = ops.shape(logits)[0]
+    firsts = ops.arange(rows, dtype="int32")[:, None] * (hypotheses * number)
+    flat = ops.reshape(logits, (-1, size))
+    searched = ops.take(flat, ops.reshape(firsts + chosen, (-1,)), axis=0)
+    searched = ops.reshape(searched, (-1, chosen_count, size))
+    added = of_parents(offsets[:, :, None], chosen // number)  # (b, m, 1)
+    total = ops.reshape(searched + added, (-1, chosen_count * size))
+    lacking = count - chosen_count * size
     if lacking > 0:
-        total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=-float("inf"))
-        tokens = ops.pad(tokens, ((0, 0), (0, lacking)))
+        total = ops.pad(total, ((0, 0), (0, lacking)), constant_values=_IMPOSSIBLE)
     best, index = ops.top_k(total, count)
-    index = ops.cast(index, "int32")
-    token = of_parents(tokens[:, :, None], index)[:, :, 0]
-    return best, ops.minimum(index // each, hypotheses - 1), token
+    index = ops.minimum(ops.cast(index, "int32"), chosen_count * size - 1)
+    place = of_parents(chosen[:, :, None], index // size)[:, :, 0]
+    return best, place // number, (place % number) * size + index % size
 
 
-def taken(values: Any, index: Any) -> Any:
-    """Entries of each hypothesis, by one gather of flat values.
-
-    Args:
-        values: (b, k, V).
-        index: int32 (b, k, m).
-    """
-    rows, hypotheses, size = ops.shape(values)[0], values.shape[1], values.shape[2]
-    firsts = ops.reshape(ops.arange(rows * hypotheses, dtype="int32"), (-1, hypotheses, 1)) * size
-    found = ops.take(ops.reshape(values, (-1,)), ops.reshape(firsts + index, (-1,)), axis=0)
-    return ops.reshape(found, (-1, hypotheses, index.shape[2]))
+def _searched(values: Any, pieces: Pieces, chosen: Any) -> Any:
+    """Some pieces (b, k, m, P) of values (b, k, V), which `chosen` (b, k, m) names."""
+    hypotheses, number = pieces.maxima.shape[1], pieces.maxima.shape[2]
+    size, rows = values.shape[2] // number, ops.shape(values)[0]
+    firsts = ops.reshape(ops.arange(rows * hypotheses, dtype="int32"), (-1, hypotheses, 1)) * number
+    index = ops.reshape(firsts + chosen, (-1,))
+    found = ops.take(ops.reshape(values, (-1, size)), index, axis=0)
+    return ops.reshape(found, (-1, hypotheses, chosen.shape[2], size))
 
 
-def _pieces(vocabulary_size: int, count: int) -> int | None:
-    """How many pieces make the least work, or None where cutting does not pay."""
-    # Sorted are the maxima, V / size of them, and then `count` pieces: least at this size.
+def _piece_size(vocabulary_size: int, count: int) -> int:
+    """P, a divisor of V with the least work, or 1 where cutting does not pay."""
+    # What is sorted: the maxima, V / P of each hypothesis, and then `count` pieces.
     best = math.sqrt(vocabulary_size / count)
-    sizes = [s for s in range(_LEAST, vocabulary_size // count + 1) if vocabulary_size % s == 0]
-    if not sizes:
-        return None
-    size = min(sizes, key=lambda s: abs(math.log(s / best)))
+    sizes = [s for s in range(2, vocabulary_size // count + 1) if vocabulary_size % s == 0]
+    size = min(sizes, key=lambda s: abs(math.log(s / best)), default=1)
     work = vocabulary_size // size + count * size
-    return vocabulary_size // size if work < vocabulary_size / 2 else None
+    return size if vocabulary_size >= 64 and work < vocabulary_size / 2 else 1
