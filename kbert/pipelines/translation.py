@@ -16,21 +16,18 @@ from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
 from kbert.models.transformer import Transformer
-from kbert.pipelines.parallel_text_model import ParallelTextModel
 from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.translation_alignment import CHUNK_CELLS, TranslationAlignment
 from kbert.text.chunks import map_in_chunks
 from kbert.text.packing import pack
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
 
-# Cells of the source, rows times longest row, that are translated at a time.
-CHUNK_CELLS = 2048
-
 
 @keras.saving.register_keras_serializable("kbert")
-class Translator(ParallelTextModel):
+class Translator(TranslationAlignment):
     """Translates texts.
 
     Args:
@@ -48,6 +45,7 @@ class Translator(ParallelTextModel):
         length_extra: see above.
         patience: see `kbert.decoding.beam_search.beam_search`.
         label_smoothing: of the loss.
+        alignment_layer: whose attention `align` gives, see `TranslationAlignment`.
 
     Raises:
         ValueError: a vocabulary does not fit the model, or a number is out of its range.
@@ -67,10 +65,11 @@ class Translator(ParallelTextModel):
         length_extra: int = 10,
         patience: float | None = None,
         label_smoothing: float = 0.1,
+        alignment_layer: int | None = -1,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "translator")
-        super().__init__(transformer, label_smoothing, **kwargs)
+        super().__init__(transformer, label_smoothing, alignment_layer, **kwargs)
         self.source_subwords = source_subwords
         self.target_subwords = target_subwords
         self.bert_tokenizer = bert_tokenizer
@@ -201,11 +200,7 @@ class Translator(ParallelTextModel):
         inputs, lengths, truncated = self.source_inputs(text)
 
         def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
-            longest = tf.reduce_max(tf.gather(lengths, chosen))
-            some = {k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()}
-            if self.bert_tokenizer is not None:
-                some |= self.bert_inputs(tf.gather(text, chosen))
-            found = self.search(some, tf.gather(lengths, chosen))
+            found = self.search(*self._chosen(text, inputs, lengths, chosen))
             texts = self.target_subwords.detokenize(found.token_ids, found.lengths)
             return texts, found.scores
 
@@ -234,7 +229,8 @@ class Translator(ParallelTextModel):
 
     def signatures(self) -> dict[str, Signature]:
         """The functions of an export and the specs of their inputs."""
-        return {"serving_default": (self.translate, text_specs(False))}
+        specs = text_specs(False)
+        return {"serving_default": (self.translate, specs), "alignment": (self.align, specs)}
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
         """Translations in the order of `x`.
@@ -259,7 +255,7 @@ class Translator(ParallelTextModel):
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
-        smoothing = config.pop("label_smoothing")
+        smoothing, layer = config.pop("label_smoothing"), config.pop("alignment_layer")
         serialized = keras.saving.serialize_keras_object
         tokenizer = self.bert_tokenizer
         return {
@@ -275,6 +271,7 @@ class Translator(ParallelTextModel):
             "length_extra": self.length_extra,
             "patience": self.patience,
             "label_smoothing": smoothing,
+            "alignment_layer": layer,
         }
 
     @classmethod
