@@ -5,16 +5,27 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 
-from kbert.training.evaluation import AnyPrepared, is_better, numbers
-from kbert.training.run_config import RunConfig
+from kbert.training.any_config import AnyConfig
+from kbert.training.evaluation import is_better, numbers
 from kbert.training.run_log import RunLog
 
 # Between two lines about the steps inside an epoch, where no progress bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0
+
+
+class Measuring(Protocol):
+    """Examples that a model can be measured on."""
+
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics of a model.
+
+        Args:
+            model: The model.
+        """
 
 
 class EpochRecord(keras.callbacks.Callback):
@@ -25,7 +36,7 @@ class EpochRecord(keras.callbacks.Callback):
         validation: The validation examples, or None.
         monitor: The metric that epochs are compared by.
         tokens: Real tokens of an epoch of training.
-        folder: Where the weights of the best epoch are kept, in kbert's format.
+        folder: Where the weights of the best epoch are kept, in kbert's format; None keeps none.
         log: Where the lines go.
 
     Attributes:
@@ -37,11 +48,11 @@ class EpochRecord(keras.callbacks.Callback):
 
     def __init__(
         self,
-        config: RunConfig,
-        validation: AnyPrepared | None,
+        config: AnyConfig,
+        validation: Measuring | None,
         monitor: str,
         tokens: int,
-        folder: Path,
+        folder: Path | None,
         log: RunLog,
     ) -> None:
         super().__init__()
@@ -58,7 +69,13 @@ class EpochRecord(keras.callbacks.Callback):
 
     @property
     def kept(self) -> Path:
-        """The folder of the weights that stay."""
+        """The folder of the weights that stay.
+
+        Raises:
+            ValueError: None are kept.
+        """
+        if self._folder is None:
+            raise ValueError("`folder` must be given for weights to be kept. Received: None")
         return self._folder / f"epoch-{self.best_epoch}"
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -85,9 +102,11 @@ class EpochRecord(keras.callbacks.Callback):
         seconds = time.perf_counter() - self._begin
         training = {name: float(value) for name, value in logs.items()}
         if not math.isfinite(training["loss"]):
+            rate = self._config.learning_rate
+            than = "" if rate is None else f" than {rate}"
             raise FloatingPointError(
                 f"the loss must stay finite. Received: {training['loss']} in epoch {epoch + 1}. "
-                f"Try a lower learning_rate than {self._config.learning_rate}"
+                f"Try a lower learning_rate{than}"
             )
         record: dict[str, Any] = {
             "epoch": epoch + 1,
@@ -102,11 +121,20 @@ class EpochRecord(keras.callbacks.Callback):
         self.epochs.append(record)
         self._keep(epoch + 1, record)
         self._log.line(_epoch_line(record, self._config.epochs, self.best_epoch == epoch + 1))
-        patience = self._config.early_stopping
-        if patience is not None and epoch + 1 - self.best_epoch >= patience:
+        if self.is_over(epoch + 1):
             self.model.stop_training = True
             if epoch + 1 < self._config.epochs:
+                patience = self._config.early_stopping
                 self._log.line(f"stopped early: no better {self.monitor} for {patience} epochs")
+
+    def is_over(self, done: int) -> bool:
+        """Tells whether there was no new best for as long as the configuration allows.
+
+        Args:
+            done: Epochs that are done.
+        """
+        patience = self._config.early_stopping
+        return patience is not None and done - self.best_epoch >= patience
 
     def _keep(self, epoch: int, record: dict[str, Any]) -> None:
         """Writes the weights of an epoch that is the best so far; the ones before it go."""
@@ -114,11 +142,15 @@ class EpochRecord(keras.callbacks.Callback):
         choosing = self._config.keep == "best" and value is not None
         if choosing and not is_better(self.monitor, value, self.best_value):
             return
-        # Without a choice only the last epoch matters, but a stopped run should leave something.
-        before = self.kept
+        before = self.best_epoch
         self.best_epoch, self.best_value = epoch, value
+        if self._folder is None:
+            return
+        # Without a choice only the last epoch matters, but a stopped run should leave something.
+        shutil.rmtree(self.kept, ignore_errors=True)  # of an epoch that is done again
         self.model.save_pretrained(self.kept)
-        shutil.rmtree(before, ignore_errors=True)
+        if before != epoch:
+            shutil.rmtree(self._folder / f"epoch-{before}", ignore_errors=True)
 
 
 def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:

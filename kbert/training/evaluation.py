@@ -15,7 +15,7 @@ from kbert.training.run_data import Examples, targets
 from kbert.training.run_input import RunInput, tokenized
 
 # These are the better the smaller they are.
-FALLING = ("cross_entropy", "mse")
+FALLING = ("cross_entropy", "mse", "loss", "perplexity")
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+from kbert.training.any_config import AnyConfig
 from kbert.training.grid import train_grid
-from kbert.training.run_config import RunConfig
 from kbert.training.seeds import train_seeds
 from kbert.training.single_run import train_once
+from kbert.training.translation_config import TranslationConfig
+from kbert.training.translation_data import read_translation_data
+from kbert.training.translation_run import train_translation
 
 
-def train(config: RunConfig) -> Path:
+def train(config: AnyConfig) -> Path:
     """Trains as a configuration says: once, with several seeds, or over a grid.
 
     All examples are read and checked before anything is trained. Progress goes to stderr.
@@ -16,6 +19,7 @@ def train(config: RunConfig) -> Path:
     The run directory holds `config.yaml`, `model/` (kbert's own format, with the vocabulary),
     `metrics.json` (final, and epoch by epoch), `report.json`, `environment.json` and `log.txt`. It
     is called `<output>.incomplete` until the run is finished. See `kbert.training.run_directory`.
+    A run of translation also holds `subwords/`, and can go on after a stop.
 
     Args:
         config: The configuration.
@@ -29,6 +33,10 @@ def train(config: RunConfig) -> Path:
         FileExistsError: The output, or what a stopped run left of it, is there already.
         FloatingPointError: The loss became infinite or NaN.
     """
+    if isinstance(config, TranslationConfig):
+        if config.seeds > 1:
+            return train_seeds(config, read=read_translation_data, once=train_translation)
+        return train_translation(config)
     if config.grid is not False:
         return train_grid(config)
     if config.seeds > 1:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.atomic_directory import atomic_directory, write_atomically
 from kbert.training.any_config import AnyConfig, config_from_dict
 from kbert.training.config_file import config_text, read_config_file
 from kbert.training.configuration import Configuration
@@ -204,7 +204,7 @@ def write_json(value: Any, path: Path) -> None:
         path: The file.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_atomically(path, text + "\n")
 
 
 _STOPPED = (

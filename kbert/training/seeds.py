@@ -3,13 +3,16 @@
 import gc
 import shutil
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kbert.training.any_config import AnyConfig
 from kbert.training.environment import environment
 from kbert.training.evaluation import is_better, numbers
+from kbert.training.resumed_run import check_same_run
 from kbert.training.run_config import RunConfig
-from kbert.training.run_data import RunData, read_run_data
+from kbert.training.run_data import read_run_data
 from kbert.training.run_directory import (
     ENVIRONMENT,
     LOG,
@@ -19,6 +22,7 @@ from kbert.training.run_directory import (
     check_output,
     load_run,
     run_directory,
+    stopped_run,
     write_config,
     write_json,
 )
@@ -26,7 +30,14 @@ from kbert.training.run_log import RunLog
 from kbert.training.single_run import train_once
 
 
-def train_seeds(config: RunConfig, data: RunData | None = None, log: RunLog | None = None) -> Path:
+def train_seeds(
+    config: AnyConfig,
+    data: Any = None,
+    log: RunLog | None = None,
+    *,
+    read: Callable[..., Any] = read_run_data,
+    once: Callable[..., Path] = train_once,
+) -> Path:
     """Trains with `config.seeds` seeds, from `config.seed` on.
 
     The run directory holds a whole run for each seed (`seed-1/`, ...), in `model/` a copy of the
@@ -38,6 +49,8 @@ def train_seeds(config: RunConfig, data: RunData | None = None, log: RunLog | No
         config: The configuration.
         data: Its examples where they are read already.
         log: Where lines go; by default a log of its own.
+        read: Reads the examples of a configuration.
+        once: Trains with one seed, as `train_once`.
 
     Returns:
         The run directory.
@@ -45,29 +58,39 @@ def train_seeds(config: RunConfig, data: RunData | None = None, log: RunLog | No
     Raises:
         ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
     """
-    output = config.output or ""
+    output, resume = config.output or "", getattr(config, "resume", None)
     log = RunLog() if log is None else log
-    check_output(output, config.overwrite)
+    check_output(output, config.overwrite, resume)
+    kept = stopped_run(output) if resume else None
+    if kept is not None:
+        check_same_run(kept, config)
     with log.listening():
-        data = read_run_data(config) if data is None else data
-        with run_directory(output, config.overwrite) as folder, log.writing(folder / LOG):
+        data = read(config) if data is None else data
+        with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
             write_config(config, folder)
             write_json(environment(), folder / ENVIRONMENT)
             metrics: dict[int, dict[str, Any]] = {}
             for seed in range(config.seed, config.seed + config.seeds):
                 log.line(f"-- seed {seed} ({len(metrics) + 1} of {config.seeds})")
-                single = {"seed": seed, "seeds": 1, "grid": False}
-                place = {"output": str(folder / f"seed-{seed}"), "overwrite": False}
-                run = train_once(config.with_values(**single, **place), data, RunLog())
+                run = folder / f"seed-{seed}"
+                if not run.is_dir():  # else it was finished before a stop
+                    once(_of_seed(config, seed, run), data, RunLog())
                 metrics[seed] = load_run(run).metrics
                 gc.collect()
             summary = summarize(metrics)
             write_json(summary, folder / METRICS)
             best = folder / f"seed-{summary['best_seed']}"
-            shutil.copytree(best / MODEL, folder / MODEL)
+            shutil.copytree(best / MODEL, folder / MODEL, dirs_exist_ok=True)
             shutil.copy2(best / REPORT, folder / REPORT)
             log.line(summary_line(summary))
     return Path(output)
+
+
+def _of_seed(config: AnyConfig, seed: int, output: Path) -> AnyConfig:
+    """The configuration of one of several seeds."""
+    others = {"grid": False} if isinstance(config, RunConfig) else {}
+    place = {"output": str(output), "overwrite": False}
+    return config.with_values(seed=seed, seeds=1, **place, **others)
 
 
 def summarize(metrics: dict[int, dict[str, Any]]) -> dict[str, Any]:

@@ -164,6 +164,8 @@ def fit_from(
         rest = dataset(begin, position.batch)
         model.fit(rest, initial_epoch=begin, epochs=begin + 1, **kwargs)
         begin += 1
+        if model.stop_training:  # Keras' next `fit` would forget it
+            return
     if begin < epochs:
         model.fit(dataset(begin, 0), initial_epoch=begin, epochs=epochs, **kwargs)
 

@@ -1,4 +1,4 @@
-"""What the tests of training share: tiny files, and one finished run."""
+"""What the tests of training share: tiny files, and one finished run of each kind."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import pytest
 
 from kbert.training.run import train
 from tests.training.tiny_runs import Tiny
+from tests.training.tiny_translations import TinyPairs
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +15,21 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
 
 @pytest.fixture(scope="session")
+def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> TinyPairs:
+    return TinyPairs(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="session")
 def finished_run(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("runs") / "finished"
     return train(tiny.config(output, test=tiny.texts["test"]))
+
+
+@pytest.fixture(scope="session")
+def finished_translation(tiny_pairs: TinyPairs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translator, trained for three epochs with seed 1. Tests must not write into it."""
+    output = tmp_path_factory.mktemp("translations") / "finished"
+    test = {"test_source": "test.en", "test_target": "test.de"}
+    files = {key: str(tiny_pairs.folder / name) for key, name in test.items()}
+    return train(tiny_pairs.config(output, epochs=3, target_language="de", **files))

@@ -3,8 +3,8 @@ import os
 import pytest
 
 from kbert.training.run import train
-from kbert.training.run_directory import load_run
-from kbert.training.seeds import summarize, summary_line
+from kbert.training.run_directory import load_run, run_directory, write_config, write_json
+from kbert.training.seeds import summarize, summary_line, train_seeds
 
 
 def metrics(accuracy, **others):
@@ -66,3 +66,32 @@ def test_a_seed_gives_the_same_run_again(two_seeds, finished_run):
     again = load_run(two_seeds / "seed-1").metrics["epochs"][0]["training"]["loss"]
     other = load_run(two_seeds / "seed-2").metrics["epochs"][0]["training"]["loss"]
     assert again == pytest.approx(one, rel=1e-4) and other != pytest.approx(one, rel=1e-4)
+
+
+def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path):
+    """What trains with one seed is written by hand here."""
+    done = []
+
+    def once(config, data, log):
+        assert data == "the pairs" and config.seeds == 1
+        done.append(config.seed)
+        if done == [1, 2]:
+            raise RuntimeError("power")
+        with run_directory(config.output, resume=config.resume) as folder:
+            write_config(config, folder)
+            write_json({}, folder / "report.json")
+            write_json(metrics(0.5 + config.seed / 10), folder / "metrics.json")
+            (folder / "model").mkdir()
+        return config.output
+
+    config = tiny_pairs.config(tmp_path / "run", seeds=3)
+    with pytest.raises(RuntimeError, match="power"):
+        train_seeds(config, "the pairs", once=once)
+    with pytest.raises(FileExistsError, match="Set resume to go on with it"):
+        train_seeds(config, "the pairs", once=once)
+    with pytest.raises(ValueError, match=r"Received: epochs=7 \(it had 2\)"):
+        train_seeds(config.with_values(resume=True, epochs=7), "the pairs", once=once)
+    again = config.with_values(resume=True)
+    run = load_run(train_seeds(again, "the pairs", once=once))
+    assert done == [1, 2, 2, 3] and run.metrics["best_seed"] == 3
+    assert run.metrics["mean"]["validation"]["accuracy"] == pytest.approx(0.7)  # 0.6, 0.7, 0.8

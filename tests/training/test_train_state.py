@@ -90,3 +90,17 @@ def test_a_state_of_another_model_is_refused(tiny, tmp_path):
     model.compile(optimizer=keras.optimizers.SGD(0.01))
     with pytest.raises(ValueError, match="must be of the same model. Received: "):
         load_state(tmp_path, model)
+
+
+class StopTraining(keras.callbacks.Callback):
+    """Ends the training after an epoch, as early stopping does."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = True
+
+
+def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny):
+    model = classifier(tiny)
+    rest = partial(batches_from, model)
+    fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
+    assert model.optimizer.iterations == 2  # of three batches an epoch, one was done before

@@ -1,0 +1,103 @@
+"""Sentence pairs as a run uses them: tokenized, filtered, with what BERT makes of the sources."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kbert.data.feature_cache import CacheReport
+from kbert.data.parallel_filters import FilterReport, filter_parallel
+from kbert.data.parallel_pipeline import PackedPairs
+from kbert.data.parallel_text import ParallelText
+from kbert.data.text_features import TextFeatures
+from kbert.pipelines.bert_features import bert_features
+from kbert.pipelines.translation import Translator
+
+# Longer than any limit: how many pieces a text had that was cut, nobody counted.
+_UNCOUNTED = np.iinfo("int32").max
+
+
+@dataclass(frozen=True)
+class PreparedPairs:
+    """Pairs that stayed, as token ids.
+
+    Attributes:
+        text: The pairs.
+        packed: Their token ids.
+        report: What was left out.
+        features: What BERT makes of the sources, where that is kept; else None.
+        cached: What was computed for that, or None.
+    """
+
+    text: ParallelText
+    packed: PackedPairs
+    report: FilterReport
+    features: TextFeatures | None = None
+    cached: CacheReport | None = None
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.text)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all sentences and translations, the ends included."""
+        return int(self.packed.sources.lengths.sum() + self.packed.targets.lengths.sum())
+
+    def dataset(self, model: Translator, **kwargs: Any) -> Any:
+        """Batches of like length; see `kbert.data.parallel_pipeline.parallel_dataset`.
+
+        Args:
+            model: The translator that the pairs were prepared for.
+            **kwargs: Arguments from there.
+        """
+        return model.dataset(self.packed, bert_states=self.features, **kwargs)
+
+
+def prepare_pairs(
+    model: Translator,
+    text: ParallelText,
+    *,
+    max_length: int | None = None,
+    max_ratio: float | None = None,
+    features: str | None = None,
+) -> PreparedPairs:
+    """Tokenizes pairs for a translator, and leaves out what it cannot learn or be measured on.
+
+    Pairs with an empty side are always left out.
+
+    Args:
+        model: The translator.
+        text: The pairs.
+        max_length: Pairs with more pieces on a side are left out; None: longer sides are cut.
+        max_ratio: See `kbert.data.parallel_filters.filter_parallel`.
+        features: Folder of BERT's states, or None to compute them in each batch.
+
+    Raises:
+        ValueError: No pair stays.
+    """
+    packed = model.pack(text.sources, text.targets)
+    lengths = [
+        np.where(side.truncated, _UNCOUNTED, side.lengths - 1)  # without the end
+        for side in (packed.sources, packed.targets)
+    ]
+    kept, report = filter_parallel(text, *lengths, max_length=max_length, max_ratio=max_ratio)
+    if not len(kept):
+        raise ValueError(f"{text.source}: there must be sentence pairs. Received: none. {report}")
+    packed = packed.select(report.kept) if len(kept) < len(text) else packed
+    if features is None or packed.bert is None:
+        return PreparedPairs(kept, packed, report)
+    states, cached = bert_features(model.transformer.bert, packed.bert, features)
+    return PreparedPairs(kept, packed, report, states, cached)
+
+
+def left_out(report: FilterReport) -> dict[str, Any]:
+    """What a filter left out, as JSON can hold it: reason -> count and the first lines.
+
+    Args:
+        report: From `PreparedPairs`.
+    """
+    return {
+        reason: {"count": found.count, "lines": found.lines}
+        for reason, found in report.left_out.items()
+    }

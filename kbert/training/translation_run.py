@@ -1,0 +1,250 @@
+"""One run of translation with one seed: from checked pairs to a finished run directory."""
+
+import contextlib
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.pipelines.translation import Translator
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.text.subword import Subword
+from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
+from kbert.training.environment import environment
+from kbert.training.prepared_pairs import PreparedPairs, prepare_pairs
+from kbert.training.resumable_record import ResumableRecord
+from kbert.training.resumed_run import check_same_data, check_same_run
+from kbert.training.run_directory import (
+    CHECKPOINTS,
+    CONFIG,
+    ENVIRONMENT,
+    LOG,
+    METRICS,
+    MODEL,
+    REPORT,
+    check_output,
+    run_directory,
+    stopped_run,
+    write_config,
+    write_json,
+)
+from kbert.training.run_log import RunLog
+from kbert.training.run_subwords import run_subwords, write_subwords
+from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+from kbert.training.translation_config import SEARCHED, TranslationConfig
+from kbert.training.translation_data import TranslationData, read_translation_data
+from kbert.training.translation_evaluation import (
+    MeasuredPairs,
+    check_language,
+    measure_translator,
+    searcher_of,
+)
+from kbert.training.translation_model import (
+    Built,
+    build_translator,
+    compile_translator,
+    load_warm_start,
+)
+from kbert.training.translation_report import translation_lines, translation_report
+
+# In the folder of a run that is being written, and gone when it is finished.
+STATES, EPOCHS, JOURNAL = "states", "epochs", "epochs.json"
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """All that a run needs before its first step."""
+
+    data: TranslationData
+    subwords: tuple[Subword, Subword]
+    built: Built
+    parts: dict[str, PreparedPairs]
+    report: dict[str, Any]
+
+
+def train_translation(
+    config: TranslationConfig, data: TranslationData | None = None, log: RunLog | None = None
+) -> Path:
+    """Trains a translator with one seed.
+
+    With `resume` it goes on where a stopped run of the same configuration was: the state is saved
+    every few minutes and after each epoch, and batches, dropout and rates are then those that they
+    would have been without the stop.
+
+    Args:
+        config: The configuration; `seeds` is not looked at.
+        data: Its pairs where they are read already.
+        log: Where lines go; by default a log of its own.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError: Pairs, subwords, sizes or BERT do not fit, and nothing has been written; or the
+            run to go on with is another one.
+        FileExistsError: The output is there already.
+        FloatingPointError: The loss became infinite or NaN.
+    """
+    log = RunLog() if log is None else log
+    begin = time.perf_counter()
+    output = config.output or ""
+    check_output(output, config.overwrite, config.resume)
+    if config.deterministic:  # TensorFlow's switch has no way back
+        tf.config.experimental.enable_op_determinism()
+    with log.listening():
+        keras.utils.set_random_seed(config.seed)
+        ready = _prepared(config, data, log)
+        with run_directory(output, config.overwrite, config.resume) as folder:
+            with log.writing(folder / LOG):
+                if not (folder / METRICS).is_file():
+                    _write_start(config, ready, folder)
+                    record = _fit(config, ready, folder, log)
+                    metrics = _finish(config, ready, record, folder)
+                    metrics["seconds"] = time.perf_counter() - begin
+                    write_json(metrics, folder / METRICS)
+                _tidy(folder)
+                log.line(f"finished in {time.perf_counter() - begin:.0f} s: {output}")
+    return Path(output)
+
+
+def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunLog) -> _Ready:
+    """Reads, checks and builds all, and tells about it."""
+    kept = stopped_run(config.output or "") if config.resume else None
+    if kept is not None:
+        check_same_run(kept, config)
+        log.line(f"goes on with what is in {kept}")
+    data = read_translation_data(config) if data is None else data
+    if kept is not None:
+        check_same_data(kept, data.sha256)
+    if config.target_language is not None:
+        check_language(config.target_language)
+    warm = load_warm_start(config)
+    if warm is None:
+        subwords = run_subwords(config, data, kept)
+    else:
+        subwords = warm.source_subwords, warm.target_subwords
+    built = build_translator(config, subwords, warm)
+    longest = built.model.max_source_length - 1
+    if config.max_length is not None:
+        longest = min(longest, config.max_length)
+    limits: dict[str, Any] = {"max_length": longest, "max_ratio": config.max_ratio}
+    # The test pairs are tokenized when they are measured, by the model that was written.
+    parts = {
+        part: prepare_pairs(
+            built.model, text, features=config.features, **(limits if part == "train" else {})
+        )
+        for part, text in data.parts.items()
+        if part != "test"
+    }
+    compile_translator(built.model, config)
+    report = translation_report(config, data, built, parts)
+    report["warnings"] = list(log.warnings)
+    log.line(translation_lines(report, parts))
+    return _Ready(data, subwords, built, parts, report)
+
+
+def _write_start(config: TranslationConfig, ready: _Ready, folder: Path) -> None:
+    if not (folder / CONFIG).is_file():
+        write_config(config, folder)
+    write_subwords(ready.subwords, folder)
+    write_json(ready.report, folder / REPORT)
+    write_json(environment(), folder / ENVIRONMENT)
+
+
+def _fit(config: TranslationConfig, ready: _Ready, folder: Path, log: RunLog) -> ResumableRecord:
+    """Trains to the end; the record keeps the best weights, or the last ones are kept."""
+    model, train = ready.built.model, ready.parts["train"]
+    record = ResumableRecord(
+        folder / JOURNAL,
+        config,
+        _measured(config, ready),
+        config.monitor,
+        train.tokens,
+        folder / CHECKPOINTS if config.average is None else None,
+        log,
+    )
+    position = load_state(folder / STATES, model) or Position()
+    record.restore(position.epoch)
+    if position.step:
+        log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")
+    callbacks: list[Any] = [record]
+    if config.average is not None:
+        callbacks.append(WeightsKeeper(folder / EPOCHS, config.average))
+    if config.tensorboard:
+        callbacks.append(keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False))
+    # The last one: what the others wrote about an epoch is there when a state says that it is done.
+    callbacks.append(StateSaver(folder / STATES, position))
+
+    def batches(epoch: int, batch: int) -> Any:
+        return train.dataset(
+            model,
+            batch_tokens=config.batch_tokens,
+            accumulation_steps=config.accumulation_steps,
+            shuffle=True,
+            seed=config.seed,
+            first_epoch=epoch,
+            first_batch=batch,
+        )
+
+    if not record.is_over(position.epoch):
+        # Keras draws its bar on stdout, which is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            verbose = 1 if sys.stderr.isatty() else 0
+            options = {"callbacks": callbacks, "verbose": verbose}
+            fit_from(model, position, config.epochs, batches, **options)
+    return record
+
+
+def _measured(config: TranslationConfig, ready: _Ready) -> MeasuredPairs | None:
+    """What epochs are measured on, or None."""
+    if "validation" not in ready.parts:
+        return None
+    searcher = None
+    if config.monitor in SEARCHED:
+        searcher = searcher_of(ready.built.model, config.validation_beam)
+    return MeasuredPairs(ready.parts["validation"], searcher)
+
+
+def _finish(
+    config: TranslationConfig, ready: _Ready, record: ResumableRecord, folder: Path
+) -> dict[str, Any]:
+    """Puts the weights that stay in their place, and measures what was written there."""
+    averaged = None
+    if config.average is not None:
+        epochs = kept_weights(folder / EPOCHS)
+        averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
+    if not (folder / MODEL).is_dir():  # where a stop came just behind it
+        if config.average is None:
+            with atomic_directory(folder / MODEL) as model_folder:
+                shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
+        else:
+            average_weights(ready.built.model, epochs)
+            ready.built.model.save_pretrained(folder / MODEL)
+    # Scores are those of float32, in which the model is used.
+    model = Translator.from_pretrained(folder / MODEL, dtype="float32")
+    final = {
+        part: measure_translator(model, text, config.target_language, config.features)[0]
+        for part, text in ready.data.parts.items()
+        if part != "train"
+    }
+    return {
+        "task": config.task,
+        "glue": None,
+        "monitor": config.monitor if "validation" in final else None,
+        "kept_epoch": record.best_epoch if averaged is None else None,
+        "averaged_epochs": averaged,
+        "final": final,
+        "epochs": record.epochs,
+    }
+
+
+def _tidy(folder: Path) -> None:
+    """Takes away what only a run that goes on needs."""
+    for name in (STATES, EPOCHS, CHECKPOINTS):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / JOURNAL).unlink(missing_ok=True)

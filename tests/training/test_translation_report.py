@@ -1,0 +1,38 @@
+from kbert.training.prepared_pairs import prepare_pairs
+from kbert.training.translation_data import read_translation_data
+from kbert.training.translation_model import build_translator, load_warm_start
+from kbert.training.translation_report import translation_lines, translation_report
+
+
+def test_a_report_and_its_words(finished_translation, tiny_pairs, tiny, tmp_path):
+    train = tmp_path / "train.tsv"
+    rows = (tiny_pairs.folder / "train.tsv").read_text().splitlines()[:9]
+    train.write_text("\n".join([*rows, "red\t"]) + "\n")
+    config = tiny_pairs.config(tmp_path).from_dict(
+        {
+            "train": str(train),
+            "output": str(tmp_path),
+            "warm_start": str(finished_translation),
+            "bert": str(tiny.encoder),
+            "batch_tokens": 40,
+            "accumulation_steps": 2,
+            "epochs": 3,
+        }
+    )
+    data = read_translation_data(config)
+    warm = load_warm_start(config)
+    built = build_translator(config, (warm.source_subwords, warm.target_subwords), warm)
+    parts = {"train": prepare_pairs(built.model, data.train)}
+    report = translation_report(config, data, built, parts)
+    lengths = parts["train"].packed.sources.lengths, parts["train"].packed.targets.lengths
+    about = report["examples"]["train"]
+    assert (about["count"], about["read"]) == (8, 9) and about["longest"] == max(map(max, lengths))
+    assert about["tokens"] == sum(map(sum, lengths)) and report["data_sha256"] == data.sha256
+    # Batches are counted, and an update is two of them.
+    batches = len(list(parts["train"].dataset(built.model, batch_tokens=40)))
+    assert report["steps_per_epoch"] == batches // 2 and report["steps"] == 3 * (batches // 2)
+    text = translation_lines(report, parts)
+    assert f"train: 8 pairs, {about['tokens']} tokens" in text
+    assert "8 of 9 sentence pairs kept" in text and "1 without a target sentence (line 10)" in text
+    assert "warm start: 33 weights taken over, 12 new (decoder_block_0/bert_attention/" in text
+    assert "subwords: 46 of the source, 46 of the target" in text
