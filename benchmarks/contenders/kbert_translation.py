@@ -1,0 +1,42 @@
+"""kbert from raw strings to translations."""
+
+import json
+from pathlib import Path
+
+from side_by_side.turns import Turns
+
+turns = Turns()
+
+import tensorflow as tf
+
+from kbert.data.text_tensor import text_tensor
+from kbert.pipelines.translation import Translator
+
+# Sentences of the work "single".
+SINGLE = 50
+
+
+def main() -> None:
+    """Answers with milliseconds of translating all sentences, and some one by one."""
+    settings = turns.settings
+    texts = json.loads(Path(settings["data"]).read_text())
+    options = {"beam_size": settings["beam"], "nbest": 1, "patience": settings["patience"]}
+    if settings.get("steps"):
+        options |= {"length_ratio": 0.0, "length_extra": settings["steps"]}
+    model = Translator.from_pretrained(settings["model"], dtype=settings["dtype"], **options)
+    spec = [tf.TensorSpec((None,), tf.string)]
+    graph = tf.function(model.translate, input_signature=spec).get_concrete_function()
+
+    def translate(some: list[str]) -> list[str]:
+        return [text.decode() for text in graph(text_tensor(some))["translation"].numpy()]
+
+    def single() -> None:
+        for text in texts[:SINGLE]:
+            translate([text])
+
+    turns.ready("kbert", "tensorflow", "tensorflow-text", translations=translate(texts))
+    turns.serve({"translate": lambda: translate(texts), "single": single})
+
+
+if __name__ == "__main__":
+    main()
