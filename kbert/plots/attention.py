@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kbert.plots.figures import new_figure
+from kbert.plots.labels import label_style, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,8 +39,9 @@ def plot_attention(
     height = max(3.5, _INCHES_PER_TOKEN * len(queries) + 1.2)
     figure, axes = new_figure(width, height)
     image = axes.imshow(scores, cmap="viridis", vmin=0.0, aspect="auto", interpolation="nearest")
-    axes.set_xticks(range(len(keys)), list(keys), rotation=90, fontsize=7)
-    axes.set_yticks(range(len(queries)), list(queries), fontsize=7)
+    queries, keys = readable(queries), readable(keys)
+    axes.set_xticks(range(len(keys)), keys, rotation=90, **label_style(keys, 7))
+    axes.set_yticks(range(len(queries)), queries, **label_style(queries, 7))
     axes.set_xlabel("attended to")
     axes.set_ylabel("attends")
     axes.set_title(title, fontsize=10)

@@ -2,6 +2,7 @@
 
 import io
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,9 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     if target.suffix.lower() not in _FORMATS:
         raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
     content = io.BytesIO()
-    figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
+    with warnings.catch_warnings():
+        # `kbert.plots.fonts` has told which scripts have no font; matplotlib tells it a letter.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
+        figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
     write_atomically(target, content.getvalue())
     return target

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kbert.plots.figures import new_figure
+from kbert.plots.labels import label_style, readable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,10 +50,12 @@ def plot_span(
         axes.axvspan(span[0] - 0.5, span[1] + 0.5, color="#d9ead3", label="answer")
     axes.bar(places - 0.2, np.asarray(start)[shown], 0.4, color="#1f77b4", label="start")
     axes.bar(places + 0.2, np.asarray(end)[shown], 0.4, color="#d62728", label="end")
-    axes.set_xticks(places, list(tokens[shown]), rotation=90, fontsize=7)
+    labels = readable(tokens[shown])
+    axes.set_xticks(places, labels, rotation=90, **label_style(labels, 7))
     axes.set_xlim(first - 1, places[-1] + 1 if len(places) else 1)
     axes.set_ylim(0, 1)
     axes.set_ylabel("probability")
-    axes.set_title(title, fontsize=10)
+    (title,) = readable([title])
+    axes.set_title(title, **label_style([title], 10))
     axes.legend(loc="upper right", fontsize=8)
     return figure

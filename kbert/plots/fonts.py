@@ -1,0 +1,67 @@
+"""Fonts that have the letters of a text."""
+
+import unicodedata
+import warnings
+from collections.abc import Iterable
+
+# It has a box for every character, and a letter for none.
+_LAST_RESORT = "Last Resort"
+
+
+def families_for(texts: Iterable[str]) -> list[str]:
+    """Font families that together draw texts: the usual one, and others for what it lacks.
+
+    matplotlib takes each letter from the first family that has it. Where no installed font has the
+    letters of a script, a warning names it, and boxes are drawn.
+
+    Args:
+        texts: what is to be drawn.
+
+    Returns:
+        At least one family.
+    """
+    from matplotlib import font_manager
+
+    usual = font_manager.findfont(font_manager.FontProperties())
+    families = [font_manager.get_font(usual).family_name]
+    drawn = {ord(c) for text in texts for c in text if unicodedata.category(c)[0] not in "CZ"}
+    missing = drawn - _letters_of(usual)
+    if not missing:
+        return families
+    fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
+    letters = {
+        name: missing & _letters_of(path)
+        for name, path in sorted(fonts.items())
+        if not name.startswith(_LAST_RESORT)
+    }
+    while missing:
+        best = max(letters, key=lambda name: len(letters[name] & missing))
+        if not letters[best] & missing:
+            break
+        families.append(best)
+        missing -= letters[best]
+    if missing:
+        scripts = sorted({_script_of(chr(number)) for number in missing})
+        warnings.warn(
+            f"No installed font has all letters of: {', '.join(scripts)}. Boxes are drawn instead. "
+            "Fonts for most scripts come with the package fonts-noto of many systems.",
+            stacklevel=2,
+        )
+    return families
+
+
+def _letters_of(path: str) -> set[int]:
+    from matplotlib import font_manager
+
+    try:
+        return set(font_manager.get_font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return set()  # it cannot be read, and so not drawn with
+
+
+def _script_of(character: str) -> str:
+    """For people: "Myanmar", "CJK", "symbols"."""
+    if unicodedata.category(character)[0] not in "LMN":
+        return "symbols"
+    word = unicodedata.name(character, "unnamed letters").split()[0]
+    return word if word == "CJK" else word.title()

@@ -1,0 +1,29 @@
+import warnings
+
+import pytest
+
+from kbert.plots.fonts import families_for
+
+USUAL = "DejaVu Sans"  # matplotlib's own
+
+
+def test_the_usual_font_is_enough():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert families_for(["Garten", "привет", "שלום", "\u2581a", "\t"]) == [USUAL]
+        assert families_for([]) == [USUAL]
+
+
+def test_another_font_has_the_letter():
+    """U+1D81 is no letter of DejaVu Sans, but one of STIXGeneral, which matplotlib brings along."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        families = families_for(["a\u1d81"])
+    assert families[0] == USUAL and len(families) == 2
+
+
+def test_a_script_that_no_font_has():
+    # Cuneiform, Latin, and an unassigned code point, which nobody could draw.
+    message = "No installed font has all letters of: Cuneiform. Boxes are drawn instead."
+    with pytest.warns(UserWarning, match=message):
+        assert families_for(["\U00012000", "a", "\U000378ff"]) == [USUAL]
