@@ -1,0 +1,93 @@
+"""Pieces put together to words, for people to look at.
+
+Shapes: P pieces, W words.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+_SPACE = "\u2581"  # how a SentencePiece model writes a space
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+# Scripts without spaces between words, by the first word of a letter's name in Unicode. Pieces are
+# the best guess of their words.
+_WITHOUT_SPACES = frozenset(
+    ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO")
+    + ("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+)
+
+
+@dataclass(frozen=True)
+class PieceWords:
+    """Words, and which pieces they are made of.
+
+    Attributes:
+        words: W words.
+        numbers: for each of the P pieces the number of its word, from 0, never falling.
+    """
+
+    words: list[str]
+    numbers: list[int]
+
+    def summed(self, values: np.ndarray) -> np.ndarray:
+        """(..., P) to (..., W): the sum over the pieces of each word."""
+        return np.asarray(values) @ self._members()
+
+    def averaged(self, values: np.ndarray) -> np.ndarray:
+        """(P, ...) to (W, ...): the mean over the pieces of each word."""
+        members = self._members()
+        return (members / members.sum(axis=0)).T @ np.asarray(values)
+
+    def _members(self) -> np.ndarray:
+        """(P, W): 1 where a piece belongs to a word."""
+        return np.equal.outer(self.numbers, np.arange(len(self.words))).astype("float64")
+
+
+def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> PieceWords:
+    """Joins the pieces of a SentencePiece model to words.
+
+    A word begins where a space does. Punctuation behind a word stands for itself, but not within
+    one ("don't", "3.5"). Scripts that put no spaces between words keep their pieces; a combining
+    mark stays with what is before it. Bytes become the characters that they spell.
+
+    Args:
+        pieces: P pieces.
+        special: pieces that are no text; each is a word.
+    """
+    groups: list[list[str]] = []
+    numbers = []
+    for number, piece in enumerate(pieces):
+        following = pieces[number + 1] if number + 1 < len(pieces) else _SPACE
+        if not groups or _begins(groups[-1], piece, following, special):
+            groups.append([])
+        groups[-1].append(piece)
+        numbers.append(len(groups) - 1)
+    return PieceWords([_spelled(group) for group in groups], numbers)
+
+
+def _begins(before: list[str], piece: str, following: str, special: Sequence[str]) -> bool:
+    """Whether a piece begins a word, behind the pieces of another one."""
+    if piece in special or before[-1] in special or piece.startswith(_SPACE):
+        return True
+    text = _spelled(before)
+    if not text or _BYTE.fullmatch(piece) or unicodedata.category(piece[0]).startswith("M"):
+        return False
+    if not any(map(str.isalnum, piece)):
+        inside = following not in special and following[0].isalnum()
+        return not (inside and text[-1].isalnum())
+    return _is_without_spaces(piece[0]) or _is_without_spaces(text[-1])
+
+
+def _is_without_spaces(character: str) -> bool:
+    return unicodedata.name(character, "?").split()[0] in _WITHOUT_SPACES
+
+
+def _spelled(pieces: list[str]) -> str:
+    spelled = b""
+    for piece in pieces:
+        byte = _BYTE.fullmatch(piece)
+        spelled += bytes.fromhex(byte[1]) if byte else piece.replace(_SPACE, " ").encode()
+    return spelled.decode("utf-8", "replace").strip()
