@@ -15,6 +15,7 @@ class Picture(str, Enum):
 
     span = "span"
     attention = "attention"
+    alignment = "alignment"
 
 
 @reported
@@ -22,19 +23,30 @@ def plot(
     model: Annotated[Path, typer.Argument(help="A run or a model's folder.", metavar="RUN")],
     output: Annotated[Path, typer.Option(help="The picture: a .png, .svg or .pdf file.")],
     picture: Annotated[
-        Picture, typer.Option(help="Start and end along the text, or a heat map of attention.")
-    ] = Picture.attention,
+        Optional[Picture],
+        typer.Option(
+            help="Start and end along the text, a heat map of the encoder's attention, or what a "
+            "translation comes from; by default the alignment of translators, else attention."
+        ),
+    ] = None,
     text: Annotated[Optional[str], typer.Option(help="The text, for a model of one.")] = None,
     question: Annotated[Optional[str], typer.Option(help="The question.")] = None,
     context: Annotated[Optional[str], typer.Option(help="The text that answers it.")] = None,
     layer: Annotated[
-        int, typer.Option(help="Layer of the attention, from 1; -1 is the last.")
-    ] = -1,
+        Optional[int],
+        typer.Option(
+            help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
+            "all layers of an alignment."
+        ),
+    ] = None,
     head: Annotated[
         Optional[int], typer.Option(help="Head of the attention, from 1; by default their mean.")
     ] = None,
+    pieces: Annotated[
+        bool, typer.Option("--pieces", help="Pieces of words in an alignment, not whole words.")
+    ] = False,
 ) -> None:
-    """Draw where an answer begins and ends, or what tokens attend to.
+    """Draw where an answer lies, what tokens attend to, or what a translation comes from.
 
     Examples:
 
@@ -43,13 +55,19 @@ def plot(
 
       kbert plot runs/topics --text "Where is my parcel?" --layer 2 \\
           --output attention.png
+
+      kbert plot runs/en-de --text "A man reads a book." --output alignment.png
     """
     from kbert.training.averaging import load_model
 
     loaded = load_model(model)
     texts = _texts(text, question, context)
+    if picture is None:
+        picture = Picture.alignment if hasattr(loaded, "align") else Picture.attention
     if picture is Picture.span:
         figure = _span(loaded, texts)
+    elif picture is Picture.alignment:
+        figure = _alignment(loaded, texts, layer, head, pieces)
     else:
         figure = _attention(loaded, texts, layer, head)
     from kbert.plots.figures import write_figure
@@ -77,17 +95,56 @@ def _span(model: Any, texts: list[str]) -> Any:
     return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
 
 
-def _attention(model: Any, texts: list[str], layer: int, head: int | None) -> Any:
+def _attention(model: Any, texts: list[str], layer: int | None, head: int | None) -> Any:
     from kbert.pipelines.attention_of_text import attention_of_text
     from kbert.plots.attention import plot_attention
 
     tokens, scores = attention_of_text(model, texts)
-    number = layer - 1 if layer > 0 else len(scores) + layer
-    if not 0 <= number < len(scores):
-        raise ValueError(f"`--layer` must be in 1 to {len(scores)}. Received: {layer}")
+    number = _layer(-1 if layer is None else layer, len(scores))
     chosen = scores[number]  # (N, T, T)
-    if head is not None and not 1 <= head <= len(chosen):
-        raise ValueError(f"`--head` must be in 1 to {len(chosen)}. Received: {head}")
+    _check_head(head, len(chosen))
     matrix = chosen.mean(axis=0) if head is None else chosen[head - 1]
-    which = "mean of the heads" if head is None else f"head {head}"
-    return plot_attention(tokens, tokens, matrix, f"attention, layer {number + 1}, {which}")
+    return plot_attention(tokens, tokens, matrix, f"attention, {_which(number, head)}")
+
+
+def _alignment(
+    model: Any, texts: list[str], layer: int | None, head: int | None, pieces: bool
+) -> Any:
+    from kbert.pipelines.alignment_of_text import alignment_of_text
+    from kbert.plots.alignment import plot_alignment
+
+    if not hasattr(model, "align") or len(texts) != 1:
+        raise ValueError(
+            "`--picture alignment` must be given for a translator, with --text. "
+            f"Received: {type(model).__name__}"
+        )
+    number = None
+    if layer:
+        number = _layer(layer, model.transformer.num_decoder_layers)
+    _check_head(head, model.transformer.num_heads)
+    found = alignment_of_text(model, texts[0])
+    if layer is None:
+        number = found.layer
+    if not found.target:
+        raise ValueError("`--text` must have something to translate. Received: an empty text")
+    shown = found if pieces else found.in_words()
+    matrix = shown.mean(number, None if head is None else head - 1)
+    title = f"alignment, {_which(number, head)}"
+    return plot_alignment(shown.source, shown.target, matrix, title)
+
+
+def _layer(layer: int, count: int) -> int:
+    number = layer - 1 if layer > 0 else count + layer
+    if not 0 <= number < count:
+        raise ValueError(f"`--layer` must be in 1 to {count}. Received: {layer}")
+    return number
+
+
+def _check_head(head: int | None, count: int) -> None:
+    if head is not None and not 1 <= head <= count:
+        raise ValueError(f"`--head` must be in 1 to {count}. Received: {head}")
+
+
+def _which(number: int | None, head: int | None) -> str:
+    layer = "mean of the layers" if number is None else f"layer {number + 1}"
+    return f"{layer}, {'mean of the heads' if head is None else f'head {head}'}"

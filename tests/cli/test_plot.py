@@ -1,10 +1,12 @@
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
 from kbert.training.run import train
+from tests.small_translator import small_translator
 
 RUNNER = CliRunner()
 
@@ -36,12 +38,53 @@ def test_attention_of_any_model(finished_run, tmp_path):
     assert "attention, layer 1, head 2" in file.read_text()
 
 
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    model = small_translator(decoder_layers=2)
+    return model.save_pretrained(tmp_path_factory.mktemp("models") / "translator")
+
+
+@pytest.mark.parametrize(
+    "arguments, title, labels",
+    [
+        ([], "alignment, layer 2, mean of the heads", ["ball"]),
+        (["--layer", "1", "--head", "2"], "alignment, layer 1, head 2", ["ball"]),
+        (["--layer", "0"], "alignment, mean of the layers, mean of the heads", ["ball"]),
+        (["--pieces"], "alignment, layer 2, mean of the heads", ["\u2581b", "all"]),
+        (["--picture", "attention"], "attention, layer 1, mean of the heads", ["\u2581b", "all"]),
+    ],
+)
+def test_a_translator(arguments, title, labels, translator, tmp_path):
+    file = tmp_path / "a.svg"
+    done = plot(translator, file, "--text", "a ball", *arguments)
+    assert done.exit_code == 0, done.stderr
+    drawn = re.findall("<!-- (.*?) -->", file.read_text(encoding="utf-8"))
+    assert title in drawn
+    assert set(labels) <= set(drawn), drawn
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--text", "a", "--layer", "3"], "`--layer` must be in 1 to 2. Received: 3"),
+        (["--text", "a", "--head", "3"], "`--head` must be in 1 to 2. Received: 3"),
+        (["--text", " "], "`--text` must have something to translate. Received: an empty text"),
+        (["--question", "a", "--context", "a"], "must be given for a translator, with --text. Rec"),
+    ],
+)
+def test_bad_options_of_a_translator(arguments, message, translator, tmp_path):
+    done = plot(translator, tmp_path / "a.png", *arguments)
+    assert done.exit_code == 2 and message in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (["--text", "a", "--layer", "2"], "`--layer` must be in 1 to 1. Received: 2"),
         (["--text", "a", "--head", "3"], "`--head` must be in 1 to 2. Received: 3"),
+        (["--text", "a", "--layer", "0"], "`--layer` must be in 1 to 1. Received: 0"),
         (["--text", "a", "--picture", "span"], "for a model that answers questions"),
+        (["--text", "a", "--picture", "alignment"], "must be given for a translator, with --text."),
         (["--question", "a"], "`--text`, or `--question` and `--context`, must be given"),
     ],
 )

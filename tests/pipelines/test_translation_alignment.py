@@ -1,45 +1,18 @@
 """What a translation attends to: the graph against the NumPy reference, padding, and the export."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import encoder_arrays
-from kbert.models.transformer import Transformer
 from kbert.pipelines.translation import Translator
 from kbert.serving.exported import load_export
 from kbert.serving.saved_model import export
-from kbert.text.subword_training import train_subwords
 from tests import translation_reference as reference
-from tests.pipelines.test_translation import LINES
-from tests.small_pipelines import TOKENIZER
+from tests.small_translator import small_subwords, small_translator
 
 LONG = "two women drink coffee near the river"
 TEXTS = ["the old man", "", LONG, "a ball"]
-
-
-@pytest.fixture(scope="module")
-def subwords(tmp_path_factory):
-    path = tmp_path_factory.mktemp("subwords") / "joint.model"
-    return train_subwords([LINES], path, vocabulary_size=60)
-
-
-def made(subwords, fused=False, decoder_layers=1, dtype="float32", **options):
-    """A model whose weights are so large that it attends to some pieces more than to others."""
-    keras.utils.set_random_seed(5)
-    sizes = (len(subwords), 16, 1, decoder_layers, 2, 32, 40)
-    bert = Bert(len(TOKENIZER.vocabulary), 8, 1, 2, 16, max_sequence_length=20, dtype=dtype)
-    kind, beside = (BertFusedTransformer, {"bert": bert}) if fused else (Transformer, {})
-    transformer = kind(*sizes, dtype=dtype, **beside)
-    for variable in transformer.trainable_variables:
-        if variable.path.endswith("kernel"):
-            variable.assign(variable * 4.0)
-    options = {"beam_size": 2, "length_ratio": 0.4, "length_extra": 3, **options}
-    tokenizer = TOKENIZER if fused else None
-    return Translator(transformer, subwords, subwords, tokenizer, dtype=dtype, **options)
 
 
 def aligned(model, texts):
@@ -52,9 +25,10 @@ def ids_of(tokens, count, subwords):
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("layer", [None, -1])
-def test_it_is_the_mean_of_the_heads(subwords, fused, layer):
+def test_it_is_the_mean_of_the_heads(fused, layer):
     """Of one layer, or of both: the translation is read once more by the NumPy reference."""
-    model = made(subwords, fused, decoder_layers=2, alignment_layer=layer)
+    subwords = small_subwords()
+    model = small_translator(fused, decoder_layers=2, alignment_layer=layer)
     text = tf.constant([LONG])
     found = aligned(model, [LONG])
     source = ids_of(found["source_tokens"][0], found["source_lengths"][0], subwords)
@@ -80,8 +54,8 @@ def test_it_is_the_mean_of_the_heads(subwords, fused, layer):
 
 
 @pytest.mark.parametrize("fused, beam", [(False, 2), (True, 1)])
-def test_a_row_does_not_depend_on_the_others(subwords, fused, beam, monkeypatch):
-    model = made(subwords, fused, beam_size=beam)
+def test_a_row_does_not_depend_on_the_others(fused, beam, monkeypatch):
+    model = small_translator(fused, beam_size=beam)
     together = aligned(model, TEXTS)
     monkeypatch.setattr("kbert.pipelines.translation_alignment.CHUNK_CELLS", 30)
     for found in (together, aligned(model, TEXTS)):  # in one chunk, and in several
@@ -102,15 +76,15 @@ def test_a_row_does_not_depend_on_the_others(subwords, fused, beam, monkeypatch)
             np.testing.assert_allclose(weights[:target].sum(-1), 1.0, atol=1e-6)
 
 
-def test_translations_and_scores_are_those_of_translate(subwords):
-    model = made(subwords)
+def test_translations_and_scores_are_those_of_translate():
+    model = small_translator()
     found, wanted = aligned(model, TEXTS), model.translate(tf.constant(TEXTS))
     np.testing.assert_array_equal(found["translation"], wanted["translation"])
     np.testing.assert_allclose(found["score"], wanted["score"], atol=1e-5)
 
 
-def test_nothing_to_translate(subwords):
-    model = made(subwords)
+def test_nothing_to_translate():
+    model = small_translator()
     found = aligned(model, ["", "  "])
     assert found["translation"].tolist() == [b"", b""]
     assert found["source_tokens"].tolist() == [[b"</s>"], [b"</s>"]]
@@ -121,22 +95,22 @@ def test_nothing_to_translate(subwords):
     assert found["alignment"].shape == (0, 0, 0) and found["source_tokens"].shape == (0, 0)
 
 
-def test_a_text_that_is_cut(subwords):
-    found = aligned(made(subwords), [" ".join(["garden"] * 50), "a ball"])
+def test_a_text_that_is_cut():
+    found = aligned(small_translator(), [" ".join(["garden"] * 50), "a ball"])
     assert found["truncated"].tolist() == [True, False]
     assert found["source_lengths"][0] == 40 and found["source_tokens"][0, 39] == b"</s>"
 
 
-def test_few_bits_give_distributions_too(subwords):
-    model = made(subwords, dtype="bfloat16")
+def test_few_bits_give_distributions_too():
+    model = small_translator(dtype="bfloat16")
     found = aligned(model, [LONG])
     assert found["alignment"].dtype == np.float32
     np.testing.assert_allclose(found["alignment"].sum(-1), 1.0, atol=1e-5)
 
 
-def test_separate_vocabularies_name_their_own_pieces(subwords, tmp_path):
-    other = train_subwords([LINES], tmp_path / "a.model", vocabulary_size=60, model_type="unigram")
-    transformer = made(subwords).transformer
+def test_separate_vocabularies_name_their_own_pieces():
+    subwords, other = small_subwords(), small_subwords("unigram")
+    transformer = small_translator().transformer
     model = Translator(transformer, subwords, other, beam_size=2, length_extra=2)
     found = aligned(model, ["a child"])
     assert found["source_tokens"][0].tolist() == [
@@ -146,8 +120,8 @@ def test_separate_vocabularies_name_their_own_pieces(subwords, tmp_path):
     assert other.detokenize(tf.constant([ids]))[0] == found["translation"][0]
 
 
-def test_the_export_aligns_alike(subwords, tmp_path):
-    model = made(subwords, True, decoder_layers=2, alignment_layer=0)
+def test_the_export_aligns_alike(tmp_path):
+    model = small_translator(True, decoder_layers=2, alignment_layer=0)
     exported = load_export(export(model, tmp_path))
     for texts in (TEXTS, [""], []):
         found = exported.run({"text": texts}, "alignment")
@@ -160,8 +134,8 @@ def test_the_export_aligns_alike(subwords, tmp_path):
                 np.testing.assert_array_equal(found[key], value)
 
 
-def test_the_layer_is_kept(subwords, tmp_path):
-    model = made(subwords, alignment_layer=None)
+def test_the_layer_is_kept(tmp_path):
+    model = small_translator(alignment_layer=None)
     model.save_pretrained(tmp_path / "model")
     assert Translator.from_pretrained(tmp_path / "model").alignment_layer is None
     chosen = Translator.from_pretrained(tmp_path / "model", alignment_layer=0)
@@ -169,7 +143,7 @@ def test_the_layer_is_kept(subwords, tmp_path):
 
 
 @pytest.mark.parametrize("layer", [2, -3])
-def test_the_layer_must_be_there(subwords, layer):
+def test_the_layer_must_be_there(layer):
     message = rf"`alignment_layer` must be None or in \[-2, 1\]. Received: alignment_layer={layer}"
     with pytest.raises(ValueError, match=message):
-        made(subwords, decoder_layers=2, alignment_layer=layer)
+        small_translator(decoder_layers=2, alignment_layer=layer)

@@ -1,0 +1,51 @@
+"""Translators small enough to make in a test; their weights are random."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from kbert.models.bert import Bert
+from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.transformer import Transformer
+from kbert.pipelines.translation import Translator
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
+from tests.small_pipelines import TOKENIZER
+
+LINES = [
+    "the old man reads a book in the garden",
+    "a child plays with the red ball",
+    "two women drink coffee near the river",
+    "der alte Mann liest ein Buch im Garten",
+    "ein Kind spielt mit dem roten Ball",
+    "zwei Frauen trinken Kaffee am Fluss",
+] * 3
+
+
+@functools.cache
+def small_subwords(model_type: str = "bpe") -> Subword:
+    """60 pieces of both languages."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "joint.model"
+        return train_subwords([LINES], path, vocabulary_size=60, model_type=model_type)
+
+
+def small_translator(
+    fused: bool = False, decoder_layers: int = 1, dtype: str = "float32", **options: Any
+) -> Translator:
+    """One that attends to some pieces more than to others, and says little."""
+    keras.utils.set_random_seed(5)
+    subwords = small_subwords()
+    sizes = (len(subwords), 16, 1, decoder_layers, 2, 32, 40)
+    bert = Bert(len(TOKENIZER.vocabulary), 8, 1, 2, 16, max_sequence_length=20, dtype=dtype)
+    kind: Any = BertFusedTransformer if fused else Transformer
+    transformer = kind(*sizes, dtype=dtype, **({"bert": bert} if fused else {}))
+    for variable in transformer.trainable_variables:
+        if variable.path.endswith("kernel"):
+            variable.assign(variable * 4.0)
+    options = {"beam_size": 2, "length_ratio": 0.4, "length_extra": 3, **options}
+    tokenizer = TOKENIZER if fused else None
+    return Translator(transformer, subwords, subwords, tokenizer, dtype=dtype, **options)
