@@ -17,6 +17,7 @@ from kbert.training.averaging import load_model
 from kbert.training.run_directory import is_run
 
 BATCH_ROWS = 32
+_NBEST = "nbest_translation"
 
 
 class Answering:
@@ -25,11 +26,13 @@ class Answering:
     Args:
         inputs: What a row holds: ("text",), ("text_a", "text_b"), or ("context", "choices").
         answer: Turns a column for each input into one dict a row.
+        nbest: How many of the best translations an answer has; None leaves it as it is.
     """
 
-    def __init__(self, inputs: tuple[str, ...], answer: Any) -> None:
+    def __init__(self, inputs: tuple[str, ...], answer: Any, nbest: int | None = None) -> None:
         self.inputs = inputs
         self._answer = answer
+        self._nbest = nbest
 
     def split(self, line: str, number: int) -> Row:
         """Splits a line of input at its tabs, or reads it as a JSON object.
@@ -104,23 +107,45 @@ class Answering:
         """
         if self.inputs == ("context", "choices"):
             return self._answer([row[0] for row in rows], [list(row[1:]) for row in rows])
-        return self._answer(*(list(column) for column in zip(*rows)))
+        answers = self._answer(*(list(column) for column in zip(*rows)))
+        if self._nbest is not None:
+            answers = [{**one, "nbest": one["nbest"][: self._nbest]} for one in answers]
+        return answers
 
 
-def open_model(path: str | os.PathLike[str]) -> Answering:
+def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answering:
     """Opens a run, a folder of a saved model, or an export.
 
     Args:
         path: The folder.
+        nbest: How many of the best translations are wanted, of a translator; None for its own
+            number.
 
     Raises:
         FileNotFoundError: There is none, or the run is not finished.
-        ValueError: It is something else.
+        ValueError: It is something else, or cannot give so many translations.
     """
     if not is_run(path) and is_export(path):
         exported = load_export(path)
-        return Answering(tuple(exported.input_names()), exported.answers)
-    return live_answering(load_model(path))
+        found = exported.signatures[SERVING_DEFAULT].outputs.get(_NBEST)
+        _check_nbest(nbest, found is not None)
+        most = None if found is None or found.shape is None else found.shape[-1]
+        if nbest is not None and most is not None and nbest > most:
+            raise ValueError(
+                f"`--nbest` must be at most {most}, as many as the export gives: export a run with "
+                f"more. Received: {nbest}"
+            )
+        return Answering(tuple(exported.input_names()), exported.answers, nbest)
+    model = load_model(path)
+    _check_nbest(nbest, hasattr(model, "beam_size"))
+    if nbest is not None:
+        model.nbest, model.beam_size = nbest, max(nbest, model.beam_size)
+    return live_answering(model)
+
+
+def _check_nbest(nbest: int | None, translates: bool) -> None:
+    if nbest is not None and not translates:
+        raise ValueError(f"`--nbest` must be given for a translator only. Received: {nbest}")
 
 
 def live_answering(model: Any) -> Answering:

@@ -9,35 +9,63 @@ from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.label_table import show_labels
 from kbert.training.config_checks import READING_TASKS
+from kbert.training.translation_config import TASK as TRANSLATION
+
+_PANEL = "Translation"
+_Paths = Annotated[
+    list[Path],
+    typer.Argument(help="One run (or more with --average), then the file.", metavar="RUN... FILE"),
+]
+_Glue = Annotated[Optional[str], typer.Option(help="Measure on this GLUE task, not on a file.")]
+_Data = Annotated[Optional[Path], typer.Option(help="Folder of GLUE.")]
+_Split = Annotated[str, typer.Option(help="Split of the GLUE task.")]
+_Submission = Annotated[
+    Optional[Path],
+    typer.Option(help="Folder for the file that the GLUE server takes; with --split test."),
+]
+_Average = Annotated[bool, typer.Option(help="Take the mean of the runs' predictions.")]
+_Predictions = Annotated[
+    Optional[Path],
+    typer.Option(help="Of question answering: write the official predictions file there."),
+]
+_TextA = Annotated[Optional[str], typer.Option(help="Column of the text.")]
+_TextB = Annotated[Optional[str], typer.Option(help="Column of the second text.")]
+_Label = Annotated[Optional[str], typer.Option(help="Column of the label.")]
+_Source = Annotated[
+    Optional[Path],
+    typer.Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL),
+]
+_Target = Annotated[
+    Optional[Path], typer.Option(help="Their right translations.", rich_help_panel=_PANEL)
+]
+_Language = Annotated[
+    Optional[str],
+    typer.Option(
+        help="Of the translations, such as de: adds the tokenised lower-cased BLEU.",
+        rich_help_panel=_PANEL,
+    ),
+]
+_Translations = Annotated[
+    Optional[Path], typer.Option(help="Write the translations there.", rich_help_panel=_PANEL)
+]
 
 
 @reported
 def evaluate(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            help="One run (or more with --average), then the file.", metavar="RUN... FILE"
-        ),
-    ],
-    glue: Annotated[
-        Optional[str], typer.Option(help="Measure on this GLUE task instead of a file.")
-    ] = None,
-    data: Annotated[Optional[Path], typer.Option(help="Folder of GLUE.")] = None,
-    split: Annotated[str, typer.Option(help="Split of the GLUE task.")] = "dev",
-    submission: Annotated[
-        Optional[Path],
-        typer.Option(help="Folder for the file that the GLUE server takes; with --split test."),
-    ] = None,
-    average: Annotated[
-        bool, typer.Option(help="Take the mean of the runs' predictions.")
-    ] = False,
-    text_a: Annotated[Optional[str], typer.Option(help="Column of the text.")] = None,
-    text_b: Annotated[Optional[str], typer.Option(help="Column of the second text.")] = None,
-    label: Annotated[Optional[str], typer.Option(help="Column of the label.")] = None,
-    predictions: Annotated[
-        Optional[Path],
-        typer.Option(help="Of question answering: write the official predictions file there."),
-    ] = None,
+    paths: _Paths,
+    glue: _Glue = None,
+    data: _Data = None,
+    split: _Split = "dev",
+    submission: _Submission = None,
+    average: _Average = False,
+    text_a: _TextA = None,
+    text_b: _TextB = None,
+    label: _Label = None,
+    predictions: _Predictions = None,
+    source: _Source = None,
+    target: _Target = None,
+    language: _Language = None,
+    translations: _Translations = None,
 ) -> None:
     """Measure a trained model on labelled examples.
 
@@ -57,19 +85,30 @@ def evaluate(
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
 
       kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
+
+      kbert evaluate runs/en-de --source test.en --target test.de
     """
-    runs, file = _divided(paths, glue, data, average)
+    of_pairs = source is not None or target is not None
+    runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
     from kbert.cli.evaluation_data import evaluate_runs, read_examples, task_of
     from kbert.cli.reading_results import evaluate_reading
+    from kbert.cli.translation_results import evaluate_translation
 
-    if file is not None and task_of(runs[0]) in READING_TASKS:
+    task = None if file is None else task_of(runs[0])
+    if of_pairs or task == TRANSLATION:
+        sides = (source, target)
+        write_result(evaluate_translation(runs, file, sides, language, translations))
+        return
+    if language is not None or translations is not None:
+        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    if file is not None and task in READING_TASKS:
         write_result(evaluate_reading(runs, file, label, predictions))
         return
     if predictions is not None:
         raise ValueError("`--predictions` must be given for a run of question answering only.")
     given = {"text_a": text_a, "text_b": text_b, "label": label}
-    examples, task = read_examples(runs[0], file, (glue, data, split), given)
-    result = evaluate_runs(runs, examples, task, split, submission)
+    examples, glue_name = read_examples(runs[0], file, (glue, data, split), given)
+    result = evaluate_runs(runs, examples, glue_name, split, submission)
     show_labels(result.get("metrics", {}))
     write_result(result)
 

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.translation_folder import is_translation
 from kbert.data.glue_submission import write_glue_submission
 from kbert.data.glue_tasks import glue_task, read_glue
 from kbert.data.multiple_choice import read_choice_examples
@@ -13,6 +15,7 @@ from kbert.training.run_config import RunConfig
 from kbert.training.run_data import LabelledExamples, targets
 from kbert.training.run_directory import is_run, load_run
 from kbert.training.run_model import PIPELINES
+from kbert.training.translation_config import TASK as TRANSLATION
 
 _COLUMNS = ("text_a", "text_b", "label")
 
@@ -122,8 +125,8 @@ def task_of(run: Path) -> str:
     """
     if is_run(run):
         return load_run(run).config.task
-    from kbert.checkpoints.read_checkpoint import read_checkpoint
-
+    if is_translation(run):
+        return TRANSLATION
     name = read_checkpoint(run).pipeline.get("class")
     by_class = {pipeline.__name__: task for task, pipeline in PIPELINES.items()}
     return by_class.get(str(name), "classification")

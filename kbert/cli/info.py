@@ -32,6 +32,7 @@ def info(
 
       kbert info all-MiniLM-L6-v2
     """
+    from kbert.checkpoints.translation_folder import is_translation
     from kbert.cli.answering import is_export
     from kbert.training.run_directory import is_run
 
@@ -39,6 +40,8 @@ def info(
         write_result(_of_run(path))
     elif is_export(path):
         write_result(_of_export(path))
+    elif is_translation(path):
+        write_result(_of_translation(path))
     else:
         write_result(_of_checkpoint(path))
 
@@ -65,6 +68,31 @@ def _of_export(path: str) -> dict[str, Any]:
         "problems": list(report.problems),
         "text_ops": list(report.text_ops),
         "bytes": report.variable_bytes + report.other_bytes,
+    }
+
+
+def _of_translation(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.translation_folder import read_translation
+    from kbert.text.subword import Subword
+
+    found = read_translation(path)
+    arrays = list(found.arrays.values())
+    bert = None if found.bert is None else found.bert.config
+    if found.bert is not None:
+        arrays += found.bert.arrays.values()
+    return {
+        "kind": "checkpoint",
+        "format": "kbert",
+        "config": found.transformer,
+        "bert": bert,
+        "task": {"class": "Translator", **found.settings},
+        "parameters": sum(int(array.size) for array in arrays),
+        "dtypes": sorted({str(array.dtype) for array in arrays}),
+        "subwords": {
+            "source": len(Subword(found.source_subwords)),
+            "target": len(Subword(found.target_subwords)),
+            "joint": found.source_subwords == found.target_subwords,
+        },
     }
 
 

@@ -19,6 +19,7 @@ from kbert.cli.info import info
 from kbert.cli.plot import plot
 from kbert.cli.predict import predict
 from kbert.cli.train import train
+from kbert.cli.train_command import TrainCommand
 
 app = typer.Typer(
     name="kbert",
@@ -28,7 +29,8 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _verb in (train, evaluate, predict, export, convert, plot, info, demo):
+app.command(cls=TrainCommand)(train)
+for _verb in (evaluate, predict, export, convert, plot, info, demo):
     app.command()(_verb)
 
 

@@ -14,6 +14,12 @@ from kbert.cli.marked_text import show_marked
 from kbert.cli.text_lines import read_batches
 
 _BATCH_SIZE = 256
+_Show = Annotated[
+    bool, typer.Option("--show", help="Mark answers or entities in the text, instead of JSON.")
+]
+_Nbest = Annotated[
+    Optional[int], typer.Option(min=1, help="Of a translator: how many translations, best first.")
+]
 
 
 @reported
@@ -33,14 +39,13 @@ def predict(
     context_file: Annotated[
         Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
     ] = None,
-    show: Annotated[
-        bool, typer.Option("--show", help="Mark answers or entities in the text, instead of JSON.")
-    ] = False,
+    show: _Show = False,
+    nbest: _Nbest = None,
     batch_size: Annotated[
         int, typer.Option(min=1, help="Lines that are read and answered at a time.")
     ] = _BATCH_SIZE,
 ) -> None:
-    """Answer raw texts: one JSON object a line, in the order of the input.
+    """Answer or translate texts: one JSON object a line, in their order.
 
     Texts come from --text, or one a line from stdin, of any number.
     For a model of pairs, a tab stands between the two, also between
@@ -54,7 +59,7 @@ def predict(
 
       kbert predict runs/topics < questions.txt > answers.jsonl
 
-      kbert predict exports/nli --text-a "He sleeps." --text-b "He is awake."
+      kbert predict runs/en-de --text "A man reads." --nbest 3
 
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show
@@ -63,7 +68,7 @@ def predict(
     rows = _asked(question, context, context_file) or _given(text, *pairs)
     from kbert.cli.answering import open_model
 
-    answering = open_model(model)
+    answering = open_model(model, nbest)
     if rows is not None:
         answering.check(rows, "the options")
         batches: Iterator[list[tuple[str, ...]]] = iter([rows])

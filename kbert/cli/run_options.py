@@ -1,4 +1,4 @@
-"""The options of `kbert train`, made from the fields of `RunConfig`: no default stands here."""
+"""The options of `kbert train`, made from a configuration's fields: no default stands here."""
 
 import dataclasses
 import inspect
@@ -7,24 +7,27 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import kind_of
-from kbert.training.run_config import RunConfig
 
 # This one is the argument of the verb.
 _ARGUMENT = "task"
 
 
-def with_run_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Gives a verb one option for each field of `RunConfig`, after its own parameters.
+def with_run_options(
+    verb: Callable[..., None], configuration: type[Configuration]
+) -> Callable[..., None]:
+    """Gives a verb one option for each field of a configuration, after its own parameters.
 
     An option that is not given arrives as None, so that it can be told from a given one.
 
     Args:
         verb: A function with `**given`; it is changed in place.
+        configuration: The class of the configuration.
     """
     own = inspect.signature(verb).parameters.values()
     kept = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
-    fields = [field for field in dataclasses.fields(RunConfig) if field.name != _ARGUMENT]
+    fields = [field for field in dataclasses.fields(configuration) if field.name != _ARGUMENT]
     every = [*kept, *map(_parameter, fields)]
     # A function has this attribute once it is set; `inspect`, and so typer, then reads it.
     verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
@@ -32,17 +35,20 @@ def with_run_options(verb: Callable[..., None]) -> Callable[..., None]:
     return verb
 
 
-def given_values(given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the values of the options that were given, as `RunConfig` takes them.
+def given_values(
+    given: dict[str, Any], configuration: type[Configuration]
+) -> dict[str, Any]:
+    """Returns the values of the options that were given, as a configuration takes them.
 
     Args:
         given: Option -> value or None.
+        configuration: The class of the configuration.
 
     Raises:
         ValueError: The text of an option is no value of its kind.
     """
     values = {}
-    for field in dataclasses.fields(RunConfig):
+    for field in dataclasses.fields(configuration):
         value = given.get(field.name)
         if value is not None:
             kind = kind_of(field)
@@ -71,7 +77,7 @@ def shown_default(field: "dataclasses.Field[Any]") -> str:
     """Returns the default of a field as help texts show it; "" for none.
 
     Args:
-        field: A field of `RunConfig`.
+        field: A field of a configuration.
     """
     if field.default is None:
         return ""

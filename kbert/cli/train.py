@@ -8,14 +8,21 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
+from kbert.training.any_config import AnyConfig
 from kbert.training.config_checks import TASKS
 from kbert.training.run_config import RunConfig
+from kbert.training.translation_config import TASK as TRANSLATION
 
 
 @reported
 def train(
     task: Annotated[
-        Optional[str], typer.Argument(help=f"What to learn: {', '.join(TASKS)}.", metavar="TASK")
+        Optional[str],
+        typer.Argument(
+            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, which must be the first "
+            "word and has options of its own.",
+            metavar="TASK",
+        ),
     ] = None,
     config: Annotated[
         Optional[Path],
@@ -41,16 +48,33 @@ def train(
           --encoder bert-base-uncased --output runs/sst2
 
       kbert train --config run.yaml --epochs 5
+
+      kbert train translation --help
     """
-    values = given_values({**given, "task": task})
-    made = RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
+    if task == TRANSLATION:
+        raise ValueError(f"`{TRANSLATION}` must be the first word: kbert train {TRANSLATION} ...")
+    values = given_values({**given, "task": task}, RunConfig)
+    run_and_tell(
+        RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
+    )
+
+
+def run_and_tell(config: AnyConfig) -> None:
+    """Trains, and writes what came out to stdout.
+
+    Args:
+        config: The configuration.
+    """
     from kbert.training.run import train as train_run
     from kbert.training.run_directory import load_run
 
-    run = load_run(train_run(made))
+    run = load_run(train_run(config))
     shown = {key: run.metrics[key] for key in _SHOWN if key in run.metrics}
     write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
-_SHOWN = ("monitor", "kept_epoch", "best_seed", "best", "mean", "standard_deviation", "final")
-train = with_run_options(train)
+_SHOWN = (
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best"),
+    *("mean", "standard_deviation", "final"),
+)
+train = with_run_options(train, RunConfig)

@@ -6,14 +6,20 @@ import pytest
 
 from kbert.cli.run_options import given_values, shown_default, with_run_options
 from kbert.cli.train import train
+from kbert.cli.train_translation import train_translation
 from kbert.training.run_config import RunConfig
+from kbert.training.translation_config import TranslationConfig
 
 FIELDS = {field.name: field for field in dataclasses.fields(RunConfig)}
 
 
-def test_every_field_is_an_option_without_a_default_of_its_own():
-    parameters = inspect.signature(train).parameters
-    assert set(parameters) == {*FIELDS, "config"}
+@pytest.mark.parametrize(
+    "verb, configuration", [(train, RunConfig), (train_translation, TranslationConfig)]
+)
+def test_every_field_is_an_option_without_a_default_of_its_own(verb, configuration):
+    parameters = inspect.signature(verb).parameters
+    names = {field.name for field in dataclasses.fields(configuration)}
+    assert set(parameters) == {*names, "config"}
     assert all(parameter.default is None for parameter in parameters.values())
 
 
@@ -34,7 +40,7 @@ def test_the_shown_defaults_are_those_of_the_configuration():
 
 
 def test_options_that_are_not_given_leave_the_defaults():
-    values = given_values({name: None for name in FIELDS})
+    values = given_values({name: None for name in FIELDS}, RunConfig)
     assert values == {}
     made = RunConfig.from_dict({"train": "a", "encoder": "e", "output": "o", **values})
     assert made.epochs == FIELDS["epochs"].default
@@ -42,7 +48,7 @@ def test_options_that_are_not_given_leave_the_defaults():
 
 def test_texts_become_values():
     given = {"text_a": "3", "label": "tag", "labels": "b,a", "class_weights": "{a: 1, b: 5e-1}"}
-    assert given_values({**given, "epochs": 4, "grid": False}) == {
+    assert given_values({**given, "epochs": 4, "grid": False}, RunConfig) == {
         "text_a": 3,
         "label": "tag",
         "labels": ["b", "a"],
@@ -51,11 +57,13 @@ def test_texts_become_values():
         "grid": False,
     }
     with pytest.raises(ValueError, match="`class_weights` must be YAML"):
-        given_values({"class_weights": "{a: 1"})
+        given_values({"class_weights": "{a: 1"}, RunConfig)
+    columns = {"source_column": "0", "target_column": "de"}
+    assert given_values(columns, TranslationConfig) == {"source_column": 0, "target_column": "de"}
 
 
 def test_the_verbs_own_parameters_stay():
     def verb(own: int = 1, **given: Any) -> None: ...
 
-    parameters = list(inspect.signature(with_run_options(verb)).parameters)
+    parameters = list(inspect.signature(with_run_options(verb, RunConfig)).parameters)
     assert parameters[0] == "own" and "given" not in parameters and "epochs" in parameters
