@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kbert.models.bert import Bert
+    from kbert.models.bert_fused_transformer import BertFusedTransformer
+    from kbert.models.transformer import Transformer
     from kbert.pipelines.classification import Classifier
     from kbert.pipelines.load import load
     from kbert.pipelines.multiple_choice import MultipleChoice
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
     from kbert.pipelines.question_answering import QuestionAnswerer
     from kbert.pipelines.regression import Regressor
     from kbert.pipelines.span_tagging import SpanTagger
+    from kbert.pipelines.translation import Translator
     from kbert.serving.saved_model import export
+    from kbert.text.subword import Subword
+    from kbert.text.subword_training import train_subwords
     from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece import WordPiece
 
@@ -25,31 +30,41 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it.
 _MODULE_OF = {
     "Bert": "kbert.models.bert",
+    "BertFusedTransformer": "kbert.models.bert_fused_transformer",
     "Classifier": "kbert.pipelines.classification",
     "EntityRecognizer": "kbert.pipelines.ner",
     "MultipleChoice": "kbert.pipelines.multiple_choice",
     "QuestionAnswerer": "kbert.pipelines.question_answering",
     "Regressor": "kbert.pipelines.regression",
     "SpanTagger": "kbert.pipelines.span_tagging",
+    "Subword": "kbert.text.subword",
+    "Transformer": "kbert.models.transformer",
+    "Translator": "kbert.pipelines.translation",
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece",
     "export": "kbert.serving.saved_model",
     "load": "kbert.pipelines.load",
+    "train_subwords": "kbert.text.subword_training",
 }
 
 __all__ = [
     "Bert",
+    "BertFusedTransformer",
     "Classifier",
     "EntityRecognizer",
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",
     "SpanTagger",
+    "Subword",
+    "Transformer",
+    "Translator",
     "Vocabulary",
     "WordPiece",
     "__version__",
     "export",
     "load",
+    "train_subwords",
 ]
 
 
