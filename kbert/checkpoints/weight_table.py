@@ -92,6 +92,7 @@ def check_tensors(
     found: Mapping[str, tuple[int, ...]],
     left_over: Iterable[str],
     source: str,
+    model: str = "a BERT encoder",
 ) -> None:
     """Checks that a file holds just the tensors of the table, in their shapes.
 
@@ -100,6 +101,7 @@ def check_tensors(
         found: Tensor -> shape, as the file has them.
         left_over: Tensors that nothing could be done with.
         source: What the error names as the origin.
+        model: What the error says that the weights must be of.
 
     Raises:
         ValueError: Naming every missing, left-over or wrongly shaped tensor.
@@ -121,7 +123,7 @@ def check_tensors(
         problems.append("of another shape than the configuration says: " + ", ".join(wrong))
     if problems:
         raise ValueError(
-            f"{source}: the weights must be those of a BERT encoder of this configuration. "
+            f"{source}: the weights must be those of {model} of this configuration. "
             f"Received: {'; '.join(problems)}."
         )
 

@@ -1,0 +1,224 @@
+"""Folders that CTranslate2 translates from.
+
+Source: https://opennmt.net/CTranslate2, version 4.8; its own specifications write the files.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.json_object import json_text
+from kbert.checkpoints.transformer_names import transformer_shapes
+from kbert.checkpoints.weight_table import WeightEntry, check_tensors
+from kbert.storage.atomic_directory import atomic_directory
+
+# kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu_approximate": "GELUTanh",
+    "silu": "SWISH",
+    "tanh": "Tanh",
+}
+SEARCH = "search.json"
+
+
+@dataclass(frozen=True)
+class TokenNames:
+    """The vocabularies of a translation model.
+
+    Attributes:
+        source: the pieces of the source, in the order of their ids.
+        target: those of the target.
+        unknown: the piece for what has none; it stands in both.
+        start: the piece that a translation begins after.
+        end: the piece at the end of a source and of a translation; it stands in both.
+    """
+
+    source: Sequence[str]
+    target: Sequence[str]
+    unknown: str
+    start: str
+    end: str
+
+
+def write_ctranslate2(
+    config: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    tokens: TokenNames,
+    directory: str | os.PathLike[str],
+    *,
+    search: Mapping[str, Any] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    replace: bool = False,
+) -> Path:
+    """Writes a folder for `ctranslate2.Translator`, in float32.
+
+    CTranslate2 adds the end to a source by itself. It can quantize the weights when it loads them
+    (`compute_type="int8"`).
+
+    Args:
+        config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
+            "learned": waves are a table too.
+        arrays: canonical name -> array; see `kbert.checkpoints.transformer_names`.
+        tokens: the vocabularies.
+        directory: the folder to make.
+        search: what to write beside the model as `search.json`, for example the arguments of
+            `ctranslate2.Translator.translate_batch`; or None.
+        files: name -> content of further files, for example the subword models.
+        replace: whether an existing folder may be replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: arrays do not fit the configuration, pieces are not as many as embeddings, a
+            special piece is in no vocabulary, or CTranslate2 has no such model.
+        ModuleNotFoundError: the package ctranslate2 is not installed.
+        FileExistsError: the folder is there and `replace` is False.
+    """
+    _check(config, arrays, tokens)
+    spec = _spec(config)
+    _fill(spec, config, {name: _plain(array) for name, array in arrays.items()})
+    spec.register_source_vocabulary(list(tokens.source))
+    spec.register_target_vocabulary(list(tokens.target))
+    spec.config.unk_token, spec.config.eos_token = tokens.unknown, tokens.end
+    spec.config.bos_token = spec.config.decoder_start_token = tokens.start
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
+    spec.validate()
+    spec.optimize()  # tables that are shared are written once
+    with atomic_directory(directory, replace=replace) as folder:
+        spec.save(str(folder))
+        if search is not None:
+            (folder / SEARCH).write_text(json_text(dict(search)), encoding="utf-8")
+        for name, content in (files or {}).items():
+            (folder / name).write_bytes(content)
+    return Path(directory)
+
+
+def import_ctranslate2() -> Any:
+    """The package.
+
+    Raises:
+        ModuleNotFoundError: it is not installed; the message names the extra.
+    """
+    try:
+        import ctranslate2
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            'conversion to CTranslate2 needs its package: pip install "kbert[ctranslate2]"'
+        ) from error
+    return ctranslate2
+
+
+def _check(
+    config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], tokens: TokenNames
+) -> None:
+    if config["positions"] != "learned":
+        raise ValueError(
+            '`positions` must be "learned", with a table for source and target. '
+            f"Received: positions={config['positions']!r}"
+        )
+    if config["activation"] not in _ACTIVATIONS:
+        raise ValueError(
+            f"`activation` must be one that CTranslate2 has: {', '.join(_ACTIVATIONS)}. "
+            f"Received: activation={config['activation']!r}"
+        )
+    table = [WeightEntry(n, s, (n,), s) for n, s in transformer_shapes(config).items()]
+    found = {name: tuple(array.shape) for name, array in arrays.items()}
+    unknown = set(found) - {entry.canonical for entry in table}
+    check_tensors(table, found, unknown, "`arrays`", "a Transformer")
+    sizes = {
+        "source": config["source_vocabulary_size"] or config["vocabulary_size"],
+        "target": config["vocabulary_size"],
+    }
+    for side, size in sizes.items():
+        pieces = getattr(tokens, side)
+        if len(pieces) != size or len(set(pieces)) != size:
+            raise ValueError(
+                f"`tokens.{side}` must be as many different pieces as there are embeddings, "
+                f"{size}. Received: {len(pieces)}, {len(set(pieces))} of them different"
+            )
+        needed = (tokens.unknown, tokens.end) + (tokens.start,) * (side == "target")
+        missing = [piece for piece in needed if piece not in pieces]
+        if missing:
+            raise ValueError(f"`tokens.{side}` must have the pieces {needed}. Missing: {missing}")
+
+
+def _spec(config: Mapping[str, Any]) -> Any:
+    """The empty model."""
+    specs = import_ctranslate2().specs
+    settings = {
+        "num_heads": config["num_heads"],
+        "pre_norm": config["norm"] == "pre",
+        "activation": getattr(specs.Activation, _ACTIVATIONS[config["activation"]]),
+    }
+    # Both scale their embeddings by sqrt(D) unless they are told otherwise.
+    return specs.TransformerSpec(
+        specs.TransformerEncoderSpec(config["num_encoder_layers"], **settings),
+        specs.TransformerDecoderSpec(config["num_decoder_layers"], **settings),
+    )
+
+
+def _fill(spec: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Sets all weights of the model."""
+    encoder, decoder = spec.encoder, spec.decoder
+    source_table = arrays["source_embedding/embeddings"]
+    target_table = arrays.get("target_embedding/embeddings", source_table)
+    encoder.embeddings[0].weight, decoder.embeddings.weight = source_table, target_table
+    encoder.position_encodings.encodings = arrays["source_positions/embeddings"]
+    decoder.position_encodings.encodings = arrays["target_positions/embeddings"]
+    for index, layer in enumerate(encoder.layer):
+        block = f"encoder_block_{index}"
+        _fill_attention(layer.self_attention, arrays, f"{block}/attention", ("qkv", "output"))
+        _fill_feed_forward(layer.ffn, arrays, block)
+    for index, layer in enumerate(decoder.layer):
+        block = f"decoder_block_{index}"
+        _fill_attention(layer.self_attention, arrays, f"{block}/self_attention", ("qkv", "output"))
+        parts = ("query", "key_value", "output")
+        _fill_attention(layer.attention, arrays, f"{block}/cross_attention", parts)
+        _fill_feed_forward(layer.ffn, arrays, block)
+    if config["norm"] == "pre":
+        _fill_norm(encoder.layer_norm, arrays, "encoder_norm")
+        _fill_norm(decoder.layer_norm, arrays, "decoder_norm")
+    if config["tied"] == "none":
+        _fill_linear(decoder.projection, arrays, "output")
+    else:
+        decoder.projection.weight = target_table
+        if config["output_bias"]:
+            decoder.projection.bias = arrays["output/bias"]
+
+
+def _fill_attention(
+    spec: Any, arrays: Mapping[str, np.ndarray], name: str, parts: Sequence[str]
+) -> None:
+    for linear, part in zip(spec.linear, parts, strict=True):
+        _fill_linear(linear, arrays, f"{name}/{part}")
+    _fill_norm(spec.layer_norm, arrays, f"{name}_residual/layer_norm")
+
+
+def _fill_feed_forward(spec: Any, arrays: Mapping[str, np.ndarray], block: str) -> None:
+    _fill_linear(spec.linear_0, arrays, f"{block}/feed_forward/intermediate")
+    _fill_linear(spec.linear_1, arrays, f"{block}/feed_forward/output")
+    _fill_norm(spec.layer_norm, arrays, f"{block}/feed_forward_residual/layer_norm")
+
+
+def _fill_linear(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None:
+    # Its kernels are (out, in).
+    spec.weight = np.ascontiguousarray(arrays[f"{name}/kernel"].T)
+    if f"{name}/bias" in arrays:
+        spec.bias = arrays[f"{name}/bias"]
+
+
+def _fill_norm(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None:
+    spec.gamma, spec.beta = arrays[f"{name}/gamma"], arrays[f"{name}/beta"]
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """A contiguous float32 array."""
+    return np.ascontiguousarray(np.asarray(array), dtype="float32")

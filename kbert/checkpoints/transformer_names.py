@@ -1,0 +1,72 @@
+"""The canonical names and shapes of a Transformer's weights: the variable paths of the model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Returns the name and the shape of each weight.
+
+    With D hidden, I intermediate, V vocabulary, P positions. Kernels are (in, out); query, key and
+    value lie side by side in one kernel (D, 3D), key and value of the attention to the source in
+    one (D, 2D).
+
+    Args:
+        config: The arguments of `kbert.models.transformer.Transformer`.
+
+    Returns:
+        Canonical name -> shape.
+    """
+    hidden, intermediate = config["hidden_dim"], config["intermediate_dim"]
+    vocabulary, tied = config["vocabulary_size"], config["tied"]
+    source_vocabulary = config["source_vocabulary_size"] or vocabulary
+    shapes: dict[str, tuple[int, ...]] = {}
+    shapes["source_embedding/embeddings"] = (source_vocabulary, hidden)
+    if tied != "all":
+        shapes["target_embedding/embeddings"] = (vocabulary, hidden)
+    if config["positions"] == "learned":
+        table = (config["max_sequence_length"], hidden)
+        shapes |= {f"{side}_positions/embeddings": table for side in ("source", "target")}
+    for index in range(config["num_encoder_layers"]):
+        block = f"encoder_block_{index}"
+        shapes |= _self_attention_shapes(f"{block}/attention", hidden)
+        shapes |= _feed_forward_shapes(block, hidden, intermediate)
+    for index in range(config["num_decoder_layers"]):
+        block = f"decoder_block_{index}"
+        shapes |= _self_attention_shapes(f"{block}/self_attention", hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/query", hidden, hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/key_value", hidden, 2 * hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/output", hidden, hidden)
+        shapes |= _norm_shapes(f"{block}/cross_attention_residual/layer_norm", hidden)
+        shapes |= _feed_forward_shapes(block, hidden, intermediate)
+    if config["norm"] == "pre":
+        shapes |= _norm_shapes("encoder_norm", hidden) | _norm_shapes("decoder_norm", hidden)
+    if tied == "none":
+        shapes["output/kernel"] = (hidden, vocabulary)
+    if config["output_bias"]:
+        shapes["output/bias"] = (vocabulary,)
+    return shapes
+
+
+def _self_attention_shapes(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    return {
+        **_linear_shapes(f"{name}/qkv", hidden, 3 * hidden),
+        **_linear_shapes(f"{name}/output", hidden, hidden),
+        **_norm_shapes(f"{name}_residual/layer_norm", hidden),
+    }
+
+
+def _feed_forward_shapes(block: str, hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
+    return {
+        **_linear_shapes(f"{block}/feed_forward/intermediate", hidden, intermediate),
+        **_linear_shapes(f"{block}/feed_forward/output", intermediate, hidden),
+        **_norm_shapes(f"{block}/feed_forward_residual/layer_norm", hidden),
+    }
+
+
+def _linear_shapes(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}/kernel": (inputs, outputs), f"{name}/bias": (outputs,)}
+
+
+def _norm_shapes(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}/gamma": (hidden,), f"{name}/beta": (hidden,)}
