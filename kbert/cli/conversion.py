@@ -10,6 +10,7 @@ from kbert.checkpoints.huggingface import write_huggingface
 from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tf1_bert import write_tf1_bert
+from kbert.cli.translator_conversion import convert_translator, is_translator
 from kbert.models.bert import Bert
 from kbert.pipelines.load import load
 from kbert.storage.atomic_directory import atomic_directory
@@ -22,9 +23,9 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     """Converts a checkpoint and compares both.
 
     Args:
-        source: A run, or what `read_checkpoint` takes.
+        source: A run, what `read_checkpoint` takes, or the folder of a translator.
         target: The folder to make.
-        format: "huggingface", "kbert" or "tf1".
+        format: "huggingface", "kbert" or "tf1"; for a translator see `convert_translator`.
         overwrite: Whether `target` may be replaced.
 
     Returns:
@@ -37,6 +38,13 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
         FileExistsError: The target is there and may not be replaced.
     """
     path = load_run(source).model_directory if is_run(source) else source
+    if is_translator(path):
+        return convert_translator(str(path), target, format, overwrite)
+    if format == "ctranslate2":
+        raise ValueError(
+            "`SRC` must be a translator for the format ctranslate2, a run or folder of kbert or a "
+            f"Marian folder. Received: {source}"
+        )
     before = read_checkpoint(path)
     written = _write(before, str(path), target, format, overwrite)
     after = read_checkpoint(written)

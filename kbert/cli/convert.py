@@ -8,7 +8,7 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 
-FORMATS = ("huggingface", "kbert", "tf1")
+FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2")
 
 
 @reported
@@ -25,6 +25,8 @@ def convert(
 ) -> None:
     """Turn a checkpoint into another format, and compare.
 
+    Encoders become huggingface, kbert or tf1; translators, kbert's own
+    and Marian's, become kbert or ctranslate2.
     Heads and vocabulary travel too. The written checkpoint is read
     again and both are run on the same input; the result on stdout is
     JSON with the largest absolute differences.
@@ -36,6 +38,8 @@ def convert(
       kbert convert runs/topics topics-hf --format huggingface
 
       kbert convert uncased_L-12/bert_model.ckpt bert-hf --format huggingface
+
+      kbert convert runs/en-de en-de-ct2 --format ctranslate2
     """
     if format not in FORMATS:
         raise ValueError(f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}")

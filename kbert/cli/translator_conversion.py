@@ -1,0 +1,117 @@
+"""Writing a translator in another format, and comparing what was written with the source."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.checkpoints.ctranslate2 import import_ctranslate2
+from kbert.checkpoints.marian import is_marian
+from kbert.checkpoints.translation_folder import is_translation, write_translation
+from kbert.pipelines.ctranslate2_folder import save_ctranslate2, search_arguments
+from kbert.pipelines.marian import load_marian
+from kbert.pipelines.saved_translator import translation_checkpoint
+from kbert.pipelines.translation import Translator
+
+FORMATS = ("kbert", "ctranslate2")
+_ROWS, _LENGTH = 4, 16
+
+
+def is_translator(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder of a translator, kbert's own or Marian's."""
+    return is_translation(path) or is_marian(path)
+
+
+def convert_translator(source: str, target: Path, format: str, overwrite: bool) -> dict[str, Any]:
+    """Converts a translator and compares both.
+
+    Args:
+        source: a folder of kbert, or of Marian in Hugging Face's layout.
+        target: the folder to make.
+        format: "kbert" or "ctranslate2".
+        overwrite: whether `target` may be replaced.
+
+    Returns:
+        Formats, what the format has no place for, and the largest absolute difference of the
+        log-probabilities of fixed sentence pairs. For CTranslate2 also the arguments of
+        `translate_batch` that search as the translator does.
+
+    Raises:
+        ValueError: the format is for encoders, or cannot hold the model.
+        FileExistsError: the target is there and may not be replaced.
+    """
+    if format not in FORMATS:
+        raise ValueError(
+            f"`--format` must be one of {', '.join(FORMATS)} for a translator. Received: {format!r}"
+        )
+    of_marian = is_marian(source)
+    model = load_marian(Translator, source) if of_marian else Translator.from_pretrained(source)
+    pairs = _fixed_pairs(model)
+    before = _log_probabilities(model, *pairs)
+    found: dict[str, Any] = {"notes": []}
+    if format == "kbert":
+        write_translation(translation_checkpoint(model), target, replace=overwrite)
+        after = _log_probabilities(Translator.from_pretrained(target), *pairs)
+    else:
+        save_ctranslate2(model, target, replace=overwrite)
+        after = _scores_of_ctranslate2(model, target, *pairs)
+        arguments, notes = search_arguments(model)
+        found = {"notes": notes, "translate_batch": arguments}
+    differences = [np.max(np.abs(one - other)) for one, other in zip(before, after, strict=True)]
+    return {
+        "source": str(source),
+        "source_format": "marian" if of_marian else "kbert",
+        "target": str(target),
+        "target_format": format,
+        **found,
+        "largest_absolute_difference": {"log_probabilities": float(max(differences))},
+    }
+
+
+def _fixed_pairs(model: Translator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Ids of sources and targets of unequal lengths, spread over the vocabularies."""
+    longest = min(_LENGTH, model.max_source_length - 1)
+    sides = []
+    for step, subwords in ((7919, model.source_subwords), (6007, model.target_subwords)):
+        special = [getattr(subwords, f"{name}_id") for name in ("padding", "start", "end")]
+        spelled = np.delete(np.arange(len(subwords)), special)
+        # Multiples of a prime, so that the ids are spread over the vocabulary.
+        lengths = [max(1, longest * (row + 1) // _ROWS) for row in range(_ROWS)]
+        places = [(np.arange(length) + row) * step for row, length in enumerate(lengths)]
+        sides.append([spelled[place % len(spelled)] for place in places])
+    return sides[0], sides[1]
+
+
+def _log_probabilities(
+    model: Translator, sources: list[np.ndarray], targets: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Of each target's pieces and its end, one pair at a time."""
+    found = []
+    for source, target in zip(sources, targets):
+        ids = np.append(source, model.source_subwords.end_id)[None]
+        said = np.append(target, model.target_subwords.end_id)
+        inputs = {
+            "source_token_ids": tf.constant(ids, tf.int32),
+            "source_padding_mask": tf.ones(ids.shape, tf.bool),
+            "target_token_ids": tf.constant(
+                np.append(model.target_subwords.start_id, target)[None], tf.int32
+            ),
+        }
+        if model.bert_tokenizer is not None:
+            inputs |= model.bert_inputs(model.source_subwords.detokenize(ids))
+        logs = tf.nn.log_softmax(model.transformer(inputs))[0].numpy()
+        found.append(logs[np.arange(len(said)), said])
+    return found
+
+
+def _scores_of_ctranslate2(
+    model: Translator, folder: Path, sources: list[np.ndarray], targets: list[np.ndarray]
+) -> list[np.ndarray]:
+    translator = import_ctranslate2().Translator(str(folder), device="cpu", compute_type="float32")
+    sides = [
+        [[subwords.pieces[number] for number in ids] for ids in rows]
+        for subwords, rows in ((model.source_subwords, sources), (model.target_subwords, targets))
+    ]
+    return [np.array(result.log_probs) for result in translator.score_batch(*sides)]
