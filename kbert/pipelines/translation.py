@@ -158,6 +158,7 @@ class Translator(TranslationAlignment):
             lengths: int32 (B,), pieces of each source, the end included.
         """
         memory = self.transformer.encode(inputs)
+        step = self.transformer.decode_step
         state = self.transformer.start_decoding(memory, self.beam_size)
         most = self.length_ratio * tf.cast(lengths, tf.float32)
         limits = tf.cast(most, tf.int32) + self.length_extra
@@ -169,9 +170,9 @@ class Translator(TranslationAlignment):
             "max_lengths": limits,
         }
         if self.beam_size == 1:
-            return greedy_search(self._step, state, rows, **ends)
+            return greedy_search(step, state, rows, **ends)
         return beam_search(
-            self._step,
+            step,
             state,
             rows,
             beam_size=self.beam_size,
@@ -180,10 +181,6 @@ class Translator(TranslationAlignment):
             patience=self.patience,
             **ends,
         )
-
-    def _step(self, tokens: Any, time: Any, slots: Any, state: Any) -> tuple[Any, Any]:
-        logits, state = self.transformer.decode_step(tokens, time, slots, state)
-        return tf.nn.log_softmax(logits), state
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Raw strings (B,) to their translations, as graph code.
