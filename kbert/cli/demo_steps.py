@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from kbert.cli.demo_translation import demo_translation
 from kbert.cli.label_table import show_labels
 from kbert.data.text_pairs import read_text_examples
 from kbert.serving.saved_model import export
@@ -40,14 +41,15 @@ QUESTIONS = (
 
 
 def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
-    """Trains, measures, exports, and asks the export in a new process.
+    """Trains, measures, exports, asks the export in a new process; and trains a toy translator.
 
     Args:
         output: The folder to work in.
         console: Where to tell; by default stdout.
 
     Returns:
-        The metrics of the test messages, the folders of run and export, and the answers.
+        The metrics of the test messages, the folders of run and export, the answers, and what
+        `demo_translation` returns.
 
     Raises:
         OSError: The encoder is not installed and cannot be fetched; the message says how.
@@ -74,10 +76,13 @@ def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
     with _step(console, 5, "Ask the export, in a new process that knows nothing but its files"):
         answers = ask_in_new_process(exported, QUESTIONS)
         _show_answers(console, answers)
+    with _step(console, 6, "Translate: a Transformer learns a little German"):
+        translation = demo_translation(output, console)
     seconds = time.perf_counter() - begin
     console.print(
         f"[bold]Done in {seconds:.0f} s.[/bold] Now try\n"
         f'  kbert predict {run.directory} --text "your own message"\n'
+        f'  kbert predict {translation["run"]} --text "Tom often reads a book in the park."\n'
         f"  kbert info {exported}\n"
         "  kbert train --help     (your own data: a file with the columns text and label)"
     )
@@ -86,6 +91,7 @@ def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
         "run": run.directory,
         "export": exported,
         "answers": answers,
+        "translation": translation,
         "seconds": seconds,
     }
 

@@ -157,7 +157,9 @@ def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
     """One epoch in words."""
     parts = [f"loss {record['training']['loss']:.4f}"]
     measured = record.get("validation", {})
-    parts += [f"{name} {value:.4f}" for name, value in measured.items()]
+    # Of training there is a loss too; other metrics shown are those of validation alone.
+    names = {"loss": "validation loss"}
+    parts += [f"{names.get(name, name)} {value:.4f}" for name, value in measured.items()]
     mark = " *" if kept and measured else ""
     return (
         f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  ({record['seconds']:.1f} s, "

@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from kbert.cli import demo_steps
+from kbert.cli import demo_steps, demo_translation
 from kbert.cli.demo_steps import SAMPLES, run_demo
 from kbert.data.text_pairs import read_text_examples
 
@@ -21,14 +21,18 @@ def test_all_steps_with_a_tiny_encoder(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(demo_steps, "ENCODER", str(tiny.encoder))
     monkeypatch.setitem(demo_steps.SETTINGS, "epochs", 1)
     monkeypatch.setitem(demo_steps.SETTINGS, "max_sequence_length", 24)
+    monkeypatch.setitem(demo_translation.SETTINGS, "epochs", 1)
+    monkeypatch.setitem(demo_translation.SETTINGS, "hidden_dim", 16)
     file = io.StringIO()
     found = run_demo(tmp_path, Console(file=file, width=100))
     text = file.getvalue()
-    for step in ("1. Look", "2. Fine-tune", "3. Measure", "4. Export", "5. Ask", "Done in"):
-        assert step in text
+    steps = ("1. Look", "2. Fine-tune", "3. Measure", "4. Export", "5. Ask", "6. Translate")
+    for words in (*steps, "Done in"):
+        assert words in text
     assert len(found["answers"]) == len(demo_steps.QUESTIONS)
     assert found["export"] == tmp_path / "exports" / "support" / "1"
     assert (found["run"] / "metrics.json").is_file()
+    assert (tmp_path / "translator" / "model").is_dir()
 
 
 @pytest.mark.slow
@@ -44,3 +48,5 @@ def test_the_demo_learns(minilm_directory, tmp_path):
         "product_question",
         "praise",
     ]
+    # Of 75 sentences it says about 65 word for word; one that learns nothing has a BLEU of 0.
+    assert found["translation"]["test"]["bleu"] > 70

@@ -1,0 +1,25 @@
+import io
+
+from rich.console import Console
+
+from kbert.cli.demo_translation import PAIRS, SETTINGS, SHOWN, demo_translation, translation_config
+from kbert.data.parallel_text import read_parallel_tsv
+
+
+def test_what_is_shown_is_held_out():
+    test = read_parallel_tsv(PAIRS / "test.tsv")
+    assert set(SHOWN) <= set(test.sources)
+    assert not set(SHOWN) & set(read_parallel_tsv(PAIRS / "train.tsv").sources)
+
+
+def test_the_toy_says_that_it_is_one(tmp_path, monkeypatch):
+    """The step, not the quality."""
+    for key, value in (("epochs", 1), ("hidden_dim", 16), ("intermediate_dim", 16)):
+        monkeypatch.setitem(SETTINGS, key, value)
+    file = io.StringIO()
+    found = demo_translation(tmp_path, Console(file=file, width=120))
+    text = file.getvalue()
+    assert "A toy:" in text and "Gestern hat meine Mutter in der Stadt" in text and "BLEU" in text
+    assert len(found["translations"]) == len(SHOWN) and found["test"]["sentences"] == 75
+    assert found["run"] == tmp_path / "translator"
+    assert translation_config(tmp_path).epochs == 1
