@@ -2,11 +2,15 @@
 
 import dataclasses
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer
 
+from kbert.cli.main import app
 from kbert.training.run_config import RunConfig
+from kbert.training.translation_config import TranslationConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -16,14 +20,58 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_every_training_option_is_documented_with_its_default():
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
-    for option in dataclasses.fields(RunConfig):
+@pytest.mark.parametrize(
+    "configuration, name", [(RunConfig, "training.md"), (TranslationConfig, "translation.md")]
+)
+def test_every_training_option_is_documented_with_its_default(configuration, name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    for option in dataclasses.fields(configuration):
         default = option.default
         if default is dataclasses.MISSING:
             default = option.default_factory()
         shown = "" if default is None else f"`{default}`"
         assert f"| `{option.name}` | {shown} | {option.metadata['help']} |" in page
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The arguments of each `kbert` command in the code blocks of a page."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    lines = "\n".join(blocks).replace("\\\n", " ").split("\n")
+    words = [shlex.split(line, comments=True) for line in lines if line.startswith("kbert ")]
+    ends = [[*some, "<"].index("<") for some in words]
+    return [some[1:end] for some, end in zip(words, ends)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_program_knows_the_words_of_each_command(page):
+    """Read, not run: verbs, options and the types of their values."""
+    program = typer.main.get_command(app)
+    for verb, *arguments in commands_of(page):
+        command = program.commands[verb]
+        try:
+            command.make_context(verb, list(arguments))
+        except typer.Exit:
+            pass  # --help
+        except Exception as error:
+            # typer brings click's classes along, or uses those of click, by its version.
+            told = hasattr(error, "format_message")
+            message = error.format_message() if told else repr(error)
+            pytest.fail(f"kbert {verb} {' '.join(arguments)}: {message}")
+
+
+def test_commands_are_found_and_wrong_ones_told(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```sh\nkbert evaluate runs/a test.tsv \\\n    --split dev  # ours\n```\ntext\n\n"
+        "```\nkbert predict runs/a < in.txt > out.txt\nother\n```\nkbert not this\n"
+    )
+    assert commands_of(page) == [
+        ["evaluate", "runs/a", "test.tsv", "--split", "dev"],
+        ["predict", "runs/a"],
+    ]
+    page.write_text("```\nkbert evaluate runs/a --splitt dev\n```\n")
+    with pytest.raises(pytest.fail.Exception, match="No such option"):
+        test_the_program_knows_the_words_of_each_command(page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
