@@ -1,0 +1,75 @@
+"""Random numbers that belong to a row: graph code without any state.
+
+What a row gets depends on its own seed alone, not on the batch that it is in, the worker that makes
+it or what was drawn before. Every number of a row has an index and is computed from seed and index.
+
+The numbers are those of SplitMix64 begun with the seed of the row: Steele, Lea and Flood, "Fast
+splittable pseudorandom number generators", OOPSLA 2014, figure 16 (`mix64` is variant 13 of
+Stafford's finalizers, as in Java's SplittableRandom).
+"""
+
+import numpy as np
+import tensorflow as tf
+
+_GOLDEN = 0x9E3779B97F4A7C15
+_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+_SHIFTS = (30, 27, 31)
+_FLOAT_BITS = 24  # all of them fit float32
+
+
+def random_bits(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+    """Numbers `index` of the sequences that the rows' seeds begin.
+
+    Args:
+        seeds: int64 (B,), the seed of each row.
+        index: int32 or int64 (K,), the same for all rows, or (B, K); from 0.
+
+    Returns:
+        uint64 (B, K), all bits random.
+    """
+    steps = tf.cast(index, tf.uint64) + tf.constant(1, tf.uint64)
+    state = tf.bitcast(seeds, tf.uint64)[:, tf.newaxis] + steps * _constant(_GOLDEN)
+    for shift, multiplier in zip(_SHIFTS, (*_MULTIPLIERS, None)):
+        shifted = tf.bitwise.right_shift(state, tf.constant(shift, tf.uint64))
+        state = tf.bitwise.bitwise_xor(state, shifted)
+        if multiplier is not None:
+            state = state * _constant(multiplier)
+    return state
+
+
+def random_uniform(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
+    """Uniform numbers of [0, 1), float32 (B, K). Arguments as of `random_bits`."""
+    bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(40, tf.uint64))
+    return tf.cast(bits, tf.float32) * tf.constant(2.0**-_FLOAT_BITS)
+
+
+def random_index(seeds: tf.Tensor, index: tf.Tensor, size: int) -> tf.Tensor:
+    """Whole numbers of 0 to `size` - 1, int32 (B, K). The other arguments as of `random_bits`.
+
+    Args:
+        size: how many there are to choose from, at most 2^31.
+    """
+    # Of 2^63 numbers the remainder prefers none by more than 2^-32.
+    bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(1, tf.uint64))
+    return tf.cast(tf.cast(bits, tf.int64) % size, tf.int32)
+
+
+def row_seeds(*numbers: int, count: int) -> np.ndarray:
+    """Seeds for rows that are known by numbers, such as seed, epoch and block, and by their index.
+
+    Args:
+        numbers: whole numbers of at least 0 that all rows share.
+        count: how many rows.
+
+    Returns:
+        int64 (count,); each is a pure function of the numbers and of the row's index.
+    """
+    (base,) = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
+    state = base + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
+    for shift, multiplier in zip(_SHIFTS, (*_MULTIPLIERS, 1)):
+        state = (state ^ (state >> np.uint64(shift))) * np.uint64(multiplier)
+    return state.view(np.int64)
+
+
+def _constant(value: int) -> tf.Tensor:
+    return tf.constant(np.uint64(value))
