@@ -482,6 +482,7 @@ def bert(
     padding_mask: Array | None = None,
     activation: str = "gelu",
     epsilon: float = 1e-12,
+    causal: bool = False,
 ) -> BertOutputs:
     """The whole of BERT without dropout (Devlin et al., section 3).
 
@@ -494,10 +495,12 @@ def bert(
         padding_mask: (B, T) bool, True = real token; all True when None.
         activation: of the feed-forwards.
         epsilon: of the norms.
+        causal: position t may attend to s <= t (the left-to-right model of Devlin et al., 5.1).
 
     Returns:
         `BertOutputs`; `hidden_states[0]` is the output of the embeddings and the last one is the
-        sequence output. The pooled output is tanh(W h + b) of the first position.
+        sequence output. The pooled output is tanh(W h + b) of the first position; of a causal
+        model, of the last real one, or of the first where there is none.
     """
     token_ids = np.asarray(token_ids)
     if segment_ids is None:
@@ -505,6 +508,8 @@ def bert(
     if padding_mask is None:
         padding_mask = np.ones(token_ids.shape, dtype=bool)
     mask = key_mask(padding_mask, token_ids.shape[1])
+    if causal:
+        mask = mask & causal_mask(token_ids.shape[1])
     states = [bert_embeddings(token_ids, segment_ids, arrays, epsilon)]
     probabilities = []
     for i in range(num_layers):
@@ -513,8 +518,39 @@ def bert(
         )
         states.append(state)
         probabilities.append(attention)
-    pooled = np.tanh(dense(states[-1][:, 0], arrays["pooler/kernel"], arrays["pooler/bias"]))
+    summed_up = states[-1][:, 0]
+    if causal:
+        places = [max(np.flatnonzero(row), default=0) for row in np.asarray(padding_mask)]
+        summed_up = np.stack([states[-1][b, place] for b, place in enumerate(places)])
+    pooled = np.tanh(dense(summed_up, arrays["pooler/kernel"], arrays["pooler/bias"]))
     return BertOutputs(states[-1], pooled, tuple(states), tuple(probabilities))
+
+
+def masked_token_logits(
+    states: Array,
+    head: Mapping[str, Array],
+    table: Array,
+    activation: str = "gelu",
+    epsilon: float = 1e-12,
+) -> Array:
+    """LayerNorm(activation(h W + b)) E^T + c, with the token embeddings E (Devlin et al., 3.1).
+
+    The form of the head is that of google-research/bert, `get_masked_lm_output`.
+
+    Args:
+        states: (..., D).
+        head: `transform/kernel` (D, D), `transform/bias`, `layer_norm/gamma`, `layer_norm/beta`
+            and `output/bias` (V).
+        table: E (V, D).
+        activation: of the transform.
+        epsilon: of the norm.
+
+    Returns:
+        (..., V).
+    """
+    inner = ACTIVATIONS[activation](dense(states, head["transform/kernel"], head["transform/bias"]))
+    normed = layer_norm(inner, head["layer_norm/gamma"], head["layer_norm/beta"], epsilon)
+    return dense(normed, float64(table).T, head["output/bias"])
 
 
 def bert_array_shapes(

@@ -177,6 +177,33 @@ def test_bert_hides_padding_and_counts_its_states():
     assert np.abs(short.pooled_output).max() < 1.0
 
 
+def test_a_causal_bert_is_the_plain_one_on_each_beginning():
+    arrays = reference.random_arrays(reference.bert_array_shapes(7, 4, 6, 2, 5), seed=1)
+    ids = np.array([[3, 1, 4, 1, 5]])
+    found = reference.bert(arrays, ids, 1, 2, causal=True)
+    for length in range(1, 6):
+        # One block: the last position of a beginning sees all of it, and it alone.
+        plain = reference.bert(arrays, ids[:, :length], 1, 2)
+        close(found.sequence_output[:, length - 1], plain.sequence_output[:, -1])
+    real = np.array([[True, True, True, False, False]])
+    pooled = reference.bert(arrays, ids, 2, 2, padding_mask=real, causal=True).pooled_output
+    close(pooled, reference.bert(arrays, ids[:, :3], 2, 2, causal=True).pooled_output)
+
+
+def test_masked_tokens_by_hand():
+    # W = diag(3, 1), b = (0, 1): (1, 0) becomes (3, 1), of mean 2 and variance 1: (1, -1).
+    head = {
+        "transform/kernel": np.diag([3.0, 1.0]),
+        "transform/bias": np.array([0.0, 1.0]),
+        "layer_norm/gamma": np.ones(2),
+        "layer_norm/beta": np.zeros(2),
+        "output/bias": np.array([0.0, 0.5, 10.0]),
+    }
+    table = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    logits = reference.masked_token_logits([[1.0, 0.0]], head, table, "relu", 0.0)
+    close(logits, [[1.0, -2.0 + 0.5, 0.0 + 10.0]])
+
+
 def test_pre_norm_block_without_weights_is_the_identity():
     arrays = {name: np.zeros(shape) for name, shape in SHAPES.items()}
     x = np.random.default_rng(2).normal(size=(1, 4, 6))

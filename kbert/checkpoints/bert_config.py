@@ -6,7 +6,7 @@ Source: google-research/bert, `modeling.py`, class BertConfig.
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.encoder_config import check_config
+from kbert.checkpoints.encoder_config import CAUSAL, check_config
 
 CONFIG = "bert_config.json"
 # kbert's key -> (Google's key, BertConfig's default; the published files state all of them).
@@ -84,6 +84,8 @@ def config_to_google(config: Mapping[str, Any]) -> dict[str, Any]:
             f"`activation` must be one of gelu, gelu_approximate, {', '.join(_ACTIVATIONS)} in "
             f"Google's format. Received: activation={activation!r}"
         )
+    if config.get(CAUSAL):
+        raise ValueError(f"`causal` must be False in Google's format. Received: causal={True}")
     if config["layer_norm_epsilon"] != _LAYER_NORM_EPSILON:
         raise ValueError(
             f"`layer_norm_epsilon` must be {_LAYER_NORM_EPSILON} in Google's format. "

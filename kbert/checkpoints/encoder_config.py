@@ -18,6 +18,8 @@ CONFIG_KEYS = (
     "layer_norm_epsilon",
     "initializer_range",
 )
+# May be absent, and is False then: each position sees itself and what came before alone.
+CAUSAL = "causal"
 _SIZES = CONFIG_KEYS[:7]
 _RATES = ("dropout", "attention_dropout")
 _POSITIVE = ("layer_norm_epsilon", "initializer_range")
@@ -34,8 +36,8 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
         ValueError: Naming the key, the value and, for an unknown key, the nearest known one.
     """
     for key in config:
-        if key not in CONFIG_KEYS:
-            near = difflib.get_close_matches(key, CONFIG_KEYS, n=1)
+        if key not in (*CONFIG_KEYS, CAUSAL):
+            near = difflib.get_close_matches(key, (*CONFIG_KEYS, CAUSAL), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
                 f"{source}: the configuration must have only the keys {', '.join(CONFIG_KEYS)}."
@@ -56,6 +58,8 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
             raise _bad_value(source, key, "a positive number", config[key])
     if not isinstance(config["activation"], str):
         raise _bad_value(source, "activation", "a name", config["activation"])
+    if type(config.get(CAUSAL, False)) is not bool:
+        raise _bad_value(source, CAUSAL, "true or false", config[CAUSAL])
     if config["hidden_dim"] % config["num_heads"]:
         raise ValueError(
             f"{source}: `hidden_dim` must be a multiple of `num_heads`. Received: "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.encoder_config import CAUSAL
 from kbert.checkpoints.huggingface_architectures import (
     architecture_has_pooler,
     check_architecture,
@@ -35,6 +36,7 @@ from kbert.checkpoints.safetensors_files import (
     shards_of,
     write_safetensors,
 )
+from kbert.checkpoints.tied_output import without_copies
 from kbert.checkpoints.vocabulary_file import find_vocabulary
 from kbert.checkpoints.weight_table import (
     assemble,
@@ -55,8 +57,9 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     """Reads a folder in Hugging Face's format.
 
     Weights are read with or without the prefix `bert.`, in one file or in shards, and stay in their
-    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; the position numbers that older
-    versions saved are left out and reported. Every other tensor too many or too few is an error.
+    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position numbers and copies of tied
+    weights, which older versions saved, are left out and reported. Every other tensor too many or
+    too few is an error.
 
     Args:
         directory: The folder.
@@ -77,6 +80,8 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     report: list[str] = []
     with open_safetensors(*paths) as files:
         arrays, heads = _read_tensors(files, config, f"`{directory}`", report)
+    if config.get(CAUSAL) and "pooler/kernel" in arrays:
+        report.append("The pooler reads the last token, as the encoder is causal.")
     vocabulary_path, tokens = find_vocabulary(directory, config["vocabulary_size"])
     if tokens is None:
         report.append("The source has no vocabulary.")
@@ -164,17 +169,19 @@ def _read_tensors(
         source,
     )
     arrays = assemble(table, lambda name: files.load(in_file[name]))
-    return arrays, {name: files.load(in_file[name]) for name in heads}
+    loaded = {name: files.load(in_file[name]) for name in heads}
+    return arrays, without_copies(loaded, arrays["embeddings/token_embedding/embeddings"], report)
 
 
 def _architecture(checkpoint: Checkpoint, wanted: str | None) -> str:
     """The class of transformers to write."""
+    causal = checkpoint.config.get(CAUSAL, False)
     if wanted is not None:
-        check_architecture(wanted, checkpoint.heads, checkpoint.has_pooler)
+        check_architecture(wanted, checkpoint.heads, checkpoint.has_pooler, causal)
         return wanted
     named = checkpoint.source_config.get("architectures") or [None]
-    chosen = choose_architecture(checkpoint.heads, checkpoint.has_pooler, named[0])
-    check_architecture(chosen, checkpoint.heads, checkpoint.has_pooler)
+    chosen = choose_architecture(checkpoint.heads, checkpoint.has_pooler, named[0], causal)
+    check_architecture(chosen, checkpoint.heads, checkpoint.has_pooler, causal)
     return chosen
 
 

@@ -10,12 +10,18 @@ _HEADS = {
     "BertForMultipleChoice": (("classifier.",), True),
     "BertForQuestionAnswering": (("qa_outputs.",), False),
     "BertForMaskedLM": (("cls.predictions.",), False),
+    "BertLMHeadModel": (("cls.predictions.",), False),
     "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
     "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
 }
+# Those that read what a causal encoder gives: transformers' pooler reads the first position, which
+# sees itself alone there.
+_CAUSAL = ("BertModel", "BertLMHeadModel", "BertForTokenClassification", "BertForQuestionAnswering")
 
 
-def choose_architecture(heads: Iterable[str], has_pooler: bool, wanted: str | None) -> str:
+def choose_architecture(
+    heads: Iterable[str], has_pooler: bool, wanted: str | None, causal: bool = False
+) -> str:
     """Chooses the class that holds just these heads.
 
     Several classes have a `classifier`: the wanted one decides, or else the pooler, which
@@ -25,6 +31,7 @@ def choose_architecture(heads: Iterable[str], has_pooler: bool, wanted: str | No
         heads: Names of the heads' tensors.
         has_pooler: Whether the encoder's pooler is there.
         wanted: The class that the source names, taken if it fits the heads.
+        causal: Whether the encoder is; then BertLMHeadModel predicts tokens.
 
     Returns:
         The name of the class.
@@ -34,6 +41,8 @@ def choose_architecture(heads: Iterable[str], has_pooler: bool, wanted: str | No
     """
     heads = list(heads)
     fitting = [name for name, (parts, _) in _HEADS.items() if _fits(heads, parts)]
+    if causal:
+        fitting = [name for name in fitting if name in _CAUSAL] or fitting
     if wanted in fitting:
         return str(wanted)
     if not fitting:
@@ -46,8 +55,12 @@ def choose_architecture(heads: Iterable[str], has_pooler: bool, wanted: str | No
     return fitting[0]
 
 
-def check_architecture(name: str, heads: Iterable[str], has_pooler: bool) -> None:
+def check_architecture(
+    name: str, heads: Iterable[str], has_pooler: bool, causal: bool = False
+) -> None:
     """Checks that a class holds just these heads, and that the pooler it needs is there.
+
+    A causal encoder needs a class whose head does not read the first position.
 
     Raises:
         ValueError: Naming the class and the heads.
@@ -56,6 +69,11 @@ def check_architecture(name: str, heads: Iterable[str], has_pooler: bool) -> Non
     if name not in _HEADS or not _fits(heads, _HEADS[name][0]):
         raise ValueError(
             f"`architecture` must be a class with the heads {', '.join(heads) or '(none)'}. "
+            f"Received: architecture={name!r}"
+        )
+    if causal and name not in _CAUSAL:
+        raise ValueError(
+            f"`architecture` must be one of {', '.join(_CAUSAL)} for a causal encoder. "
             f"Received: architecture={name!r}"
         )
     if heads and architecture_has_pooler(name) and not has_pooler:

@@ -6,7 +6,7 @@ Source: transformers, `models/bert/configuration_bert.py` and `activations.py`.
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.encoder_config import check_config
+from kbert.checkpoints.encoder_config import CAUSAL, check_config
 
 # kbert's key -> (Hugging Face's key, its default).
 _KEYS: dict[str, tuple[str, Any]] = {
@@ -23,6 +23,9 @@ _KEYS: dict[str, tuple[str, Any]] = {
     "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
     "initializer_range": ("initializer_range", 0.02),
 }
+# What transformers calls a BERT in which no position sees a later one; the rest of what makes a
+# decoder, attention to another sequence, has a field of its own.
+_CAUSAL = "is_decoder"
 # Hugging Face's activation -> kbert's. The first name of each kind is the one that is written.
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -42,7 +45,6 @@ _ACTIVATIONS = {
 # Fields that change what the encoder computes, with the values that change nothing.
 _PLAIN = {
     "position_embedding_type": (None, "absolute"),
-    "is_decoder": (None, False),
     "add_cross_attention": (None, False),
     "is_encoder_decoder": (None, False),
     "pruned_heads": (None, {}),
@@ -78,6 +80,8 @@ def config_from_huggingface(raw: Mapping[str, Any], source: str) -> dict[str, An
             )
     config = {key: raw.get(name, default) for key, (name, default) in _KEYS.items()}
     config["activation"] = activation_from_huggingface(config["activation"], source)
+    if raw.get(_CAUSAL):
+        config[CAUSAL] = raw[_CAUSAL]
     check_config(config, source)
     return config
 
@@ -106,6 +110,8 @@ def config_to_huggingface(
             value = _activation_to_huggingface(value, raw.get(name))
         if name not in raw or raw[name] != value:
             raw[name] = value
+    if config.get(CAUSAL, False) != bool(raw.get(_CAUSAL)):
+        raw[_CAUSAL] = config.get(CAUSAL, False)
     # transformers before 4.56 knows `torch_dtype`, the later ones both.
     raw["dtype" if "dtype" in raw else "torch_dtype"] = dtype
     return raw

@@ -38,6 +38,41 @@ def causal_attention_mask(length: Any) -> Any:
     return ops.expand_dims(ops.expand_dims(positions, 1) >= ops.expand_dims(positions, 0), (0, 1))
 
 
+def sequence_attention_mask(token_ids: Any, padding_mask: Any, causal: bool) -> Any:
+    """What a sequence may see of itself.
+
+    Args:
+        token_ids: int (B, T).
+        padding_mask: bool (B, T), True for a real token, or None where all are.
+        causal: whether each position sees itself and what came before alone.
+
+    Returns:
+        bool, broadcastable to (B, N, T, T), or None where all may see all.
+    """
+    real = None if padding_mask is None else padding_attention_mask(padding_mask)
+    if not causal:
+        return real
+    before = causal_attention_mask(ops.shape(token_ids)[1])
+    return before if real is None else ops.logical_and(real, before)
+
+
+def last_real_state(states: Any, padding_mask: Any) -> Any:
+    """The state of the last real position, the first one of a row without any.
+
+    Args:
+        states: (B, T, D).
+        padding_mask: bool (B, T), True for a real token, or None where all are.
+
+    Returns:
+        (B, D).
+    """
+    if padding_mask is None:
+        return states[:, -1]
+    places = ops.arange(ops.shape(states)[1], dtype="int32")
+    last = ops.max(ops.where(ops.cast(padding_mask, "bool"), places, 0), axis=-1)  # (B,)
+    return ops.take_along_axis(states, last[:, None, None], axis=1)[:, 0]
+
+
 def additive_mask(mask: Any, dtype: str) -> Any:
     """The form that is added to scores: 0 where attention is allowed, a large negative elsewhere.
 

@@ -18,7 +18,7 @@ from kbert.checkpoints.tf1_bert import write_tf1_bert
 from kbert.layers.bert_embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
-from kbert.layers.masks import padding_attention_mask
+from kbert.layers.masks import last_real_state, sequence_attention_mask
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.sizes import bert_size
 
@@ -46,6 +46,8 @@ class Bert(keras.Model):
         initializer_range: standard deviation of the truncated normal that new weights come from.
         gradient_checkpointing: keep only each block's input for the backward pass and compute the
             block again there; less memory, about a third more time, the same gradients.
+        causal: whether each position sees itself and what came before alone. [CLS] would then sum
+            up nothing: the pooler reads the last real token instead of the first.
 
     Raises:
         ValueError: `num_heads` does not divide `hidden_dim`, or `num_layers` is negative.
@@ -66,6 +68,7 @@ class Bert(keras.Model):
         layer_norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         gradient_checkpointing: bool = False,
+        causal: bool = False,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "bert")
@@ -74,19 +77,14 @@ class Bert(keras.Model):
             raise ValueError(
                 f"`num_layers` must not be negative. Received: num_layers={num_layers}"
             )
-        self.vocabulary_size = vocabulary_size
-        self.hidden_dim = hidden_dim
-        self.num_layers = num_layers
-        self.num_heads = num_heads
+        self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
+        self.num_layers, self.num_heads = num_layers, num_heads
         self.intermediate_dim = intermediate_dim
-        self.max_sequence_length = max_sequence_length
-        self.num_segments = num_segments
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation = activation
-        self.layer_norm_epsilon = layer_norm_epsilon
+        self.max_sequence_length, self.num_segments = max_sequence_length, num_segments
+        self.dropout, self.attention_dropout = dropout, attention_dropout
+        self.activation, self.layer_norm_epsilon = activation, layer_norm_epsilon
         self.initializer_range = initializer_range
-        self.gradient_checkpointing = gradient_checkpointing
+        self.gradient_checkpointing, self.causal = gradient_checkpointing, causal
         self.embeddings = BertEmbeddings(
             vocabulary_size,
             hidden_dim,
@@ -177,6 +175,8 @@ class Bert(keras.Model):
     def to_checkpoint(self) -> Checkpoint:
         """The weights as named arrays (float32 ones for a mixed policy), with the configuration."""
         config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
+        if not self.causal:  # as folders were written before there was a choice
+            del config["causal"]
         return Checkpoint(config=config, arrays=encoder_arrays(self))
 
     def save_pretrained(
@@ -238,18 +238,19 @@ class Bert(keras.Model):
         Returns:
             `sequence_output` (B, T, D) and `pooled_output` (B, D).
         """
-        mask = _attention_mask(inputs)
+        mask = self._mask(inputs)
         hidden = self._embed(inputs, training)
         for block in self.blocks:
             hidden = self._encode(block, hidden, mask, training)
-        return {"sequence_output": hidden, "pooled_output": self.pooler(hidden[:, 0])}
+        read = last_real_state(hidden, inputs.get("padding_mask")) if self.causal else hidden[:, 0]
+        return {"sequence_output": hidden, "pooled_output": self.pooler(read)}
 
     def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
         """The embeddings and the output of every block: num_layers + 1 arrays (B, T, D).
 
         The arguments are those of `call`.
         """
-        mask = _attention_mask(inputs)
+        mask = self._mask(inputs)
         states = [self._embed(inputs, training)]
         for block in self.blocks:
             states.append(self._encode(block, states[-1], mask, training))
@@ -260,9 +261,13 @@ class Bert(keras.Model):
 
         The argument is that of `call`; dropout is off.
         """
-        mask = _attention_mask(inputs)
+        mask = self._mask(inputs)
         states = self.hidden_states(inputs)
         return [block.scores(state, mask) for block, state in zip(self.blocks, states)]
+
+    def _mask(self, inputs: Any) -> Any:
+        padding_mask = inputs.get("padding_mask")
+        return sequence_attention_mask(inputs["token_ids"], padding_mask, self.causal)
 
     def _embed(self, inputs: Any, training: bool | None) -> Any:
         return self.embeddings(inputs["token_ids"], inputs.get("segment_ids"), training=training)
@@ -291,9 +296,5 @@ class Bert(keras.Model):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
             "gradient_checkpointing": self.gradient_checkpointing,
+            "causal": self.causal,
         }
-
-
-def _attention_mask(inputs: Any) -> Any:
-    padding_mask = inputs.get("padding_mask")
-    return None if padding_mask is None else padding_attention_mask(padding_mask)

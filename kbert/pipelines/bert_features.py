@@ -147,6 +147,8 @@ def with_policy(bert: Bert, policy: str) -> Bert:
 
 def _description(encoder: Bert, policy: str | None) -> dict[str, Any]:
     config = {k: v for k, v in encoder.get_config().items() if k not in _WITHOUT_PART}
+    if not config["causal"]:  # as features on disk were named before there was a choice
+        del config["causal"]
     policy = encoder.dtype_policy.name if policy is None else policy
     return {"class": type(encoder).__name__, "policy": policy, **config}
 

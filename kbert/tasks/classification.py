@@ -99,6 +99,9 @@ class SequenceClassification(EncoderTask):
         num_labels: C, the number of classes.
         head: "pooler" or "two_layer", see `SequenceHead`.
         dropout: rate of the head's dropout.
+
+    Raises:
+        ValueError: `num_labels` is below 1, or the head reads what the encoder does not sum up.
     """
 
     def __init__(
@@ -112,6 +115,11 @@ class SequenceClassification(EncoderTask):
         super().__init__(**kwargs)
         if num_labels < 1:
             raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
+        if head == "two_layer" and encoder.causal:
+            raise ValueError(
+                '`head` must be "pooler" for a causal encoder, whose [CLS] sees itself alone. '
+                f"Received: head={head!r}"
+            )
         self.encoder = encoder
         self.num_labels = num_labels
         self.head = head

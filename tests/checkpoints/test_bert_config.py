@@ -25,3 +25,5 @@ def test_what_is_refused() -> None:
         config_from_google(GOOGLE_CONFIG | {"hidden_act": "silu"}, "x", gelu="gelu")
     with pytest.raises(ValueError, match="`activation` must be one of .*activation='silu'"):
         config_to_google(CONFIG | {"activation": "silu"})
+    with pytest.raises(ValueError, match="`causal` must be False in Google's format. Received: c"):
+        config_to_google(CONFIG | {"causal": True})

@@ -6,6 +6,8 @@ from tests.checkpoints.synthetic_bert import CONFIG
 
 def test_a_good_configuration() -> None:
     check_config(CONFIG, "x")
+    for causal in (True, False):
+        check_config(CONFIG | {"causal": causal}, "x")
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,8 @@ def test_a_good_configuration() -> None:
         ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\). Received: dropout=1.0"),
         ({"attention_dropout": "0"}, "attention_dropout='0'"),
         ({"layer_norm_epsilon": 0}, "`layer_norm_epsilon` must be a positive number"),
+        ({"causal": 1}, "x: `causal` must be true or false. Received: causal=1"),
+        ({"casual": True}, "Received: 'casual'. Did you mean 'causal'"),
         ({"activation": None}, "`activation` must be a name. Received: activation=None"),
         ({"num_heads": 3}, "`hidden_dim` must be a multiple of `num_heads`.*4, num_heads=3"),
     ],

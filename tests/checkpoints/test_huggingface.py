@@ -11,6 +11,14 @@ from kbert.checkpoints.huggingface import read_huggingface, write_huggingface
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
 
 SEQUENCE = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
+TOKENS = {
+    "cls.predictions.bias": (11,),
+    "cls.predictions.transform.dense.weight": (4, 4),
+    "cls.predictions.transform.dense.bias": (4,),
+    "cls.predictions.transform.LayerNorm.weight": (4,),
+    "cls.predictions.transform.LayerNorm.bias": (4,),
+}
+PAIRS = {"cls.seq_relationship.weight": (2, 4), "cls.seq_relationship.bias": (2,)}
 SPANS = {"qa_outputs.weight": (2, 4), "qa_outputs.bias": (2,)}
 
 
@@ -78,12 +86,15 @@ def test_transposition_by_hand(tmp_path: Path) -> None:
         ("BertForSequenceClassification", SEQUENCE, "bert."),
         ("BertForTokenClassification", SEQUENCE, "bert."),
         ("BertForQuestionAnswering", SPANS, "bert."),
+        ("BertForMaskedLM", TOKENS, "bert."),
+        ("BertForPreTraining", {**TOKENS, **PAIRS}, "bert."),
     ],
 )
 def test_round_trip_byte_for_byte(
     tmp_path: Path, dtype: str, architecture: str, heads: dict[str, tuple[int, ...]], prefix: str
 ) -> None:
-    pooler = architecture in ("BertModel", "BertForSequenceClassification")
+    with_pooler = ("BertModel", "BertForSequenceClassification", "BertForPreTraining")
+    pooler = architecture in with_pooler
     tensors = hf_tensors(dtype, prefix, pooler, heads)
     folder = write_hf(tmp_path / "a", tensors, architectures=[architecture], my_field=[1, {"x": 2}])
     checkpoint = read_huggingface(folder)
@@ -124,6 +135,48 @@ def test_old_names_of_layer_norm(tmp_path: Path) -> None:
     assert all(same_bytes(a.arrays[name], b.arrays[name]) for name in b.arrays)
     assert sorted(a.heads) == sorted(heads)
     assert "Read gamma and beta as weight and bias in 11 LayerNorm tensors." in a.report
+
+
+def test_copies_of_tied_weights_are_left_out(tmp_path: Path) -> None:
+    tensors = hf_tensors(prefix="bert.", heads={**TOKENS, **PAIRS})
+    table = tensors["bert.embeddings.word_embeddings.weight"]
+    copies = {
+        "cls.predictions.decoder.weight": table,
+        "cls.predictions.decoder.bias": tensors["cls.predictions.bias"],
+    }
+    folder = write_hf(
+        tmp_path / "a",
+        tensors | {name: array.copy() for name, array in copies.items()},
+        architectures=["BertForPreTraining"],
+    )
+    checkpoint = read_huggingface(folder)
+    assert sorted(checkpoint.heads) == sorted({**TOKENS, **PAIRS})
+    assert f"Left out, as they are copies of other weights: {', '.join(copies)}." in (
+        checkpoint.report
+    )
+    write_huggingface(checkpoint, tmp_path / "b")
+    written = load_file(tmp_path / "b" / "model.safetensors")
+    assert written.keys() == tensors.keys()
+    assert all(same_bytes(written[name], tensors[name]) for name in tensors)
+
+
+def test_a_causal_encoder(tmp_path: Path) -> None:
+    folder = write_hf(
+        tmp_path / "a",
+        hf_tensors(prefix="bert.", pooler=False, heads=TOKENS),
+        architectures=["BertLMHeadModel"],
+        is_decoder=True,
+    )
+    checkpoint = read_huggingface(folder)
+    assert checkpoint.config == CONFIG | {"causal": True}
+    write_huggingface(checkpoint, tmp_path / "b")
+    raw = json.loads((tmp_path / "b" / "config.json").read_text())
+    assert (raw["architectures"], raw["is_decoder"]) == (["BertLMHeadModel"], True)
+    with pytest.raises(ValueError, match="BertForTokenClassification, .*='BertForMaskedLM'"):
+        write_huggingface(checkpoint, tmp_path / "c", architecture="BertForMaskedLM")
+    # With a pooler, which reads another position than transformers' does, the report says so.
+    folder = write_hf(tmp_path / "d", hf_tensors(), is_decoder=True)
+    assert any("reads the last token" in line for line in read_huggingface(folder).report)
 
 
 def test_both_names_at_once(tmp_path: Path) -> None:
@@ -186,7 +239,6 @@ def test_missing_left_over_and_wrong_shapes_are_all_named(tmp_path: Path) -> Non
     [
         ("model_type", "roberta", "`model_type` must be 'bert'. Received: model_type='roberta'"),
         ("position_embedding_type", "relative_key", "`position_embedding_type` must be 'absolute'"),
-        ("is_decoder", True, "`is_decoder` must be False or absent"),
         ("add_cross_attention", True, "`add_cross_attention` must be False or absent"),
         ("hidden_act", "mish", "`hidden_act` must be one of gelu, .*hidden_act='mish'"),
         ("num_attention_heads", 3, "`hidden_dim` must be a multiple of `num_heads`"),

@@ -29,6 +29,22 @@ def test_the_choice(heads: list[str], pooler: bool, wanted: str | None, expected
     assert choose_architecture(heads, pooler, wanted) == expected
 
 
+@pytest.mark.parametrize(
+    ("heads", "wanted", "expected"),
+    [
+        ([], None, "BertModel"),
+        (MASKED, None, "BertLMHeadModel"),
+        (MASKED, "BertForMaskedLM", "BertLMHeadModel"),
+        (CLASSIFIER, None, "BertForTokenClassification"),
+        (CLASSIFIER, "BertForSequenceClassification", "BertForTokenClassification"),
+    ],
+)
+def test_the_choice_for_a_causal_encoder(
+    heads: list[str], wanted: str | None, expected: str
+) -> None:
+    assert choose_architecture(heads, False, wanted, causal=True) == expected
+
+
 def test_no_class_has_such_heads() -> None:
     with pytest.raises(ValueError, match="`heads` must be those of one of BertModel, "):
         choose_architecture(["qa_outputs.weight", *CLASSIFIER], True, None)
@@ -41,3 +57,6 @@ def test_the_check() -> None:
         check_architecture("Bert", [], True)
     with pytest.raises(ValueError, match="a class without a pooler, as the checkpoint has none"):
         check_architecture("BertForSequenceClassification", CLASSIFIER, False)
+    with pytest.raises(ValueError, match="for a causal encoder. .*='BertForSequenceClassificat"):
+        check_architecture("BertForSequenceClassification", CLASSIFIER, True, causal=True)
+    check_architecture("BertLMHeadModel", MASKED, True, causal=True)

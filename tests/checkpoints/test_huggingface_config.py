@@ -54,6 +54,19 @@ def test_the_source_keeps_its_fields_and_takes_new_values() -> None:
     assert source["vocab_size"] == 12
 
 
+@pytest.mark.parametrize("written", [None, False, True])
+def test_causal_encoders(written: bool | None) -> None:
+    raw = HF_CONFIG if written is None else HF_CONFIG | {"is_decoder": written}
+    config = config_from_huggingface(raw, "x")
+    assert config == (CONFIG | {"causal": True} if written else CONFIG)
+    for causal in (False, True):
+        again = config_to_huggingface(CONFIG | {"causal": causal}, raw, "BertModel", "float32")
+        assert again.get("is_decoder", False) is causal
+        assert config_from_huggingface(again, "x").get("causal", False) is causal
+    with pytest.raises(ValueError, match="x: `causal` must be true or false. Received: causal='n"):
+        config_from_huggingface(HF_CONFIG | {"is_decoder": "no"}, "x")
+
+
 def test_old_files_without_a_model_type() -> None:
     raw = {key: value for key, value in HF_CONFIG.items() if key != "model_type"}
     assert config_from_huggingface(raw, "x") == CONFIG

@@ -97,6 +97,33 @@ def test_writing_gives_every_variable_back(tmp_path: Path) -> None:
     assert read_checkpoint(tmp_path / "b").format == "tf1_bert"
 
 
+def test_the_heads_of_pretraining_come_back(tmp_path: Path) -> None:
+    # run_pretraining.py, get_masked_lm_output and get_next_sentence_output.
+    shapes = {
+        "cls/predictions/transform/dense/kernel": (4, 4),
+        "cls/predictions/transform/dense/bias": (4,),
+        "cls/predictions/transform/LayerNorm/gamma": (4,),
+        "cls/predictions/transform/LayerNorm/beta": (4,),
+        "cls/predictions/output_bias": (11,),
+        "cls/seq_relationship/output_weights": (2, 4),
+        "cls/seq_relationship/output_bias": (2,),
+    }
+    draw = np.random.default_rng(1)
+    heads = {name: draw.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    variables = tf1_variables() | heads
+    checkpoint = read_tf1_bert(write_tf1(tmp_path / "a", variables))
+    assert len(checkpoint.heads) == 7
+    dense = heads["cls/predictions/transform/dense/kernel"]
+    assert same_bytes(
+        checkpoint.heads["cls.predictions.transform.dense.weight"], np.ascontiguousarray(dense.T)
+    )
+    pairs = checkpoint.heads["cls.seq_relationship.weight"]
+    assert same_bytes(pairs, heads["cls/seq_relationship/output_weights"])
+    reader = tf.train.load_checkpoint(str(write_tf1_bert(checkpoint, tmp_path / "b")))
+    assert reader.get_variable_to_shape_map().keys() == variables.keys()
+    assert all(same_bytes(reader.get_tensor(name), variables[name]) for name in variables)
+
+
 def test_writing_what_the_format_cannot_say(tmp_path: Path) -> None:
     checkpoint = read_tf1_bert(write_tf1(tmp_path / "a", tf1_variables()))
     checkpoint.config["layer_norm_epsilon"] = 1e-5

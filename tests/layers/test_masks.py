@@ -8,7 +8,9 @@ from kbert.layers.masks import (
     additive_mask,
     any_visible,
     causal_attention_mask,
+    last_real_state,
     padding_attention_mask,
+    sequence_attention_mask,
 )
 from tests import numpy_reference as reference
 
@@ -44,3 +46,24 @@ def test_any_visible_by_hand():
     mask = np.array([[[True, False], [False, False]]])
     visible = keras.ops.convert_to_numpy(any_visible(mask, "float32"))
     assert visible.tolist() == [[[1.0], [0.0]]]
+
+
+def test_what_a_sequence_may_see_of_itself():
+    ids, real = np.zeros((2, 3), "int32"), np.array([[1, 1, 0], [1, 1, 1]], bool)
+    assert sequence_attention_mask(ids, None, causal=False) is None
+    both = sequence_attention_mask(ids, real, causal=False)
+    assert keras.ops.convert_to_numpy(both).tolist() == [[[[True, True, False]]], [[[True] * 3]]]
+    left = sequence_attention_mask(ids, None, causal=True)
+    triangle = [[True, False, False], [True, True, False], [True, True, True]]
+    assert keras.ops.convert_to_numpy(left).tolist() == [[triangle]]
+    left = keras.ops.convert_to_numpy(sequence_attention_mask(ids, real, causal=True))
+    assert left[:, 0].tolist() == [[*triangle[:2], [True, True, False]], triangle]
+
+
+def test_the_last_real_state():
+    states = np.arange(12, dtype="float32").reshape(4, 3, 1)
+    real = np.array([[1, 1, 0], [1, 1, 1], [1, 0, 0], [0, 0, 0]], bool)
+    found = keras.ops.convert_to_numpy(last_real_state(states, real))
+    assert found.tolist() == [[1.0], [5.0], [6.0], [9.0]]
+    found = keras.ops.convert_to_numpy(last_real_state(states, None))
+    assert found.tolist() == [[2.0], [5.0], [8.0], [11.0]]

@@ -210,6 +210,15 @@ def test_clone():
     np.testing.assert_array_equal(copy(INPUTS), model(INPUTS))
 
 
+def test_a_causal_encoder_sums_up_in_its_last_token():
+    encoder = small_bert(causal=True)
+    model = SequenceClassification(encoder, 3)
+    assert model(INPUTS).shape == (4, 3)
+    message = '`head` must be "pooler" for a causal encoder, .* Received: head=\'two_layer\''
+    with pytest.raises(ValueError, match=message):
+        SequenceClassification(encoder, 3, "two_layer")
+
+
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="`num_labels` must be at least 1. Received: num_labels=0"):
         SequenceClassification(small_bert(), 0)
