@@ -99,7 +99,7 @@ class Perplexity(StreamingMean):
 
     def result(self) -> Any:
         """exp of the mean."""
-        return ops.exp(ops.minimum(super().result(), _MOST))
+        return perplexity(super().result())
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -124,11 +124,27 @@ class NextTokenAccuracy(StreamingMean):
             y_pred: logits (B, T, V).
             sample_weight: a weight a sequence (B,), or None.
         """
-        counts = ops.greater_equal(y_true, 0)
-        targets = ops.where(counts, ops.cast(y_true, "int32"), 0)[..., None]
-        largest = ops.max(y_pred, axis=-1, initial=-np.inf)
-        best = ops.take_along_axis(y_pred, targets, axis=-1)[..., 0] >= largest
-        self.add(best, counts, sample_weight)
+        self.add(is_likeliest(y_true, y_pred), ops.greater_equal(y_true, 0), sample_weight)
+
+
+def is_likeliest(y_true: Any, y_pred: Any) -> Any:
+    """Whether no token is likelier than the true one.
+
+    Args:
+        y_true: int (B, T), -1 where a token counts nothing.
+        y_pred: logits (B, T, V).
+
+    Returns:
+        bool (B, T); anything where a token counts nothing.
+    """
+    targets = ops.maximum(ops.cast(y_true, "int32"), 0)[..., None]
+    largest = ops.max(y_pred, axis=-1, initial=-np.inf)
+    return ops.take_along_axis(y_pred, targets, axis=-1)[..., 0] >= largest
+
+
+def perplexity(cross_entropy: Any) -> Any:
+    """exp of a mean cross-entropy, at most e^88, which float32 still holds."""
+    return ops.exp(ops.minimum(cross_entropy, _MOST))
 
 
 def token_cross_entropy(y_true: Any, y_pred: Any, smoothing: float = 0.0) -> Any:
