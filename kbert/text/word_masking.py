@@ -47,6 +47,16 @@ class _State(NamedTuple):
     unit: tf.Tensor
 
 
+def _next_run(
+    runs: _Runs, state: _State, size: tf.Tensor, going_on: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """First token, and the one after the last, int32 (B,), of each row's next run of a length."""
+    place = tf.stack([size, tf.gather(state.tried, size, batch_dims=1)], axis=1)
+    place = tf.where(going_on[:, tf.newaxis], place, 0)
+    begin = tf.gather_nd(runs.begin, place, batch_dims=1)
+    return begin, tf.gather_nd(runs.end, place, batch_dims=1)
+
+
 def chosen_words(
     may_be_chosen: tf.Tensor,
     continues: tf.Tensor,
@@ -90,10 +100,7 @@ def chosen_words(
         going_on = tf.reduce_any(may_be_drawn, axis=1)
         drawn = random_uniform(seeds, first_number + _SIZES + state.round[tf.newaxis])
         size = _weighted(tf.where(may_be_drawn, weights, 0.0), drawn)  # (B,)
-        place = tf.stack([size, tf.gather(state.tried, size, batch_dims=1)], axis=1)
-        place = tf.where(going_on[:, tf.newaxis], place, 0)
-        begin = tf.gather_nd(runs.begin, place, batch_dims=1)
-        end = tf.gather_nd(runs.end, place, batch_dims=1)
+        begin, end = _next_run(runs, state, size, going_on)
         inside = (columns >= begin[:, tf.newaxis]) & (columns < end[:, tf.newaxis])
         is_free = ~tf.reduce_any(inside & (state.unit >= 0), axis=1)
         taken = going_on & is_free & (end - begin <= state.left)
