@@ -79,8 +79,7 @@ def chosen_words(
         first_number: where to begin in the rows' sequences of random numbers; 2^23 are for this.
 
     Returns:
-        Bool (B, T), which tokens are chosen; and int32 (B, T), the first token of the run that each
-        of these belongs to.
+        Bool (B, T), which tokens are chosen; int32 (B, T), the first token of the run of each.
     """
     runs = _shuffled_runs(may_be_chosen, continues, ngram, seeds, first_number + _KEYS)
     lengths = tf.range(1, ngram + 1)
@@ -88,11 +87,8 @@ def chosen_words(
     columns = tf.range(tf.shape(may_be_chosen)[1])
 
     def usable(state: _State) -> tf.Tensor:
-        """Which lengths may be drawn, bool (B, K): runs are left, and may be short enough."""
+        # Lengths that may be drawn, bool (B, K): runs are left, and may be short enough.
         return (state.tried < runs.count) & (lengths <= state.left[:, tf.newaxis])
-
-    def unfinished(*state: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_any(usable(_State(*state)))
 
     def advance(*values: tf.Tensor) -> tuple[tf.Tensor, ...]:
         state = _State(*values)
@@ -118,7 +114,8 @@ def chosen_words(
         left=budget,
         unit=-tf.ones_like(may_be_chosen, tf.int32),
     )
-    unit = _State(*tf.while_loop(unfinished, advance, begin)).unit
+    last = tf.while_loop(lambda *state: tf.reduce_any(usable(_State(*state))), advance, begin)
+    unit = _State(*last).unit
     return unit >= 0, tf.maximum(unit, 0)
 
 
