@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.text.sentences import split_sentences
+from kbert.text.sentences import _END, _marks, split_sentences
 
 # Each case is written with "|" where a sentence ends.
 CASES = [
@@ -67,6 +67,12 @@ def test_nothing_but_white_space_is_lost(text):
     assert "".join("".join(sentences).split()) == "".join(text.split())
     assert all(sentence and sentence == sentence.strip() for sentence in sentences)
     assert all("\n" not in sentence for sentence in sentences)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(st.text(), st.text(alphabet='aB1.!?\u2026\u3002\uff01"\') (')))
+def test_marks_are_those_that_the_expression_finds(text):
+    assert [m.span() for m in _marks(text)] == [m.span() for m in _END.finditer(text)]
 
 
 @pytest.mark.parametrize(

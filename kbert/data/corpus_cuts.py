@@ -1,0 +1,141 @@
+"""Where a long text may be cut: any part of it can be found without reading what is before it.
+
+A text is cut near each multiple of a number of bytes: at the first end of a document behind it, or
+of a line, a sentence, a word, a character, whichever of these is the first to be within as many
+bytes. So the place is a function of those bytes alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple, Protocol
+
+FILE_SEPARATOR = "\x1c"  # ASCII's, which tokenizers drop
+_ENDS = tuple(map(re.compile, (r"\n", r"[.!?]\s+|[\u3002\uff01\uff1f]", r"\s")))
+_BEGINS_NO_CHARACTER = range(0x80, 0xC0)  # continuation bytes of UTF-8
+
+
+class Reader(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes, and none only at the end."""
+
+
+class Piece(NamedTuple):
+    """A piece of a text.
+
+    Attributes:
+        content: its bytes.
+        number: from 0.
+        is_cut: whether it begins or ends inside a document.
+    """
+
+    content: bytes
+    number: int
+    is_cut: bool
+
+
+def document_end(separator: str | None) -> re.Pattern[str]:
+    """What stands between documents, with the line ends around it.
+
+    Args:
+        separator: a regular expression for a whole line, without its end; None for a blank line.
+            A line of `FILE_SEPARATOR` alone ends a document in any case.
+
+    Raises:
+        ValueError: it is no regular expression.
+    """
+    line = r"[^\S\n]*" if separator is None else rf"(?:{separator})[ \t\r]*"
+    try:
+        return re.compile(rf"(?m)^(?:{line}|{FILE_SEPARATOR})(?:\n|\Z)")
+    except re.error as error:
+        raise ValueError(
+            "`separator` must be a regular expression for a whole line. "
+            f"Received: separator={separator!r} ({error})"
+        ) from error
+
+
+def cut_place(window: bytes, end_of_document: re.Pattern[str]) -> tuple[int, bool]:
+    """Where to cut.
+
+    Args:
+        window: what follows the multiple, as many bytes as there are from one to the next.
+        end_of_document: from `document_end`.
+
+    Returns:
+        A place in `window`; and whether it is inside a document.
+    """
+    # So that places in the string can be told in bytes, whatever they are.
+    text = window.decode("utf-8", "surrogateescape")
+    for number, pattern in enumerate((end_of_document, *_ENDS)):
+        # What looks like a whole line at the very beginning may be a part of one.
+        found = pattern.search(text, 0 if number else 1)
+        if found is not None and found.end() < len(text):
+            return len(text[: found.end()].encode("utf-8", "surrogateescape")), number > 0
+    return next((i for i, byte in enumerate(window) if byte not in _BEGINS_NO_CHARACTER), 0), True
+
+
+def pieces(
+    file: Reader, piece_bytes: int, end_of_document: re.Pattern[str]
+) -> Iterator[Piece]:
+    """Cuts what is read into pieces, one after the other.
+
+    Args:
+        file: what is read, to its end; about three pieces of it are in memory.
+        piece_bytes: from one multiple to the next. A piece has fewer than 2.5 times as many: the
+            last one takes a rest of less than half of them.
+        end_of_document: from `document_end`.
+    """
+    buffer, begin, was_cut, number = b"", 0, False, 0
+    while True:
+        # The buffer begins at a multiple; the rest of the piece before it ends at `begin`.
+        buffer += _read(file, 2 * piece_bytes - len(buffer))
+        if 2 * len(buffer) < 3 * piece_bytes:
+            yield Piece(buffer[begin:], number, was_cut)
+            return
+        place, is_cut = cut_place(buffer[piece_bytes : 2 * piece_bytes], end_of_document)
+        yield Piece(buffer[begin : piece_bytes + place], number, was_cut or is_cut)
+        buffer, begin, was_cut, number = buffer[piece_bytes:], place, is_cut, number + 1
+
+
+def count_pieces(size: int, piece_bytes: int) -> int:
+    """How many pieces a text has.
+
+    Args:
+        size: its bytes.
+        piece_bytes: as in `pieces`.
+    """
+    return max(1, (2 * size + piece_bytes) // (2 * piece_bytes))
+
+
+def piece_at(
+    file: BinaryIO, number: int, size: int, piece_bytes: int, end_of_document: re.Pattern[str]
+) -> Piece:
+    """One piece of a file, the same as `pieces` finds.
+
+    Args:
+        file: a file that can be read from any place.
+        number: of the piece, from 0.
+        size: bytes of the file.
+        piece_bytes: as in `pieces`.
+        end_of_document: as there.
+    """
+    is_last = number == count_pieces(size, piece_bytes) - 1
+    file.seek(number * piece_bytes)
+    content = _read(file, size - number * piece_bytes if is_last else 2 * piece_bytes)
+    begin, was_cut = 0, False
+    if number:
+        begin, was_cut = cut_place(content[:piece_bytes], end_of_document)
+    if is_last:
+        return Piece(content[begin:], number, was_cut)
+    place, is_cut = cut_place(content[piece_bytes : 2 * piece_bytes], end_of_document)
+    return Piece(content[begin : piece_bytes + place], number, was_cut or is_cut)
+
+
+def _read(file: Reader, count: int) -> bytes:
+    """So many bytes, or all that are left: one call of `read` may give fewer."""
+    found = []
+    while count > 0 and (part := file.read(count)):
+        found.append(part)
+        count -= len(part)
+    return b"".join(found)

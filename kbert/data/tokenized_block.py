@@ -1,0 +1,85 @@
+"""The documents of a block as sentences of token ids."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.corpus import Block
+from kbert.data.text_tensor import text_tensor
+from kbert.text.sentences import split_sentences
+from kbert.text.wordpiece import WordPiece
+from kbert.text.wrapped_lines import joined_lines
+
+
+@dataclass(frozen=True)
+class TokenizedBlock:
+    """Token ids of a block, without special tokens.
+
+    Attributes:
+        token_ids: int32, all sentences one after the other.
+        sentences: int64 (s + 1,): the tokens of sentence i are `sentences[i]` to
+            `sentences[i + 1]`; none is empty.
+        documents: int64 (d + 1,): the sentences of document j are `documents[j]` to
+            `documents[j + 1]`; none is empty.
+    """
+
+    token_ids: np.ndarray
+    sentences: np.ndarray
+    documents: np.ndarray
+
+    def with_sentences_of(self, most: int) -> "TokenizedBlock":
+        """The same with sentences longer than `most` tokens cut into parts of about one length."""
+        lengths = np.diff(self.sentences)
+        parts = -(-lengths // most)
+        if (parts <= 1).all():
+            return self
+        first = np.cumsum(parts) - parts  # number of each sentence's first part
+        part = np.arange(parts.sum()) - np.repeat(first, parts)
+        begin = np.repeat(self.sentences[:-1], parts)
+        begin = begin + part * np.repeat(lengths, parts) // np.repeat(parts, parts)
+        sentences = np.append(begin, self.sentences[-1])
+        documents = np.append(first, parts.sum())[self.documents]
+        return TokenizedBlock(self.token_ids, sentences, documents)
+
+
+class BlockTokenizer:
+    """Cuts blocks into sentences and these into tokens.
+
+    Args:
+        tokenizer: makes the tokens.
+    """
+
+    def __init__(self, tokenizer: WordPiece) -> None:
+        self.tokenizer = tokenizer
+
+        def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            # Not on a GPU, which would have to copy all of it there and back.
+            with tf.device("CPU:0"):
+                found = tokenizer.tokenize(texts)
+                return found.values, found.row_splits
+
+        signature = [tf.TensorSpec((None,), tf.string)]
+        self._tokenize = tf.function(tokenize, autograph=False, input_signature=signature)
+
+    def __call__(self, block: Block) -> TokenizedBlock:
+        """The tokens of a block. What has none, sentence or document, is left out.
+
+        Args:
+            block: from `kbert.data.corpus.Corpus.blocks`.
+        """
+        documents = [split_sentences(joined_lines(text)) for text in block.documents]
+        counts = np.array([len(document) for document in documents], "int64")
+        texts = [sentence for document in documents for sentence in document]
+        if not texts:
+            return TokenizedBlock(np.zeros(0, "int32"), np.zeros(1, "int64"), np.zeros(1, "int64"))
+        with tf.device("CPU:0"):
+            values, splits = (part.numpy() for part in self._tokenize(text_tensor(texts)))
+        has_tokens = np.diff(splits) > 0
+        before = np.concatenate([[0], np.cumsum(has_tokens)])
+        documents_end = before[np.cumsum(counts)]
+        return TokenizedBlock(
+            values,
+            np.concatenate([[0], splits[1:][has_tokens]]),
+            np.unique(np.concatenate([[0], documents_end])),
+        )
