@@ -14,10 +14,15 @@ from kbert.optimization.pretraining_metrics import NextSentenceMetrics, Predicte
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
 from kbert.tasks.encoder_task import EncoderTask
+from kbert.tasks.pretraining_objectives import (
+    LEARNING_RATE,
+    OBJECTIVES,
+    TOTAL_STEPS,
+    WARMUP_STEPS,
+    has_pairs,
+    is_causal,
+)
 
-OBJECTIVES = ("mlm_nsp", "mlm", "lm_nsp", "lm")
-# Devlin et al. 2019, appendix A.2.
-LEARNING_RATE, WARMUP_STEPS, TOTAL_STEPS = 1e-4, 10_000, 1_000_000
 PAIRS = "next_sentence"
 
 
@@ -48,7 +53,7 @@ class Pretraining(EncoderTask):
             raise ValueError(
                 f"`objective` must be one of {list(OBJECTIVES)}. Received: objective={objective!r}"
             )
-        if objective.startswith("lm") != encoder.causal:
+        if is_causal(objective) != encoder.causal:
             raise ValueError(
                 '`encoder.causal` must be True for the objectives "lm" and "lm_nsp", and False for '
                 f"the others. Received: objective={objective!r}, causal={encoder.causal}"
@@ -74,7 +79,7 @@ class Pretraining(EncoderTask):
     @property
     def learns_pairs(self) -> bool:
         """Whether it learns which sentence follows which."""
-        return self.objective.endswith("_nsp")
+        return has_pairs(self.objective)
 
     @property
     def tokens(self) -> str:

@@ -1,9 +1,6 @@
 """transformers loads what kbert writes, and kbert reads what transformers writes."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +8,7 @@ from safetensors.numpy import load_file
 
 from kbert.checkpoints.huggingface import read_huggingface, write_huggingface
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
+from tests.transformers_process import run_with_transformers
 
 LABELS = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
 SPANS = {"qa_outputs.weight": (2, 4), "qa_outputs.bias": (2,)}
@@ -41,32 +39,14 @@ print(json.dumps(answers))
 """
 
 
-def _peer_python() -> str:
-    """A Python that has transformers: this one, or the one of KBERT_PEER_PYTHON."""
-    given = os.environ.get("KBERT_PEER_PYTHON")
-    if given:
-        return given
-    pytest.importorskip("transformers", reason="needs transformers here or in KBERT_PEER_PYTHON")
-    pytest.importorskip("torch", reason="needs torch here or in KBERT_PEER_PYTHON")
-    return sys.executable
-
-
 @pytest.mark.parity
 def test_transformers_loads_it_and_saves_the_same(tmp_path: Path) -> None:
-    python = _peer_python()
     for name, (heads, pooler, dtype) in CASES.items():
         tensors = hf_tensors(dtype, "bert." if heads else "", pooler, heads)
         source = write_hf(tmp_path / "source" / name, tensors, architectures=[name])
         write_huggingface(read_huggingface(source), tmp_path / "ours" / name)
-    done = subprocess.run(
-        [python, "-c", PEER, str(tmp_path), *CASES],
-        capture_output=True,
-        text=True,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    answers = json.loads(done.stdout.splitlines()[-1])
+    printed = run_with_transformers(PEER, str(tmp_path), *CASES)
+    answers = json.loads(printed.splitlines()[-1])
     for name in CASES:
         # No key missing, unexpected or of another shape.
         # [CLS] the x ##s [UNK] . [SEP]: lower-cased; É loses its accent, and e is no token.

@@ -1,9 +1,6 @@
 """The same ids, logits and translations as transformers, from folders that transformers wrote."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +9,7 @@ import tensorflow as tf
 from kbert.pipelines.marian import load_marian
 from kbert.pipelines.translation import Translator
 from tests.checkpoints.synthetic_marian import POSITIONS, marian_config, write_tokenizer
+from tests.transformers_process import run_with_transformers
 
 # Of published models the first; the others are what the configuration also allows.
 CASES = {
@@ -82,19 +80,8 @@ for name, config in cases.items():
 '''
 
 
-def _peer_python():
-    """A Python that has transformers: this one, or the one of KBERT_PEER_PYTHON."""
-    given = os.environ.get("KBERT_PEER_PYTHON")
-    if given:
-        return given
-    pytest.importorskip("transformers", reason="needs transformers here or in KBERT_PEER_PYTHON")
-    pytest.importorskip("torch", reason="needs torch here or in KBERT_PEER_PYTHON")
-    return sys.executable
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    python = _peer_python()
     folder = tmp_path_factory.mktemp("marian")
     configs = {}
     for name, changes in CASES.items():
@@ -107,14 +94,7 @@ def folders(tmp_path_factory):
             # More embeddings than pieces, as where a table was rounded up.
             config["vocab_size"] = len(ids) + 3
         configs[name] = config
-    done = subprocess.run(
-        [python, "-c", PEER, json.dumps([str(folder), configs, TEXTS, POSITIONS])],
-        capture_output=True,
-        text=True,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_with_transformers(PEER, json.dumps([str(folder), configs, TEXTS, POSITIONS]))
     return folder
 
 

@@ -1,0 +1,104 @@
+"""Keras' fit and evaluate, over the batches that a model makes of raw texts."""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.pipelines.epoch_teller import told_epochs
+
+
+class TextBatches(keras.Model):
+    """Adds raw texts to `fit` and `evaluate` of the Keras model that stands behind it.
+
+    A subclass has `text_batches`.
+    """
+
+    def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
+        """Batches of raw texts.
+
+        Args:
+            x: texts, or anything else.
+            y: a target a text.
+            **cut: how `fit` wants them; nothing for as many as may be evaluated at a time.
+
+        Returns:
+            A dataset of batches, or None if `x` is no raw texts.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
+
+    def fit_texts(
+        self,
+        x: Any,
+        y: Any,
+        batch_size: int | None,
+        *,
+        cut: dict[str, Any],
+        validation_data: Any,
+        shuffle: bool,
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `fit`, with batches of its own where `x` is raw texts.
+
+        Args:
+            x: raw texts, or what Keras' `fit` takes.
+            y: a target a text.
+            batch_size: of what is no raw texts.
+            cut: what `text_batches` is told about raw texts.
+            validation_data: (x, y) in the same forms, or a dataset of batches.
+            shuffle: whether to shuffle what has no order of its own and is no raw texts.
+            **kwargs: further arguments of Keras' `fit`.
+
+        Returns:
+            Keras' history.
+        """
+        if isinstance(validation_data, tuple):
+            validation_data = self._held_out(validation_data)
+        dataset = self.text_batches(x, y, **cut)
+        callbacks = told_epochs(x if dataset is None else dataset, kwargs.get("callbacks"))
+        kwargs |= {"validation_data": validation_data, "callbacks": callbacks}
+        if dataset is not None:
+            return super().fit(dataset, shuffle=False, **kwargs)
+        is_dataset = isinstance(x, tf.data.Dataset)  # has an order of its own
+        return super().fit(x, y, batch_size, shuffle=shuffle and not is_dataset, **kwargs)
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        **kwargs: Any,
+    ) -> Any:
+        """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
+        dataset = self.text_batches(x, y)
+        if dataset is None:
+            return super().evaluate(x, y, batch_size, verbose, **kwargs)
+        return super().evaluate(dataset, verbose=verbose, **kwargs)
+
+    def _held_out(self, data: tuple[Any, ...]) -> Any:
+        """Validation data as Keras takes them."""
+        dataset = self.text_batches(*data[:2])
+        if dataset is None:
+            return data
+        if len(data) > 2:
+            raise ValueError(
+                "`validation_data` of texts must be (x, y). "
+                f"Received: {len(data)} entries; such texts have no sample weights"
+            )
+        return dataset
+
+
+def check_targets(count: int, y: Any) -> None:
+    """Raises a ValueError unless there are texts, and a target for each.
+
+    Args:
+        count: the number of texts.
+        y: their targets.
+    """
+    if y is None:
+        raise ValueError("`y` must be given with texts. Received: y=None")
+    if len(y) != count:
+        raise ValueError(f"`y` must have one entry a text. Received: {len(y)} for {count} texts")
+    if not count:
+        raise ValueError("`x` must hold at least one text. Received: none")

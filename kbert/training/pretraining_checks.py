@@ -1,0 +1,45 @@
+"""The values of a configuration of pretraining against each other."""
+
+from typing import Any
+
+from kbert.tasks.pretraining_objectives import is_causal
+from kbert.training.contradictions import check_default, wrong
+
+# What an encoder that a run goes on from has decided already.
+_OF_A_NEW_MODEL = (
+    *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"),
+    "positions",
+)
+_OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
+
+
+def check_pretraining(config: Any) -> None:
+    """Checks the values of a configuration against each other.
+
+    Args:
+        config: A `PretrainingConfig` whose single values have been checked.
+
+    Raises:
+        ValueError: Two of them contradict each other, or one is missing.
+    """
+    if config.output is None:
+        raise wrong("output", "given: the run directory to make", None)
+    if config.text is None:
+        raise wrong("text", "given: the files to learn from", None)
+    given = {key: getattr(config, key) for key in ("encoder", "vocabulary", "vocabulary_size")}
+    if sum(value is not None for value in given.values()) != 1:
+        raise ValueError(
+            "One of `encoder`, to go on from, and `vocabulary` or `vocabulary_size`, to begin "
+            f"anew, must be given. Received: {', '.join(f'{k}={v!r}' for k, v in given.items())}"
+        )
+    if config.encoder is not None:
+        check_default(config, _OF_A_NEW_MODEL, "with encoder, which has its own")
+    elif config.max_sequence_length > config.positions:
+        wanted = f"at most {config.positions}, the positions of the new model"
+        raise wrong("max_sequence_length", wanted, config.max_sequence_length)
+    if is_causal(config.objective):
+        check_default(config, _OF_MASKS, f"with objective {config.objective}, which masks nothing")
+    if config.validation is None:
+        check_default(config, ("validation_steps",), "without validation")
+    if config.warmup > config.steps:
+        raise wrong("warmup_steps", f"at most {config.steps}, the steps", config.warmup_steps)

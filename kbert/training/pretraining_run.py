@@ -1,0 +1,212 @@
+"""One run of pretraining: from files of plain text to a finished run directory."""
+
+import contextlib
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
+from kbert.training.environment import environment
+from kbert.training.interval_record import IntervalRecord
+from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.pretraining_data import (
+    PretrainingText,
+    check_examples,
+    place_after,
+    read_text,
+    train_batches,
+    validation_batches,
+)
+from kbert.training.pretraining_evaluation import measure_pretrained
+from kbert.training.pretraining_model import build_pretrained, compile_pretrained
+from kbert.training.resumed_run import check_same_data, check_same_run
+from kbert.training.run_directory import (
+    CONFIG,
+    ENVIRONMENT,
+    LOG,
+    METRICS,
+    MODEL,
+    REPORT,
+    check_output,
+    run_directory,
+    stopped_run,
+    write_config,
+    write_json,
+)
+from kbert.training.run_log import RunLog
+from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
+from kbert.training.train_state import load_state
+
+# In the folder of a run that is being written, and gone when it is finished.
+STATES, JOURNAL = "states", "intervals.json"
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """All that a run needs before its first step."""
+
+    text: PretrainingText
+    model: MaskedLanguageModel
+    report: dict[str, Any]
+
+
+def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
+    """Pretrains an encoder on plain text.
+
+    The state is saved every `save_every` steps. Where a stopped run of the same configuration left
+    states, it goes on from the newest one, and examples, masks, dropout and rates are then those
+    that they would have been without the stop.
+
+    Args:
+        config: The configuration.
+        log: Where lines go; by default a log of its own.
+
+    Returns:
+        The run directory; its model is a `kbert.MaskedLanguageModel`, and an encoder to every other
+        task.
+
+    Raises:
+        ValueError: Text, vocabulary, sizes or encoder do not fit, and nothing has been written; or
+            the run to go on with is another one.
+        FileNotFoundError: A file is missing.
+        FileExistsError: The output is there already.
+        FloatingPointError: The loss became infinite or NaN.
+    """
+    log = RunLog() if log is None else log
+    begin = time.perf_counter()
+    output = config.output or ""
+    resume = config.resume and not config.overwrite
+    check_output(output, config.overwrite, resume)
+    if config.deterministic:  # TensorFlow's switch has no way back
+        tf.config.experimental.enable_op_determinism()
+    with log.listening():
+        keras.utils.set_random_seed(config.seed)
+        ready = _prepared(config, log, resume)
+        with run_directory(output, config.overwrite, resume) as folder:
+            with log.writing(folder / LOG):
+                if not (folder / METRICS).is_file():
+                    _write_start(config, ready, folder)
+                    record = _fit(config, ready, folder, log)
+                    metrics = _finish(config, ready, record, folder)
+                    metrics["seconds"] = time.perf_counter() - begin
+                    write_json(metrics, folder / METRICS)
+                shutil.rmtree(folder / STATES, ignore_errors=True)
+                for name in (JOURNAL, VOCABULARY):  # the model has its own
+                    (folder / name).unlink(missing_ok=True)
+                log.line(f"finished in {time.perf_counter() - begin:.0f} s: {output}")
+    return Path(output)
+
+
+def _prepared(config: PretrainingConfig, log: RunLog, resume: bool) -> _Ready:
+    """Reads, checks and builds all, and tells about it."""
+    kept = stopped_run(config.output or "") if resume else None
+    if kept is not None:
+        check_same_run(kept, config)
+        log.line(f"goes on with what is in {kept}")
+    text = read_text(config)
+    if kept is not None:
+        check_same_data(kept, text.train.fingerprint)
+    vocabulary = run_vocabulary(config, text.train, kept)
+    model = build_pretrained(config, vocabulary)
+    check_examples(config, text, model.tokenizer)
+    compile_pretrained(model, config)
+    report: dict[str, Any] = {
+        "task": config.task,
+        "glue": None,
+        "objective": config.objective,
+        "text": text.about(),
+        "data_sha256": text.train.fingerprint,
+        "tokens_per_step": _cells(config),
+        "steps": config.steps,
+        "warmup_steps": config.warmup,
+        "parameters": int(sum(np.prod(v.shape) for v in model.trainable_variables)),
+        "vocabulary_size": model.encoder.vocabulary_size,
+        "warnings": list(log.warnings),
+    }
+    for part, about in report["text"].items():
+        log.line(f"{part}: {about['files']} files, {about['bytes']:,} bytes  ({about['source']})")
+    log.line(
+        f"parameters: {report['parameters']:,}; steps: {config.steps:,} of {_cells(config):,} "
+        f"tokens ({config.warmup:,} of warm-up)"
+    )
+    return _Ready(text, model, report)
+
+
+def _cells(config: PretrainingConfig) -> int:
+    return config.batch_size * config.max_sequence_length
+
+
+def _write_start(config: PretrainingConfig, ready: _Ready, folder: Path) -> None:
+    if not (folder / CONFIG).is_file():
+        write_config(config, folder)
+    ready.model.tokenizer.vocabulary.save(folder / VOCABULARY)
+    write_json(ready.report, folder / REPORT)
+    write_json(environment(), folder / ENVIRONMENT)
+
+
+def _fit(
+    config: PretrainingConfig, ready: _Ready, folder: Path, log: RunLog
+) -> IntervalRecord:
+    """Trains to the end, interval by interval."""
+    model, tokenizer = ready.model, ready.model.tokenizer
+    record = IntervalRecord(
+        folder / JOURNAL,
+        folder / STATES,
+        config.keep_states,
+        _cells(config),
+        config.steps,
+        log,
+    )
+    position = load_state(folder / STATES, model)
+    if position is not None:
+        record.restore(position)
+        log.line(f"goes on after step {position.step}")
+    callbacks: list[Any] = [record]
+    if config.tensorboard:
+        callbacks.append(keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False))
+    held_out = None
+    if ready.text.validation is not None:
+        steps = config.validation_steps
+        held_out = validation_batches(config, ready.text.validation, tokenizer, steps)
+    whole, rest = divmod(config.steps, config.save_every)
+    # Keras takes each interval for an epoch; the last one may be shorter.
+    for end, length in ((whole, config.save_every), (whole + 1, rest)):
+        first = -(-record.position.step // config.save_every)
+        if length == 0 or record.position.step >= config.steps or first >= end:
+            continue
+        batches = train_batches(config, ready.text.train, tokenizer, record.position.data)
+        record.place = partial(place_after, batches)
+        # Keras draws its bar on stdout, which is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            model.fit(
+                batches,
+                initial_epoch=first,
+                epochs=end,
+                steps_per_epoch=length,
+                validation_data=held_out,
+                callbacks=callbacks,
+                verbose=1 if sys.stderr.isatty() else 0,
+            )
+    return record
+
+
+def _finish(
+    config: PretrainingConfig, ready: _Ready, record: IntervalRecord, folder: Path
+) -> dict[str, Any]:
+    """Writes the model, and measures what was written."""
+    if not (folder / MODEL).is_dir():  # where a stop came just behind it
+        ready.model.save_pretrained(folder / MODEL)
+    final = {}
+    if ready.text.validation is not None:
+        final["validation"] = measure_pretrained(
+            folder / MODEL, ready.text.validation, config, config.validation_steps
+        )
+    return {"task": config.task, "glue": None, "final": final, "intervals": record.intervals}

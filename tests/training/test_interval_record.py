@@ -1,0 +1,86 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from kbert.training.interval_record import IntervalRecord, interval_line
+from kbert.training.run_log import RunLog
+from kbert.training.train_state import Position, load_state
+
+
+def model():
+    made = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, name="d")], name="m")
+    made.compile(keras.optimizers.SGD(0.1), "mse", run_eagerly=True)
+    return made
+
+
+def record_in(folder, total=6):
+    return IntervalRecord(folder / "journal.json", folder / "states", 1, 10, total, RunLog())
+
+
+def fit(trained, record, intervals, first=0, value=1.0):
+    rows = np.full((60, 1), value, "float32")
+    trained.fit(
+        rows,
+        rows,
+        batch_size=10,
+        steps_per_epoch=2,
+        initial_epoch=first,
+        epochs=intervals,
+        shuffle=False,
+        validation_data=(rows[:10], rows[:10]),
+        callbacks=[record],
+        verbose=0,
+    )
+
+
+def test_what_is_written_down_and_saved(tmp_path, capsys):
+    trained, record = model(), record_in(tmp_path)
+    record.place = lambda batches: {"example": 100 + batches}
+    fit(trained, record, 2)
+    assert [one["step"] for one in record.intervals] == [2, 4]
+    first = record.intervals[0]
+    assert set(first["training"]) == set(first["validation"]) == {"loss"}
+    assert first["tokens_per_second"] == pytest.approx(20 / first["seconds"])
+    assert json.loads((tmp_path / "journal.json").read_text()) == record.intervals
+    assert record.position == Position(step=4, data={"example": 104})
+    assert len(list((tmp_path / "states").iterdir())) == 1  # as many as are kept
+    again = model()
+    assert load_state(tmp_path / "states", again) == record.position
+    for one, other in zip(trained.variables, again.variables):
+        np.testing.assert_array_equal(one, other)
+    assert "step 4/6: loss " in capsys.readouterr().err
+
+
+def test_going_on_forgets_what_no_state_knows(tmp_path):
+    trained, record = model(), record_in(tmp_path)
+    fit(trained, record, 2)
+    more = [*record.intervals, {"step": 6}]
+    (tmp_path / "journal.json").write_text(json.dumps(more))
+    second = record_in(tmp_path)
+    second.restore(Position(step=4, data={"example": 3}))
+    assert [one["step"] for one in second.intervals] == [2, 4]
+    seen = []
+    second.place = lambda batches: seen.append(batches) or {}
+    fit(trained, second, 3, first=2)
+    assert seen == [2]  # of this call of `fit`
+    assert [one["step"] for one in second.intervals] == [2, 4, 6]
+    assert second.position.step == 6
+
+
+def test_a_loss_that_is_no_number_ends_it_and_leaves_the_last_state(tmp_path):
+    trained, record = model(), record_in(tmp_path)
+    fit(trained, record, 1)
+    with pytest.raises(FloatingPointError, match="Received: nan at step 3. Try a lower learning_r"):
+        fit(trained, record, 2, first=1, value=float("nan"))
+    assert record.position.step == 2 and len(record.intervals) == 1
+    assert load_state(tmp_path / "states", model()).step == 2
+
+
+def test_a_line():
+    record = {"step": 1000, "training": {"loss": 2.0}, "seconds": 5.0, "tokens_per_second": 12345.6}
+    line = "step 1000/9000: loss 2.0000  (5.0 s, 12,346 tokens/s)"
+    assert interval_line(record, 9000) == line
+    record["validation"] = {"loss": 3.0}
+    assert "loss 2.0000, validation loss 3.0000" in interval_line(record, 9000)

@@ -1,0 +1,106 @@
+import os
+
+import numpy as np
+import pytest
+
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece import WordPiece
+from kbert.training.pretraining_data import (
+    check_examples,
+    found_files,
+    place_after,
+    plain_tokenizer,
+    read_text,
+    train_batches,
+    validation_batches,
+)
+from tests.training.tiny_corpus import TinyCorpus
+
+
+@pytest.fixture(scope="module")
+def tiny_corpus(tmp_path_factory):
+    return TinyCorpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_corpus):
+    vocabulary = Vocabulary.from_file(tiny_corpus.vocabulary)
+    return WordPiece(vocabulary, special_tokens_in_text=True)
+
+
+def test_names_and_patterns(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.txt", "c[1].txt", "deep/er/d.txt"):
+        os.makedirs(os.path.dirname(tmp_path / name), exist_ok=True)
+        (tmp_path / name).touch()
+
+    def names(*patterns):
+        return [str(file) for file in found_files("text", patterns)]
+
+    assert names("*.txt") == ["a.txt", "b.txt", "c[1].txt"]
+    assert names("b.txt", "?.txt") == ["b.txt", "a.txt"]  # each once
+    assert names("c[1].txt") == ["c[1].txt"]
+    assert names("**/*.txt")[-1] == "deep/er/d.txt" and len(names("**/*.txt")) == 4
+    for pattern in ("e.txt", "*.gz", "deep"):
+        with pytest.raises(FileNotFoundError, match="`text` must be files, or patterns that match"):
+            names("a.txt", pattern)
+
+
+def test_parts_have_no_file_in_common(tiny_corpus, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run")
+    about = read_text(config).about()
+    assert about["train"]["files"] == 2 and about["validation"]["files"] == 1
+    sizes = [os.path.getsize(tiny_corpus.folder / f"part{n}.txt") for n in range(2)]
+    assert about["train"]["bytes"] == sum(sizes)
+    both = config.with_values(validation=[str(tiny_corpus.folder / "*.txt")])
+    with pytest.raises(ValueError, match="`validation` must be other files than.*part0.txt"):
+        read_text(both)
+    alone = tiny_corpus.config(tmp_path / "run", validation=None, validation_steps=None)
+    assert read_text(alone).validation is None
+
+
+def test_a_special_token_in_a_corpus_is_text(tokenizer):
+    found = plain_tokenizer(tokenizer)
+    assert found.vocabulary.tokens == tokenizer.vocabulary.tokens
+    ids = found.tokenize(["[MASK]"]).values.numpy()
+    assert len(ids) == 3 and tokenizer.vocabulary.mask_id not in ids
+
+
+def test_text_without_an_example_is_told_before_the_training(tiny_corpus, tokenizer, tmp_path):
+    alone = tmp_path / "alone.txt"
+    alone.write_text("the film\n\nthe plot\n")
+    values = {"validation": [str(alone)]}
+    config = tiny_corpus.config(tmp_path / "run", objective="mlm", **values)
+    check_examples(config, read_text(config), tokenizer)
+    config = tiny_corpus.config(tmp_path / "run", **values)
+    message = "The corpus must have documents of two sentences and more.*alone.txt"
+    with pytest.raises(ValueError, match=message):
+        check_examples(config, read_text(config), tokenizer)
+
+
+def test_batches_go_on_where_they_were(tiny_corpus, tokenizer, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run")
+    corpus = read_text(config).train
+    whole = train_batches(config, corpus, tokenizer, {})
+    expected = list(whole.take(40).as_numpy_iterator())
+    assert expected[0][0]["token_ids"].shape == (4, 20)
+    first = train_batches(config, corpus, tokenizer, {})
+    list(first.take(13))
+    place = place_after(first, 13)
+    assert set(place) == {"epoch", "window", "example"} and place["example"] + place["epoch"] > 0
+    rest = train_batches(config, corpus, tokenizer, place).take(27).as_numpy_iterator()
+    for found, wanted in zip(rest, expected[13:], strict=True):
+        for one, other in zip(found, wanted, strict=True):
+            assert one.keys() == other.keys()
+            for name in one:
+                np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_validation_is_the_same_each_time(tiny_corpus, tokenizer, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run")
+    dataset = validation_batches(config, read_text(config).validation, tokenizer, 3)
+    one, other = (list(dataset.as_numpy_iterator()) for _ in range(2))
+    assert len(one) == len(other) == len(dataset) == 3  # Keras is told how many
+    for (inputs, targets), (again, targets_again) in zip(one, other):
+        np.testing.assert_array_equal(inputs["token_ids"], again["token_ids"])
+        np.testing.assert_array_equal(targets["masked_tokens"], targets_again["masked_tokens"])

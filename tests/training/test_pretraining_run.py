@@ -1,0 +1,119 @@
+"""Whole runs of a tiny encoder: what they hold, and that a stop changes nothing."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.load import load
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
+from kbert.training.interval_record import IntervalRecord
+from kbert.training.pretraining_run import pretrain
+from kbert.training.run_directory import load_run
+from tests.training.tiny_corpus import TinyCorpus
+from tests.training.tiny_runs import write_encoder
+
+
+@pytest.fixture(scope="module")
+def tiny_corpus(tmp_path_factory):
+    return TinyCorpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def finished(tiny_corpus, tmp_path_factory):
+    return load_run(pretrain(tiny_corpus.config(tmp_path_factory.mktemp("runs") / "finished")))
+
+
+def weights(run):
+    return load_file(run.model_directory / "model.safetensors")
+
+
+def test_what_a_run_holds(finished, tmp_path):
+    assert sorted(os.listdir(finished.directory)) == [
+        "config.yaml",
+        "environment.json",
+        "log.txt",
+        "metrics.json",
+        "model",
+        "report.json",
+    ]
+    assert finished.config.task == "pretraining" and finished.config.steps == 5
+    model = load(finished.model_directory)
+    assert isinstance(model, MaskedLanguageModel) and model.objective == "mlm_nsp"
+    (answer,) = model.answers(["the film was [MASK]."])
+    assert len(answer["masks"]) == 1
+    classifier = Classifier.from_pretrained(finished.model_directory, ["a", "b"])
+    for one, other in zip(classifier.encoder.weights, model.encoder.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_numbers_of_a_run(finished):
+    intervals = finished.metrics["intervals"]
+    assert [one["step"] for one in intervals] == [2, 4, 5]
+    names = {"loss", "masked_loss", "masked_accuracy", "perplexity"}
+    names |= {"next_sentence_loss", "next_sentence_accuracy"}
+    assert set(intervals[0]["training"]) == set(intervals[0]["validation"]) == names
+    for one in intervals:
+        for measured in (one["training"], one["validation"]):
+            perplexity = np.exp(measured["masked_loss"])
+            assert measured["perplexity"] == pytest.approx(perplexity, rel=1e-4)
+    final = finished.metrics["final"]["validation"]
+    assert final == pytest.approx(intervals[-1]["validation"], abs=1e-4)
+    report = json.loads((finished.directory / "report.json").read_text())
+    assert report["warnings"] == []
+    assert report["tokens_per_step"] == 80 and report["text"]["train"]["files"] == 2
+    text = (finished.directory / "log.txt").read_text()
+    assert "Warning" not in text
+    for words in ("train: 2 files", "step 2/5: ", "validation masked_accuracy", "finished in"):
+        assert words in text
+
+
+@pytest.mark.parametrize("batches", [1, 3])
+def test_a_run_that_was_stopped_ends_with_the_same_weights(
+    batches, finished, tiny_corpus, tmp_path, monkeypatch, capsys
+):
+    """After one batch there is no state yet, after three that of the second step."""
+    seen = []
+
+    def count(self, batch, logs=None):
+        seen.append(batch)
+        if len(seen) > batches:
+            raise KeyboardInterrupt
+
+    config = tiny_corpus.config(tmp_path / "stopped")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(IntervalRecord, "on_train_batch_begin", count)
+        pretrain(config)
+    assert (tmp_path / "stopped.incomplete").is_dir()
+    if batches == 3:
+        with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\)"):
+            pretrain(config.with_values(seed=2))
+    run = load_run(pretrain(config))
+    assert ("goes on after step 2" in capsys.readouterr().err) == (batches == 3)
+    expected = weights(finished)
+    assert weights(run).keys() == expected.keys()
+    for name, array in weights(run).items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+    kinds = ("step", "training", "validation")
+    for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
+        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+
+
+def test_going_on_from_an_encoder(tiny_corpus, tmp_path):
+    encoder = write_encoder(tmp_path, tiny_corpus.vocabulary)
+    names = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim", "positions", "vocabulary")
+    own = {name: None for name in names}
+    config = tiny_corpus.config(
+        tmp_path / "run", **own, encoder=str(encoder), objective="mlm", steps=1, whole_words=True
+    )
+    run = load_run(pretrain(config))
+    report = json.loads((run.directory / "report.json").read_text())
+    assert "encoder has no cls.predictions, " in report["warnings"][0]
+    assert [one["step"] for one in run.metrics["intervals"]] == [1]
+    assert "next_sentence_loss" not in run.metrics["final"]["validation"]
+    assert load(run.model_directory).encoder.max_sequence_length == 24
+    with pytest.raises(FileExistsError, match="`output` must not exist yet"):
+        pretrain(config)

@@ -1,0 +1,43 @@
+import pytest
+
+from kbert.text.wordpiece import WordPiece
+from kbert.training.pretraining_data import read_text
+from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
+from tests.training.tiny_corpus import TinyCorpus
+from tests.training.tiny_runs import TOKENS, WORDS
+
+
+@pytest.fixture(scope="module")
+def tiny_corpus(tmp_path_factory):
+    return TinyCorpus(tmp_path_factory.mktemp("corpus"))
+
+
+def test_where_it_comes_from(tiny_corpus, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run")
+    corpus = read_text(config).train
+    assert run_vocabulary(config, corpus).tokens == tuple(TOKENS)
+    missing = config.with_values(vocabulary=str(tmp_path / "none.txt"))
+    with pytest.raises(FileNotFoundError, match="`path` must be a vocabulary file"):
+        run_vocabulary(missing, corpus)
+    # A run that goes on has kept its own.
+    assert run_vocabulary(config, corpus, tmp_path).tokens == tuple(TOKENS)
+    own = [*TOKENS, "more"]
+    (tmp_path / VOCABULARY).write_text("".join(f"{token}\n" for token in own))
+    assert run_vocabulary(missing, corpus, tmp_path).tokens == tuple(own)
+    sizes = dict.fromkeys(["num_layers", "hidden_dim", "num_heads", "intermediate_dim"])
+    going_on = {**sizes, "vocabulary": None, "encoder": "e", "positions": 512}
+    assert run_vocabulary(config.with_values(**going_on), corpus) is None
+
+
+def test_it_is_learned_from_the_text(tiny_corpus, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run", vocabulary=None, vocabulary_size=100)
+    corpus = read_text(config).train
+    vocabulary = run_vocabulary(config, corpus)
+    assert len(vocabulary) <= 100
+    tokenizer = WordPiece(vocabulary)
+    assert all("[UNK]" not in tokenizer.tokens(word) for word in WORDS)
+    short = [word for word in WORDS if len(tokenizer.tokens(word)) == 1]
+    assert len(short) > len(WORDS) / 2
+    assert run_vocabulary(config, corpus).tokens == vocabulary.tokens
+    with pytest.raises(ValueError, match="`vocabulary_size` must be at least"):
+        run_vocabulary(config.with_values(vocabulary_size=20), corpus)
