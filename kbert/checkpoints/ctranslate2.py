@@ -52,6 +52,7 @@ def write_ctranslate2(
     tokens: TokenNames,
     directory: str | os.PathLike[str],
     *,
+    alignment_layer: int = -1,
     search: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
     replace: bool = False,
@@ -67,6 +68,8 @@ def write_ctranslate2(
         arrays: canonical name -> array; see `kbert.checkpoints.transformer_names`.
         tokens: the vocabularies.
         directory: the folder to make.
+        alignment_layer: whose attention to the source CTranslate2 gives as the attention, the mean
+            of its heads: a layer of the decoder, from 0, or from -1 back from the last one.
         search: what to write beside the model as `search.json`, for example the arguments of
             `ctranslate2.Translator.translate_batch`; or None.
         files: name -> content of further files, for example the subword models.
@@ -82,7 +85,7 @@ def write_ctranslate2(
         FileExistsError: the folder is there and `replace` is False.
     """
     _check(config, arrays, tokens)
-    spec = _spec(config)
+    spec = _spec(config, alignment_layer)
     _fill(spec, config, {name: _plain(array) for name, array in arrays.items()})
     spec.register_source_vocabulary(list(tokens.source))
     spec.register_target_vocabulary(list(tokens.target))
@@ -150,7 +153,7 @@ def _check(
             raise ValueError(f"`tokens.{side}` must have the pieces {needed}. Missing: {missing}")
 
 
-def _spec(config: Mapping[str, Any]) -> Any:
+def _spec(config: Mapping[str, Any], alignment_layer: int) -> Any:
     """The empty model."""
     specs = import_ctranslate2().specs
     settings = {
@@ -161,7 +164,12 @@ def _spec(config: Mapping[str, Any]) -> Any:
     # Both scale their embeddings by sqrt(D) unless they are told otherwise.
     return specs.TransformerSpec(
         specs.TransformerEncoderSpec(config["num_encoder_layers"], **settings),
-        specs.TransformerDecoderSpec(config["num_decoder_layers"], **settings),
+        specs.TransformerDecoderSpec(
+            config["num_decoder_layers"],
+            **settings,
+            alignment_layer=alignment_layer,
+            alignment_heads=0,  # the mean of all; its own converter writes that for fairseq's
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Published encoders by name: where each is found, and the hashes of its files where known."""
+"""Models by name: where each is found, and the hashes of its files where known."""
 
 import difflib
 import importlib.util
@@ -74,14 +74,19 @@ PRETRAINED: dict[str, PretrainedEncoder] = {
     ),
 }
 
+# Adapters and heads that come with kbert; the encoder that they belong to is one of the above.
+SHIPPED: dict[str, Path] = {
+    name: Path(__file__).parent / "shipped" / name for name in ("minilm-squad", "minilm-ner")
+}
+
 
 def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -> Path:
     """Returns where a checkpoint lies on this machine, fetching it if need be.
 
     An existing folder, file or prefix of TensorFlow's files is returned as it is, even if its name
-    is that of a published encoder. Then comes the table `PRETRAINED`, by its names or its
-    repositories; then any other `org/name` is looked for on the Hugging Face hub, whose own cache
-    and progress bar are used.
+    is that of a published encoder. Then come the models that kbert brings (`SHIPPED`) and the table
+    `PRETRAINED`, by its names or its repositories; then any other `org/name` is looked for on the
+    Hugging Face hub, whose own cache and progress bar are used.
 
     Args:
         name_or_path: The path or the name.
@@ -99,6 +104,8 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
     if path.exists() or Path(f"{path}.index").exists():
         return path
     name = os.fspath(name_or_path)
+    if name in SHIPPED and revision is None:
+        return SHIPPED[name]
     entry = PRETRAINED.get(name)
     if entry is None:
         by_repository = {entry.repository: entry for entry in PRETRAINED.values()}
@@ -118,11 +125,12 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
 
 def _unknown(name: str) -> str:
     """The error for a name that is neither a path nor known."""
-    near = difflib.get_close_matches(name, PRETRAINED, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, [*SHIPPED, *PRETRAINED], n=3, cutoff=0.5)
     hint = f" The nearest known names: {', '.join(near)}." if near else ""
     return (
         "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
-        f"hub. Received: {name!r}.{hint} All known names: kbert.checkpoints.pretrained.PRETRAINED"
+        f"hub. Received: {name!r}.{hint} All known names: SHIPPED and PRETRAINED in "
+        "kbert.checkpoints.pretrained"
     )
 
 

@@ -117,7 +117,10 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata:
         metadata: Texts for the file's header.
     """
     plain = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    path.touch()
+    readers = path.stat().st_mode  # as the umask has it; the library lets nobody else read
     save_file(plain, path, metadata=metadata)
+    path.chmod(readers)
 
 
 def dtype_of(arrays: Mapping[str, np.ndarray]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from kbert.cli.demo_readers import ENTITY_MODEL, QUESTION_MODEL, ask_questions, find_names
 from kbert.cli.demo_translation import demo_translation
 from kbert.cli.label_table import show_labels
 from kbert.data.text_pairs import read_text_examples
@@ -41,15 +42,15 @@ QUESTIONS = (
 
 
 def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
-    """Trains, measures, exports, asks the export in a new process; and trains a toy translator.
+    """Trains, exports and asks a classifier; asks models that come along; trains a translator.
 
     Args:
         output: The folder to work in.
         console: Where to tell; by default stdout.
 
     Returns:
-        The metrics of the test messages, the folders of run and export, the answers, and what
-        `demo_translation` returns.
+        The metrics of the test messages, the folders of run and export, the answers; the metrics
+        of the sample questions and sentences; and what `demo_translation` returns.
 
     Raises:
         OSError: The encoder is not installed and cannot be fetched; the message says how.
@@ -76,21 +77,21 @@ def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
     with _step(console, 5, "Ask the export, in a new process that knows nothing but its files"):
         answers = ask_in_new_process(exported, QUESTIONS)
         _show_answers(console, answers)
-    with _step(console, 6, "Translate: a Transformer learns a little German"):
+    with _step(console, 6, f"Questions about a text: {QUESTION_MODEL}, which comes with kbert"):
+        questions = ask_questions(console)
+    with _step(console, 7, f"Names in a text: {ENTITY_MODEL}, which comes with kbert"):
+        names = find_names(console)
+    with _step(console, 8, "Translate: a Transformer learns a little German"):
         translation = demo_translation(output, console)
     seconds = time.perf_counter() - begin
-    console.print(
-        f"[bold]Done in {seconds:.0f} s.[/bold] Now try\n"
-        f'  kbert predict {run.directory} --text "your own message"\n'
-        f'  kbert predict {translation["run"]} --text "Tom often reads a book in the park."\n'
-        f"  kbert info {exported}\n"
-        "  kbert train --help     (your own data: a file with the columns text and label)"
-    )
+    _show_what_next(console, seconds, run.directory, exported, translation["run"])
     return {
         "test": run.metrics["final"]["test"],
         "run": run.directory,
         "export": exported,
         "answers": answers,
+        "questions": questions,
+        "names": names,
         "translation": translation,
         "seconds": seconds,
     }
@@ -143,6 +144,19 @@ def _step(console: Console, number: int, title: str) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     console.print(f"[dim]{time.perf_counter() - begin:.1f} s[/dim]\n")
+
+
+def _show_what_next(
+    console: Console, seconds: float, run: Path, exported: Path, translator: Path
+) -> None:
+    console.print(
+        f"[bold]Done in {seconds:.0f} s.[/bold] Now try\n"
+        f'  kbert predict {run} --text "your own message"\n'
+        f'  kbert predict {translator} --text "Tom often reads a book in the park."\n'
+        f'  kbert predict {QUESTION_MODEL} --question "..." --context-file article.txt --show\n'
+        f"  kbert info {exported}\n"
+        "  kbert train --help     (your own data: a file with the columns text and label)"
+    )
 
 
 def _show_examples(console: Console) -> None:

@@ -7,7 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kbert.cli.alignment_table import show_alignment
 from kbert.data.parallel_text import read_parallel_tsv
+from kbert.pipelines.alignment_of_text import alignment_of_text
 from kbert.training.averaging import load_model
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
@@ -52,13 +54,20 @@ def demo_translation(output: Path, console: Console) -> dict[str, Any]:
     metrics = run.metrics["final"]["test"]
     pairs = read_parallel_tsv(PAIRS / "test.tsv")
     right = dict(zip(pairs.sources, pairs.targets or []))
-    translations = load_model(run.directory).translations(SHOWN)
+    model = load_model(run.directory)
+    translations = model.translations(SHOWN)
     table = Table(show_header=False)
     for text, translation in zip(SHOWN, translations):
         table.add_row("new to it", text)
         table.add_row("translation", Text(translation, style="bold"))
         table.add_row("reference", right[text], end_section=True)
     console.print(table)
+    console.print(
+        "What each word of the first translation comes from: the attention to the source while\n"
+        "the word was said, dark where there is much."
+    )
+    words = alignment_of_text(model, SHOWN[0]).in_words()
+    show_alignment(words.source, words.target, words.mean(words.layer), console)
     console.print(
         f"BLEU {metrics['bleu']:.1f}, chrF {metrics['chrf']:.1f} on {metrics['sentences']} such "
         "sentences: numbers of a toy."

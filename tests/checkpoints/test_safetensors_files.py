@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +61,12 @@ def test_an_index_that_is_refused(tmp_path: Path, weight_map: object, message: s
 def test_the_dtype_of_most_numbers() -> None:
     arrays = {"a": np.zeros(3, np.float16), "b": np.zeros(2, np.float32), "c": np.zeros(2, "f4")}
     assert dtype_of(arrays) == "float32"
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        write_safetensors(tmp_path / "w.safetensors", {"a": np.zeros(2, "float32")})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "w.safetensors").stat().st_mode & 0o777 == 0o644

@@ -19,7 +19,12 @@ def test_the_toy_says_that_it_is_one(tmp_path, monkeypatch):
     file = io.StringIO()
     found = demo_translation(tmp_path, Console(file=file, width=120))
     text = file.getvalue()
+    words = found["translations"][0].split()
     assert "A toy:" in text and "Gestern hat meine Mutter in der Stadt" in text and "BLEU" in text
+    # The alignment: a line for each word, after the headings.
+    assert "comes from" in text and "whole source" in text
+    lines = text[text.index("whole source") :].splitlines()[1 : len(words) + 2]
+    assert [line.split()[0] for line in lines] == [*words, "</s>"]
     assert len(found["translations"]) == len(SHOWN) and found["test"]["sentences"] == 75
     assert found["run"] == tmp_path / "translator"
     assert translation_config(tmp_path).epochs == 1
