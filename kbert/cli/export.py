@@ -1,7 +1,8 @@
 """`kbert export`."""
 
+import json
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -17,12 +18,18 @@ def export(
     version: Annotated[
         Optional[int], typer.Option(help="Its version; by default the next free one.")
     ] = None,
+    max_batch_size: Annotated[
+        int, typer.Option(help="The most rows of a batch of the server's; 0 for no batching.")
+    ] = 32,
+    keep: Annotated[
+        Optional[int], typer.Option(help="How many of the newest versions stay; by default all.")
+    ] = None,
 ) -> None:
     """Write a SavedModel that answers raw strings.
 
     TensorFlow Serving and `kbert predict` take it. It becomes
-    BASE/NAME/VERSION, checked before it appears there.
-    The result on stdout is JSON.
+    BASE/NAME/VERSION, checked before it appears there, with what a server needs
+    besides; BASE/README.md tells how to start one. The result on stdout is JSON.
 
     Example:
 
@@ -32,7 +39,15 @@ def export(
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.training.averaging import load_model
 
-    path = write_export(load_model(run), base, name=name, version=version)
+    path = write_export(
+        load_model(run),
+        base,
+        name=name,
+        version=version,
+        max_batch_size=max_batch_size,
+        keep=keep,
+        about=_about(run),
+    )
     signatures = signatures_of(read_meta_graph(path))
     write_result(
         {
@@ -46,3 +61,28 @@ def export(
             },
         }
     )
+
+
+def _about(run: Path) -> dict[str, Any] | None:
+    """What the card of an export says of the training: files by their names, without folders."""
+    from kbert.training.run_directory import REPORT, is_run, load_run
+
+    if not is_run(run):
+        return None
+    report = json.loads((run / REPORT).read_text(encoding="utf-8"))
+    metrics = load_run(run).metrics.get("final") or {}
+    return {
+        "data": [
+            {
+                "part": part,
+                "examples": one["count"],
+                "source": ", ".join(Path(name).name for name in str(one["source"]).split(", ")),
+            }
+            for part, one in (report.get("examples") or {}).items()
+        ],
+        "metrics": {
+            part: {name: value for name, value in values.items() if isinstance(value, int | float)}
+            for part, values in metrics.items()
+            if isinstance(values, dict)
+        },
+    }

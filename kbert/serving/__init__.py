@@ -1,1 +1,13 @@
-"""Serving: SavedModels for TF Serving, written, checked, and run with and without Python."""
+"""Serving: SavedModels for TF Serving, written, checked, and run with and without Python.
+
+`kbert.serving.Client` is loaded when it is first used (PEP 562).
+"""
+
+import importlib
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Client":
+        return importlib.import_module("kbert.serving.client").Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

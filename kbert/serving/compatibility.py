@@ -71,14 +71,13 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     export_dir = find_export(path)
     meta_graph = read_meta_graph(export_dir)
     signatures = signatures_of(meta_graph)
-    ops = {node.op for _, node in _nodes(meta_graph.graph_def)}
-    ops -= {function.signature.name for function in meta_graph.graph_def.library.function}
+    ops = ops_of(meta_graph.graph_def)
     variable_bytes, other_bytes = _sizes(export_dir)
     problems = [
-        *_op_problems(ops),
-        *_compilation_problems(meta_graph.graph_def),
-        *_device_problems(meta_graph.graph_def),
-        *_signature_problems(signatures),
+        *op_problems(ops),
+        *compilation_problems(meta_graph.graph_def),
+        *device_problems(meta_graph.graph_def),
+        *signature_problems(signatures),
     ]
     return ExportReport(
         path=export_dir,
@@ -92,14 +91,21 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     )
 
 
-def _nodes(graph: Any) -> Iterator[tuple[str, Any]]:
+def ops_of(graph: Any) -> set[str]:
+    """The ops that a GraphDef and its functions use."""
+    ops = {node.op for _, node in nodes_of(graph)}
+    return ops - {function.signature.name for function in graph.library.function}
+
+
+def nodes_of(graph: Any) -> Iterator[tuple[str, Any]]:
     """Every node of the graph and of its functions, with the function's name, or ""."""
     yield from (("", node) for node in graph.node)
     for function in graph.library.function:
         yield from ((function.signature.name, node) for node in function.node_def)
 
 
-def _op_problems(ops: set[str]) -> Iterator[str]:
+def op_problems(ops: set[str]) -> Iterator[str]:
+    """Ops that no server has, and ops that fail where it lacks their data."""
     for op in sorted(ops):
         if op in PYTHON_OPS:
             yield f"The op {op} calls Python, which a server does not have."
@@ -109,9 +115,9 @@ def _op_problems(ops: set[str]) -> Iterator[str]:
             yield f"The op {op} belongs neither to TensorFlow nor to tensorflow-text."
 
 
-def _compilation_problems(graph: Any) -> Iterator[str]:
+def compilation_problems(graph: Any) -> Iterator[str]:
     """XLA is off in a server unless it was started with --xla_cpu_compilation_enabled."""
-    compiled = {where or node.name for where, node in _nodes(graph) if _insists(node.attr)}
+    compiled = {where or node.name for where, node in nodes_of(graph) if _insists(node.attr)}
     compiled |= {f.signature.name for f in graph.library.function if _insists(f.attr)}
     for name in sorted(compiled):
         yield f"{name} has {_COMPILED_ATTRIBUTE} (jit_compile=True), and a server has XLA off."
@@ -121,9 +127,10 @@ def _insists(attributes: Any) -> bool:
     return _COMPILED_ATTRIBUTE in attributes and attributes[_COMPILED_ATTRIBUTE].b
 
 
-def _device_problems(graph: Any) -> Iterator[str]:
+def device_problems(graph: Any) -> Iterator[str]:
+    """Ops that insist on a device."""
     pinned: dict[str, str] = {}
-    for where, node in _nodes(graph):
+    for where, node in nodes_of(graph):
         device = node.device.removeprefix(_LOCAL_TASK)
         is_saver = not where or where.startswith(_SAVER_FUNCTIONS)
         if device and not (is_saver and device.startswith("/device:CPU:")):
@@ -132,7 +139,8 @@ def _device_problems(graph: Any) -> Iterator[str]:
         yield f"{where} is pinned to {device}, which a server may not have."
 
 
-def _signature_problems(signatures: dict[str, Signature]) -> Iterator[str]:
+def signature_problems(signatures: dict[str, Signature]) -> Iterator[str]:
+    """Tensors without a batch, which a server cannot join with those of other requests."""
     if not signatures:
         yield "There is no signature to call."
     for name, signature in signatures.items():

@@ -1,7 +1,7 @@
 """Exports loaded back into Python: the same graph that TF Serving runs."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
 
-from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.metadata import read_metadata
+from kbert.serving.row_batches import in_batches
 from kbert.serving.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.version_folders import find_export
 
@@ -106,18 +106,7 @@ class Exported:
                 f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
                 f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
             )
-        if not batch_size > 0:
-            raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
-        sizes = [sum(map(_size, row)) for row in zip(*columns, strict=True)]
-        # An empty batch, where there is no other, tells the shapes of the outputs.
-        chosen = like_sizes(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
-        batches = [
-            self.run({n: [column[i] for i in rows] for n, column in zip(names, columns)})
-            for rows in chosen
-        ]
-        joined = {key: _joined([batch[key] for batch in batches]) for key in batches[0]}
-        back = np.argsort(np.concatenate(chosen), kind="stable")
-        return {key: values[back] for key, values in joined.items()}
+        return in_batches(self.run, dict(zip(names, columns)), batch_size)
 
     def answers(self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS) -> list[dict[str, Any]]:
         """What people want to know of each text.
@@ -147,22 +136,3 @@ def load_export(path: str | os.PathLike[str]) -> Exported:
         FileNotFoundError: There is none; the message names what is there.
     """
     return Exported(find_export(path))
-
-
-def _size(text: Any) -> int:
-    """A measure of a text's length, for sorting only."""
-    if isinstance(text, str | bytes):
-        return len(text)
-    return sum(map(_size, text)) if isinstance(text, Iterable) else 0
-
-
-def _joined(batches: list[np.ndarray]) -> np.ndarray:
-    """Batches as one; what each batch pads to its longest row is padded to the longest of all."""
-    if batches[0].ndim == 2:
-        width = max(batch.shape[1] for batch in batches)
-        empty = b"" if batches[0].dtype == object else 0
-        batches = [
-            np.pad(batch, ((0, 0), (0, width - batch.shape[1])), constant_values=empty)
-            for batch in batches
-        ]
-    return np.concatenate(batches)

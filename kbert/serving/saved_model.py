@@ -1,7 +1,8 @@
 """Models as SavedModels that TF Serving serves from raw strings."""
 
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,19 @@ import keras
 import tensorflow as tf
 
 from kbert import __version__
+from kbert.serving.base_files import write_base_files
+from kbert.serving.batching import MAX_BATCH_SIZE
+from kbert.serving.bundle import Traced, write_bundle
 from kbert.serving.compatibility import check_export
-from kbert.serving.metadata import write_metadata
 from kbert.serving.signatures import Signature
-from kbert.serving.version_folders import new_version
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.serving.version_folders import new_version, remove_old_versions
+from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
+from kbert.storage.file_lock import file_lock
+
+logger = logging.getLogger(__name__)
+# Held by the one export into a folder of models that is going on.
+LOCK = ".kbert.lock"
+_WAITING = "Another export into %s is going on; this one waits for it."
 
 # Attributes of a model that a reader of the export may want to know, where the model has them.
 _ATTRIBUTES = ("labels", "max_sequence_length", "pair")
@@ -26,12 +35,18 @@ def export(
     base: str | os.PathLike[str],
     name: str | None = None,
     version: int | None = None,
+    *,
+    max_batch_size: int = MAX_BATCH_SIZE,
+    keep: int | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Path:
     """Writes BASE/<name>/<version>/, a SavedModel with a signature for each function of the model.
 
     The folder appears whole or not at all: it is written beside its place, under a name that TF
     Serving takes for no version, checked by `check_export`, and renamed. Weights are stored once;
-    dropout is off; batch and length stay free. `assets.extra/kbert.json` tells what it is.
+    dropout is off; batch and length stay free. What it brings beside the SavedModel is told in
+    `kbert.serving.bundle`. Then the files of BASE are written anew, see `kbert.serving.base_files`.
+    Exports into one BASE wait for each other.
 
     Args:
         model: A model with `signatures()`, which gives for each name a function of tensors and the
@@ -41,47 +56,63 @@ def export(
         base: The folder of all models.
         name: The model's name for the server; the Keras model's name by default.
         version: An integer of at least 1; one more than the highest present by default.
+        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        keep: How many of the highest versions stay; None for all.
+        about: What the card of the export says of the training; see `kbert.serving.model_card`.
 
     Returns:
         The version folder.
 
     Raises:
         TypeError: `model` has no `signatures()`.
-        ValueError: Name, version or a signature cannot be served.
+        ValueError: Name, version or a signature cannot be served, or a number is too small.
         FileExistsError: The version is there already.
     """
+    if keep is not None and keep < 1:
+        raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
+    endpoints = _endpoints(model)
+    name = model.name if name is None else name
+    new_version(base, name, version)  # raises before anything is made
+    Path(base).mkdir(parents=True, exist_ok=True)
+    with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
+        folder, number = new_version(base, name, version)
+        remove_leftovers(folder.parent)
+        with atomic_directory(folder) as partial:
+            traced = _write_saved_model(endpoints, partial)
+            report = check_export(partial)
+            if report.problems:
+                listed = "\n".join(f"- {problem}" for problem in report.problems)
+                raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
+            metadata = _metadata(model, name, number, endpoints, report.signatures)
+            write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
+        remove_old_versions(folder.parent, keep, spare=number)
+        write_base_files(base)
+    return folder
+
+
+def _metadata(
+    model: Any, name: str, version: int, endpoints: Endpoints, written: dict[str, Signature]
+) -> dict[str, Any]:
+    return {
+        "class": type(model).__name__,
+        "name": name,
+        "version": version,
+        **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
+        "signatures": _described(endpoints, written),
+        "kbert_version": __version__,
+        "keras_version": keras.__version__,
+        "tensorflow_version": tf.__version__,
+    }
+
+
+def _endpoints(model: Any) -> Endpoints:
+    """The model's signatures, if every argument is named and has a batch dimension."""
     if not callable(getattr(model, "signatures", None)):
         raise TypeError(
             "`model` must have `signatures()`, as kbert's models on raw texts have. "
             f"Received: {type(model).__name__}"
         )
-    name = model.name if name is None else name
-    folder, number = new_version(base, name, version)
-    endpoints = _checked(model.signatures())
-    with atomic_directory(folder) as partial:
-        _write_saved_model(endpoints, partial)
-        report = check_export(partial)
-        if report.problems:
-            listed = "\n".join(f"- {problem}" for problem in report.problems)
-            raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
-        write_metadata(
-            partial,
-            {
-                "class": type(model).__name__,
-                "name": name,
-                "version": number,
-                **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
-                "signatures": _described(endpoints, report.signatures),
-                "kbert_version": __version__,
-                "keras_version": keras.__version__,
-                "tensorflow_version": tf.__version__,
-            },
-        )
-    return folder
-
-
-def _checked(signatures: Any) -> Endpoints:
-    """The signatures, if every argument is named and has a batch dimension."""
+    signatures = model.signatures()
     if not isinstance(signatures, dict) or not signatures:
         raise ValueError(
             f"`model.signatures()` must be a dict with an entry. Received: {signatures!r}"
@@ -96,15 +127,18 @@ def _checked(signatures: Any) -> Endpoints:
     return signatures
 
 
-def _write_saved_model(endpoints: Endpoints, folder: Path) -> None:
-    """Writes the graph and the weights.
+def _write_saved_model(endpoints: Endpoints, folder: Path) -> Traced:
+    """Writes the graph and the weights; the functions of the graph, as Python can call them.
 
     Endpoints alone: `track(model)` would store the weights a second time.
     """
     archive = keras.export.ExportArchive()
-    for name, (function, specs) in endpoints.items():
-        archive.add_endpoint(name, function, list(specs))
+    traced = {
+        name: (archive.add_endpoint(name, function, list(specs)), list(specs))
+        for name, (function, specs) in endpoints.items()
+    }
     archive.write_out(str(folder), verbose=False)
+    return traced
 
 
 def _described(endpoints: Endpoints, written: dict[str, Signature]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import os
 import re
 from pathlib import Path
 
+from kbert.storage.atomic_directory import remove_atomically
+
 SAVED_MODEL_FILE = "saved_model.pb"
 _MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _VERSION = re.compile(r"[0-9]+")
@@ -69,6 +71,27 @@ def new_version(
             f"The next free one is {max(present) + 1}"
         )
     return folder / str(version), version
+
+
+def remove_old_versions(
+    folder: str | os.PathLike[str], keep: int | None, spare: int | None = None
+) -> list[int]:
+    """Removes the lowest versions of a model, each at once.
+
+    Args:
+        folder: BASE/<model>.
+        keep: How many of the highest stay; None for all.
+        spare: A version that stays, however low it is.
+
+    Returns:
+        The numbers of those that went.
+    """
+    present = versions(folder)
+    old = list(present)[: 0 if keep is None else max(0, len(present) - keep)]
+    old = [number for number in old if number != spare]
+    for number in old:
+        remove_atomically(present[number])
+    return old
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:

@@ -1,11 +1,15 @@
 """Atomic writes: a folder or a file is there whole, or not at all."""
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+# How folders are named that are being written, or on their way out.
+_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.(partial|old)", re.DOTALL)
 
 
 @contextmanager
@@ -47,6 +51,51 @@ def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Ite
         shutil.rmtree(partial, ignore_errors=True)
         raise
     _flush(target.parent)
+
+
+def remove_atomically(path: str | os.PathLike[str]) -> None:
+    """Removes a folder with all that it holds, so that nobody sees a part of it under its name.
+
+    It is renamed to a hidden sibling first. If the process is killed after that, the sibling stays,
+    and `remove_leftovers` takes it away.
+
+    Args:
+        path: The folder.
+
+    Raises:
+        FileNotFoundError: If there is none.
+        NotADirectoryError: If `path` is a file.
+    """
+    target = Path(os.path.abspath(path))
+    if target.exists() and not target.is_dir():
+        raise NotADirectoryError(f"`path` must be a folder. Received a file: path={str(target)!r}")
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    os.rename(target, aside)
+    shutil.rmtree(aside, ignore_errors=True)
+    _flush(target.parent)
+
+
+def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
+    """Removes what `atomic_directory` and `remove_atomically` left where they were killed.
+
+    The caller must know that none of them is at work there, as by a `file_lock`, and that none was
+    replacing a folder: then the old one may be among what is left.
+
+    Args:
+        folder: The folder in which they wrote. It need not exist.
+
+    Returns:
+        The names of what was removed.
+    """
+    path = Path(folder)
+    children = sorted(path.iterdir()) if path.is_dir() else []
+    left = [child for child in children if _LEFTOVER.fullmatch(child.name)]
+    for child in left:
+        if child.is_dir() and not child.is_symlink():
+            shutil.rmtree(child, ignore_errors=True)
+        else:
+            child.unlink(missing_ok=True)
+    return [child.name for child in left]
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:

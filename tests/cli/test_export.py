@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -44,6 +45,27 @@ def test_info_knows_an_export(exported):
     found = json.loads(result.stdout)
     assert (found["kind"], found["class"], found["servable"]) == ("export", "Classifier", True)
     assert found["labels"] == ["down", "up"]
+
+
+def test_the_card_tells_of_the_training(exported, finished_run):
+    card = (exported[0] / "topics" / "1" / "assets.extra" / "README.md").read_text("utf-8")
+    final = json.loads((finished_run / "metrics.json").read_text())["final"]
+    assert f"| test | accuracy | {final['test']['accuracy']:.6g} |" in card
+    report = json.loads((finished_run / "report.json").read_text())["examples"]
+    for part, one in report.items():
+        assert f"| {part} | {one['count']} | {Path(one['source']).name} |" in card
+    assert str(finished_run.parent) not in card
+    assert str(Path(report["train"]["source"]).parent) not in card
+
+
+def test_batches_and_old_versions(exported, finished_run, tmp_path):
+    arguments = [str(finished_run), str(tmp_path), "--name", "m", "--max-batch-size", "3"]
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["export", *arguments, "--keep", "1"])
+        assert result.exit_code == 0, result.stderr
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["2"]
+    text = (tmp_path / "m" / "2" / "batching_params.pbtxt").read_text()
+    assert "max_batch_size { value: 3 }" in text
 
 
 def test_bad_input_is_told(exported, finished_run):

@@ -1,5 +1,6 @@
 """A small classifier with random weights, and its export; made once a session."""
 
+import shutil
 import string
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
+from tests.serving.tiny_models import Meter
 
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -51,6 +53,18 @@ def exported_path(classifier: Classifier, tmp_path_factory: pytest.TempPathFacto
 def exported(exported_path: Path) -> Exported:
     """The export, loaded back into Python."""
     return load_export(exported_path)
+
+
+@pytest.fixture(scope="session")
+def meter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The version folder of an export that is made and read within a second. Only to be read."""
+    return export(Meter(), tmp_path_factory.mktemp("meters"), max_batch_size=4)
+
+
+@pytest.fixture
+def meter(meter_path: Path, tmp_path: Path) -> Path:
+    """A copy of it, to plant faults in."""
+    return Path(shutil.copytree(meter_path, tmp_path / "meter" / "1"))
 
 
 @pytest.fixture(scope="session")

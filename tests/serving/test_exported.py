@@ -10,6 +10,7 @@ from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
+from tests.small_pipelines import small_masked_language_model
 
 
 def test_it_is_found_by_its_model_or_its_version(exported_path: Path):
@@ -127,6 +128,20 @@ def test_choices_are_lists_a_row(classifier: Classifier, tmp_path: Path):
     assert answers["choice"].tolist() == expected.argmax(1).tolist()
     assert list(found.answers(contexts, choices)[0]) == ["choice", "score", "scores", "truncated"]
     assert found.predict([], [])["choice"].shape == (0,)
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_words_for_masks_whatever_the_batches(tmp_path: Path, batch_size: int):
+    model = small_masked_language_model()
+    texts = ["[MASK]", "none", "a [MASK] good [MASK] film [MASK]", "", "[MASK] " * 9]
+    found = load_export(export(model, tmp_path)).predict(texts, batch_size=batch_size)
+    expected = model.fill(np.array(texts, dtype=object))  # at once, padded to the most of all
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        if name == "score":
+            np.testing.assert_allclose(found[name], values, atol=1e-5)
+        else:
+            assert found[name].tolist() == values.numpy().tolist(), name
 
 
 def test_wrong_calls_are_told(exported: Exported):

@@ -1,9 +1,11 @@
 """Exports: where they lie, what they weigh, and that they appear whole or not at all."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,14 @@ import tensorflow as tf
 import kbert
 from kbert.pipelines.classification import Classifier
 from kbert.serving import saved_model
+from kbert.serving.check import check
 from kbert.serving.compatibility import check_export
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.metadata import read_metadata
 from kbert.serving.saved_model import export
 from kbert.serving.version_folders import versions
+from tests.serving.killed_exports import KEEP, content_of
+from tests.serving.tiny_models import Meter
 
 
 class Doubler:
@@ -124,7 +129,7 @@ def test_dropout_is_off(exported: Exported):
 def test_what_cannot_be_served_is_not_written(tmp_path: Path, model, error, message):
     with pytest.raises(error, match=f"(?s){message}" if "(?s)" not in message else message):
         export(model, tmp_path)
-    assert all(not any(folder.iterdir()) for folder in tmp_path.iterdir())
+    assert all(not any(folder.iterdir()) for folder in tmp_path.iterdir() if folder.is_dir())
 
 
 def test_signatures_must_be_a_dict(tmp_path: Path):
@@ -138,7 +143,7 @@ def test_an_export_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     def fail(*_: Any) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(saved_model, "write_metadata", fail)
+    monkeypatch.setattr(saved_model, "write_bundle", fail)
     with pytest.raises(OSError, match="no space left"):
         export(Doubler(), tmp_path)
     assert list((tmp_path / "doubler").iterdir()) == []
@@ -168,3 +173,51 @@ saved_model.export(Model(), sys.argv[1])
     with pytest.raises(FileNotFoundError, match="`path` must be an export"):
         load_export(tmp_path / "m")
     assert export(Doubler(), tmp_path, "m") == tmp_path / "m" / "1"
+    # What the killed one left is gone.
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["1"]
+
+
+def test_old_versions_go(tmp_path: Path):
+    for _ in range(3):
+        export(Doubler(), tmp_path)
+    assert list(versions(tmp_path / "doubler")) == [1, 2, 3]
+    export(Doubler(), tmp_path, keep=2)
+    assert sorted(path.name for path in (tmp_path / "doubler").iterdir()) == ["3", "4"]
+    with pytest.raises(ValueError, match="`keep` must be at least 1. Received: keep=0"):
+        export(Doubler(), tmp_path, keep=0)
+
+
+def test_exports_into_one_folder_wait_for_each_other(tmp_path: Path):
+    with ThreadPoolExecutor(3) as pool:
+        folders = set(pool.map(lambda _: export(Doubler(), tmp_path), range(3)))
+    assert folders == {tmp_path / "doubler" / str(i) for i in (1, 2, 3)}
+
+
+def check_killed_exports(folder: Path, kills: int) -> None:
+    """No version was seen that changed later, or that lacks a file."""
+    base = folder / "base"
+    base.mkdir()
+    command = [sys.executable, "-m", "tests.serving.killed_exports", str(base), str(kills), "11"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ended"] == [0, 0, 0] and found["torn"] == []
+    assert found["midway"] > 0 and found["polls"] > 10  # killed while they wrote, and watched
+    good = content_of(export(Meter(), folder / "other", "meter", max_batch_size=2))
+    assert found["seen"]
+    for content in found["seen"].values():
+        assert set(content) == set(good)
+    assert len(found["left"]) <= KEEP and not any(name.startswith(".") for name in found["left"])
+    for name, content in found["left"].items():
+        assert content == found["seen"][name]
+        assert check(base / "meter" / name, run=False).problems == []
+
+
+def test_exports_killed_at_any_moment_show_no_broken_version(tmp_path: Path):
+    check_killed_exports(tmp_path, 4)
+
+
+@pytest.mark.slow
+def test_fifty_exports_killed_at_any_moment(tmp_path: Path):
+    check_killed_exports(tmp_path, 50)

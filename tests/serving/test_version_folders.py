@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from kbert.serving.version_folders import find_export, new_version, versions
+from kbert.serving.version_folders import (
+    find_export,
+    new_version,
+    remove_old_versions,
+    versions,
+)
 
 
 @pytest.fixture
@@ -65,3 +70,14 @@ def test_an_export_is_found_by_its_model_or_its_version(base: Path):
 def test_what_is_no_export_is_told(base: Path, path: str, message: str):
     with pytest.raises(FileNotFoundError, match=message):
         find_export(base / path)
+
+
+def test_the_lowest_versions_go(tmp_path: Path):
+    for name in ("1", "2", "10", "3", ".4", "README"):
+        (tmp_path / name).mkdir()
+    assert remove_old_versions(tmp_path, None) == []
+    assert remove_old_versions(tmp_path, 4) == []
+    assert remove_old_versions(tmp_path, 2, spare=1) == [2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".4", "1", "10", "3", "README"]
+    assert remove_old_versions(tmp_path, 2) == [1]
+    assert remove_old_versions(tmp_path / "none", 1) == []

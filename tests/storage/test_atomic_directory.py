@@ -4,7 +4,12 @@ from pathlib import Path
 import pytest
 
 from kbert.storage import atomic_directory as module
-from kbert.storage.atomic_directory import atomic_directory, write_atomically
+from kbert.storage.atomic_directory import (
+    atomic_directory,
+    remove_atomically,
+    remove_leftovers,
+    write_atomically,
+)
 
 
 def _tree(folder: Path) -> list[str]:
@@ -147,3 +152,45 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
 def test_write_atomically_to_a_folder(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="`path` must be a file. Received a folder"):
         write_atomically(tmp_path, "x")
+
+
+def test_a_folder_goes_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model" / "deep").mkdir(parents=True)
+    (tmp_path / "model" / "deep" / "x.txt").write_text("x")
+    seen: list[list[str]] = []
+    delete = module.shutil.rmtree
+
+    def watched(*arguments: object, **options: object) -> None:
+        seen.append(os.listdir(tmp_path))
+        delete(*arguments, **options)
+
+    monkeypatch.setattr(module.shutil, "rmtree", watched)
+    remove_atomically(tmp_path / "model")
+    # Before the first file went, its name was gone.
+    assert len(seen) == 1 and len(seen[0]) == 1 and seen[0][0].startswith(".model.")
+    assert _tree(tmp_path) == []
+    with pytest.raises(FileNotFoundError):
+        remove_atomically(tmp_path / "model")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError, match="`path` must be a folder"):
+        remove_atomically(tmp_path / "file")
+
+
+def test_leftovers_go_and_nothing_else(tmp_path: Path) -> None:
+    left = [".1.0123456789ab.partial", ".kbert.json.0123456789ab.partial", ".2.0123456789ab.old"]
+    kept = [".hidden", "1", ".1.0123.partial", ".2.0123456789ab.new", "3.0123456789ab.old"]
+    for name in (*left, *kept):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.txt").write_text("x")
+    (tmp_path / left[1] / "x.txt").unlink()
+    (tmp_path / left[1]).rmdir()
+    (tmp_path / left[1]).write_text("a file")
+    assert remove_leftovers(tmp_path) == sorted(left)
+    assert sorted(os.listdir(tmp_path)) == sorted(kept)
+    assert remove_leftovers(tmp_path / "none") == []
+
+
+def test_what_a_killed_block_leaves_is_a_leftover(tmp_path: Path) -> None:
+    context = atomic_directory(tmp_path / "model")
+    folder = context.__enter__()
+    assert remove_leftovers(tmp_path) == [folder.name]

@@ -1,0 +1,70 @@
+"""Whether a server can run an export, and whether it answers as it should, before deployment."""
+
+import os
+from pathlib import Path
+
+from kbert.serving.bundle_checks import bundle_checks
+from kbert.serving.check_report import Check, CheckReport
+from kbert.serving.compatibility import ops_of
+from kbert.serving.graph_checks import graph_checks, sizes_of
+from kbert.serving.replay import Replay
+from kbert.serving.server_versions import SERVERS, least_server, server_number
+from kbert.serving.signatures import read_meta_graph, signatures_of
+from kbert.serving.version_folders import SAVED_MODEL_FILE, find_export
+
+
+def check(
+    path: str | os.PathLike[str],
+    server: str | None = None,
+    run: bool = True,
+    folder: str | os.PathLike[str] | None = None,
+) -> CheckReport:
+    """Makes all checks of an export.
+
+    Args:
+        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+        server: The version of TF Serving that is to run it, as "2.20"; by default that of the
+            TensorFlow that wrote it.
+        run: Whether to run it too, in Python and, where a C compiler is there, without Python.
+        folder: See `kbert.serving.session_loader.build_session_loader`.
+
+    Returns:
+        The report.
+
+    Raises:
+        FileNotFoundError: There is no export.
+        ValueError: `server` is no version, or one older than is known.
+    """
+    export_dir = Path(os.path.abspath(find_export(path)))
+    if server is not None:
+        server_number(server)
+    try:
+        meta_graph = read_meta_graph(export_dir)
+        signatures = signatures_of(meta_graph)
+    except (ValueError, TypeError) as error:  # TensorFlow knows no such type of numbers
+        problem = f"{SAVED_MODEL_FILE} cannot be read: {error}"
+        return CheckReport(export_dir, server or SERVERS[-1], (Check("files", (problem,)),))
+    written = meta_graph.meta_info_def.tensorflow_version
+    promised = ".".join(written.split(".")[:2]) if written else SERVERS[-1]
+    server = server or max(promised, SERVERS[0], key=server_number_or_zero)
+    checks = list(graph_checks(export_dir, meta_graph, server))
+    bundle = bundle_checks(export_dir, signatures, written)
+    checks += bundle.checks
+    if run:
+        checks += Replay(export_dir, signatures, folder).checks(bundle)
+    facts = {
+        "least_server": {
+            "by_ops": least_server(ops_of(meta_graph.graph_def)),
+            "promised": promised,
+        },
+        "bytes": sizes_of(export_dir),
+    }
+    return CheckReport(export_dir, server, tuple(checks), facts)
+
+
+def server_number_or_zero(version: str) -> tuple[int, int]:
+    """As `server_number`, and (0, 0) for a version older than is known."""
+    try:
+        return server_number(version)
+    except ValueError:
+        return 0, 0

@@ -1,0 +1,90 @@
+"""What a check of an export found."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check.
+
+    Args:
+        name: Its name.
+        problems: What is wrong, one sentence each.
+        skipped: Why it was not made; "" where it was.
+        note: What else it tells.
+    """
+
+    name: str
+    problems: tuple[str, ...] = ()
+    skipped: str = ""
+    note: str = ""
+
+    @property
+    def status(self) -> str:
+        """"passed", "failed" or "skipped"."""
+        return "failed" if self.problems else "skipped" if self.skipped else "passed"
+
+    def as_json(self) -> dict[str, Any]:
+        """For `kbert check`."""
+        note = self.skipped or self.note
+        return {
+            "name": self.name,
+            "status": self.status,
+            "problems": list(self.problems),
+            **({"note": note} if note else {}),
+        }
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """All checks of one export.
+
+    Args:
+        path: The version folder.
+        server: The version of TF Serving that was asked about.
+        checks: The checks, in the order in which they were made.
+        facts: Sizes and versions.
+    """
+
+    path: Path
+    server: str
+    checks: tuple[Check, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[str]:
+        """All that is wrong."""
+        return [problem for check in self.checks for problem in check.problems]
+
+    @property
+    def skipped(self) -> list[str]:
+        """The names of the checks that were not made."""
+        return [check.name for check in self.checks if check.status == "skipped"]
+
+    def passed(self, strict: bool = False) -> bool:
+        """Whether nothing is wrong.
+
+        Args:
+            strict: Whether a check that was not made counts as failed.
+        """
+        return not self.problems and not (strict and self.skipped)
+
+    def as_json(self, strict: bool = False) -> dict[str, Any]:
+        """For `kbert check`; the argument is that of `passed`."""
+        return {
+            "export": str(self.path),
+            "ok": self.passed(strict),
+            "server": self.server,
+            **self.facts,
+            "checks": [check.as_json() for check in self.checks],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The list for people, line by line."""
+        for check in self.checks:
+            note = check.skipped or check.note
+            yield f"{check.status:<8} {check.name}{f': {note}' if note else ''}"
+            yield from (f"           - {problem}" for problem in check.problems)

@@ -1,0 +1,98 @@
+"""Batches as JSON, as TF Serving's REST interface writes them.
+
+Texts are strings; bytes that are no UTF-8, or hold a NUL, are {"b64": ...}; numbers that are none
+are the bare words NaN, Infinity and -Infinity. Source: tensorflow/serving, `g3doc/api_rest.md`.
+"""
+
+import base64
+import binascii
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_BASE64 = "b64"
+
+
+def to_json(batch: np.ndarray) -> Any:
+    """A batch as nested lists that JSON can hold.
+
+    Args:
+        batch: An array of any shape; strings are bytes in an array of objects.
+
+    Returns:
+        float32 numbers in the fewest digits that give them back.
+    """
+    if batch.dtype.kind == "O":
+        return _nested(batch, _text)
+    if batch.dtype.kind == "f" or batch.dtype == tf.bfloat16.as_numpy_dtype:
+        # The digits of float32, not those of the double that is next to it.
+        return _nested(batch.astype(np.float32), lambda number: float(str(number)))
+    return batch.tolist()
+
+
+def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
+    """A batch from nested lists.
+
+    Args:
+        value: Lists of any depth, all of one shape.
+        dtype: The tensor's dtype.
+
+    Raises:
+        ValueError: The lists are of different lengths, or an element is not of the dtype.
+    """
+    try:
+        if dtype != tf.string:
+            return np.asarray(value, dtype.as_numpy_dtype)
+        shape = _shape(value)
+        strings = np.empty(shape, object)
+        flat = list(_leaves(value, len(shape)))
+        if len(flat) != strings.size:
+            raise ValueError("lists of different lengths")
+        strings.reshape(-1)[:] = [_bytes(leaf) for leaf in flat]
+        return strings
+    except (ValueError, TypeError, OverflowError, binascii.Error) as error:
+        raise ValueError(
+            f"`value` must be lists of one shape with elements of type {dtype.name}. "
+            f"Received: {error}"
+        ) from error
+
+
+def _nested(batch: np.ndarray, leaf: Any) -> Any:
+    return [_nested(row, leaf) for row in batch] if isinstance(batch, np.ndarray) else leaf(batch)
+
+
+def _text(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = "\0"
+    return {_BASE64: base64.b64encode(content).decode("ascii")} if "\0" in text else text
+
+
+def _bytes(leaf: Any) -> bytes:
+    if isinstance(leaf, str):
+        return leaf.encode("utf-8", "surrogatepass")
+    if isinstance(leaf, dict) and set(leaf) == {_BASE64} and isinstance(leaf[_BASE64], str):
+        return base64.b64decode(leaf[_BASE64], validate=True)
+    raise TypeError(f"{str(leaf)[:80]!r} is no text")
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    shape = []
+    while isinstance(value, list):
+        shape.append(len(value))
+        value = value[0] if value else None
+    return tuple(shape)
+
+
+def _leaves(value: Any, depth: int) -> Any:
+    if depth == 0:
+        yield value
+        return
+    if not isinstance(value, list):
+        raise ValueError(f"{str(value)[:80]!r} where a list is expected")
+    for child in value:
+        yield from _leaves(child, depth - 1)

@@ -1,0 +1,149 @@
+"""Requests to TF Serving over REST. Source: tensorflow/serving, `g3doc/api_rest.md`."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import requests
+import tensorflow as tf
+
+from kbert.serving.json_tensors import from_json, to_json
+from kbert.serving.server_errors import ServerError, server_error
+from kbert.serving.signatures import Signature, SignatureTensor
+
+_SHOWN = 500
+
+
+class RestTransport:
+    """One model of a server, over HTTP; connections are kept.
+
+    Args:
+        url: As "http://localhost:8501".
+        model: The model's name.
+        version: Its version, or None for the server's choice.
+    """
+
+    def __init__(self, url: str, model: str, version: int | None = None) -> None:
+        number = "" if version is None else f"/versions/{version}"
+        self.target = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}{number}"
+        self._session = requests.Session()
+
+    def predict(
+        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], seconds: float
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature.
+
+        Args:
+            name: Its name.
+            signature: What it takes and gives.
+            inputs: Name of each input -> its batch.
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: There was no answer, or one that cannot be understood.
+        """
+        columns = {key: to_json(batch) for key, batch in inputs.items()}
+        body = {"signature_name": name, "inputs": columns}
+        found = self._ask("POST", ":predict", seconds, body)
+        try:
+            outputs = found["outputs"]
+            if len(signature.outputs) == 1 and not self._is_named(outputs, signature):
+                outputs = {next(iter(signature.outputs)): outputs}
+            return {
+                key: from_json(outputs[key], tensor.dtype)
+                for key, tensor in signature.outputs.items()
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            words = f"an answer without its outputs: {error!r}"
+            raise server_error("INTERNAL", words, self.target) from error
+
+    def signatures(self, seconds: float) -> dict[str, Signature]:
+        """The model's signatures.
+
+        Args:
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: As `predict`.
+        """
+        found = self._ask("GET", "/metadata", seconds)
+        try:
+            listed = found["metadata"]["signature_def"]["signature_def"]
+            return {
+                name: Signature(_tensors(one.get("inputs")), _tensors(one.get("outputs")))
+                for name, one in listed.items()
+                if not name.startswith("__")
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            words = f"metadata that cannot be read: {error!r}"
+            raise server_error("INTERNAL", words, self.target) from error
+
+    def status(self, seconds: float) -> dict[int, str]:
+        """Version -> state, as "AVAILABLE".
+
+        Args:
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: As `predict`.
+        """
+        found = self._ask("GET", "", seconds)
+        try:
+            return {int(one["version"]): one["state"] for one in found["model_version_status"]}
+        except (KeyError, TypeError, ValueError) as error:
+            words = f"a status that cannot be read: {error!r}"
+            raise server_error("INTERNAL", words, self.target) from error
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._session.close()
+
+    def _is_named(self, outputs: Any, signature: Signature) -> bool:
+        """Of a single output TF Serving leaves out the name."""
+        return isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
+
+    def _ask(self, method: str, end: str, seconds: float, body: Any = None) -> Any:
+        url = self.target + end
+        data = None if body is None else json.dumps(body).encode("utf-8")
+        headers = {"Content-Type": "application/json"}
+        try:
+            answer = self._session.request(
+                method, url, data=data, headers=headers, timeout=seconds, allow_redirects=False
+            )
+            content = answer.content
+        except requests.Timeout as error:
+            raise server_error("DEADLINE_EXCEEDED", str(error), url) from error
+        except requests.RequestException as error:
+            raise server_error("UNAVAILABLE", str(error), url) from error
+        if answer.status_code != 200:
+            raise self._refusal(answer.status_code, content, url)
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            words = f"{content[:_SHOWN]!r}, which is no JSON"
+            raise server_error("INTERNAL", words, url) from error
+
+    def _refusal(self, code: int, content: bytes, url: str) -> ServerError:
+        words = content.decode("utf-8", "replace").strip()
+        try:
+            words = str(json.loads(words)["error"])
+        except (ValueError, KeyError, TypeError):
+            words = words or f"HTTP {code}"
+        return server_error(code, words[:_SHOWN], url)
+
+
+def _tensors(described: Any) -> dict[str, SignatureTensor]:
+    return {name: _tensor(one) for name, one in sorted((described or {}).items())}
+
+
+def _tensor(described: Any) -> SignatureTensor:
+    dtype = tf.dtypes.as_dtype(described["dtype"].removeprefix("DT_").lower())
+    shape = described["tensor_shape"]
+    if shape.get("unknown_rank"):
+        return SignatureTensor(described["name"], dtype, None)
+    sizes = [int(dim["size"]) for dim in shape.get("dim", [])]
+    return SignatureTensor(
+        described["name"], dtype, tuple(None if size < 0 else size for size in sizes)
+    )

@@ -1,0 +1,125 @@
+"""Requests with real texts that fit a model: for its warm-up, and for answers that are kept.
+
+The texts are those that kbert brings along (`kbert/data/samples`): reports of a few hundred words,
+and questions on them.
+"""
+
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.samples import sample_path
+
+_TOKENS = ("token_ids", "segment_ids", "lengths")
+_SHORTEST_LONG = 8
+# What tokenizers find hard: nothing, white space, cases, accents, other scripts, broken UTF-8.
+HARD_TEXTS: tuple[str | bytes, ...] = (
+    "",
+    " \t\n",
+    "WHY NOT?",
+    "Ünïcödé naïve café",
+    "中文 שלום \U0001f600",
+    b"\xff broken \xc3",
+)
+_EVERY_MASK = 6
+
+
+def text_lengths(model: Any) -> tuple[int, int, int]:
+    """The lengths of long, short and middling texts for a model, in words.
+
+    Args:
+        model: A model on raw texts. The long ones fill what it reads at a time, and two windows of
+            one that reads in windows; a translator gets sentences, since its time grows with the
+            length of what it says.
+    """
+    longest = int(
+        getattr(model, "max_sequence_length", None) or getattr(model, "max_source_length", 0) or 64
+    )
+    if hasattr(model, "beam_size"):
+        longest = min(longest, 40)
+    elif hasattr(model, "stride"):
+        longest = longest * 3 // 2
+    longest = max(longest, _SHORTEST_LONG)
+    return longest, 4, longest // 4 + 1
+
+
+def sample_inputs(
+    specs: Sequence[tf.TensorSpec], model: Any, words: Sequence[int], hard: bool = False
+) -> dict[str, np.ndarray]:
+    """A request of several rows.
+
+    Args:
+        specs: The inputs of a signature. Strings become texts; token ids with `lengths` are made
+            from texts by the model's `preprocess`; other numbers count up from 0.
+        model: The model.
+        words: The length of each row's text, in words.
+        hard: Whether `HARD_TEXTS` follow as further rows, where the first input is a text.
+
+    Returns:
+        Name of each input -> its batch.
+    """
+    names = [spec.name for spec in specs]
+    if set(names) == set(_TOKENS) and hasattr(model, "preprocess"):
+        return _tokens(model, words)
+    masks = bool(getattr(getattr(model, "tokenizer", None), "special_tokens_in_text", False))
+    inputs = {}
+    for place, spec in enumerate(specs):
+        if spec.dtype != tf.string:
+            inputs[spec.name] = _numbers(spec, len(words))
+            continue
+        rows: list[Any] = [_text(spec.name, i + place, n, masks) for i, n in enumerate(words)]
+        if hard:
+            rows += HARD_TEXTS
+        inputs[spec.name] = _strings(rows, spec.shape.rank)
+    if hard and len({len(batch) for batch in inputs.values()}) > 1:
+        return {name: batch[: len(words)] for name, batch in inputs.items()}
+    return inputs
+
+
+def _tokens(model: Any, words: Sequence[int]) -> dict[str, np.ndarray]:
+    texts = [_text("text", i, n, False) for i, n in enumerate(words)]
+    pair = [texts] * (2 if getattr(model, "pair", False) else 1)
+    packed = model.preprocess(*(tf.constant(column) for column in pair))
+    return {name: np.asarray(getattr(packed, name), np.int32) for name in _TOKENS}
+
+
+def _numbers(spec: tf.TensorSpec, rows: int) -> np.ndarray:
+    shape = [rows, *(size or 1 for size in spec.shape[1:])]
+    return np.arange(int(np.prod(shape))).reshape(shape).astype(spec.dtype.as_numpy_dtype)
+
+
+def _text(name: str, number: int, words: int, masks: bool) -> str:
+    contexts, questions = _reports()
+    if name == "question":
+        return questions[number % len(questions)]
+    # A report, and what follows it where it is too short.
+    source = [word for report in contexts for word in report.split()]
+    start = sum(len(report.split()) for report in contexts[: number % len(contexts)])
+    chosen = [source[(start + i) % len(source)] for i in range(words)]
+    if masks:
+        chosen[1::_EVERY_MASK] = ["[MASK]"] * len(chosen[1::_EVERY_MASK])
+    return " ".join(chosen)
+
+
+def _strings(rows: list[str | bytes], rank: int) -> np.ndarray:
+    """(B,) strings; with a second dimension, two of each, the second one shorter."""
+    encoded = [row.encode("utf-8") if isinstance(row, str) else row for row in rows]
+    batch = np.array(encoded, object)
+    for _ in range(rank - 1):
+        other = np.array([row[: len(row) // 2] for row in encoded], object)
+        batch = np.stack([batch, other.reshape(batch.shape)], axis=1)
+        encoded = list(batch.reshape(-1))
+    return batch
+
+
+@functools.cache
+def _reports() -> tuple[list[str], list[str]]:
+    """Contexts and questions."""
+    found = json.loads(sample_path("questions/questions.json").read_text(encoding="utf-8"))
+    paragraphs = [part for article in found["data"] for part in article["paragraphs"]]
+    questions = [one["question"] for part in paragraphs for one in part["qas"]]
+    return [part["context"] for part in paragraphs], questions

@@ -1,0 +1,61 @@
+"""A server asked from the shell."""
+
+import importlib.util
+import io
+import json
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tests.serving.fake_servers import MODEL, Model, grpc_server, rest_server
+
+
+@pytest.fixture(scope="module")
+def script(repository: Path) -> ModuleType:
+    path = repository / "export" / "query_server.py"
+    spec = importlib.util.spec_from_file_location("query_server", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("server", [rest_server, grpc_server])
+def test_texts_of_the_command_line(script, server, capsys: pytest.CaptureFixture[str]):
+    if server is grpc_server:
+        pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    with server(Model()) as url:
+        script.main([url, MODEL, "a", "very long", "--version", "3", "--rows", "1"])
+    short, long = map(json.loads, capsys.readouterr().out.splitlines())
+    assert short == {
+        "label": "short",
+        "score": 0.875,
+        "scores": {"short": 0.875, "long": 0.125},
+        "truncated": None,
+    }
+    assert long["label"] == "long"
+
+
+def test_lines_of_standard_input(script, monkeypatch, capsys: pytest.CaptureFixture[str]):
+    lines = SimpleNamespace(buffer=io.BytesIO(b"a\r\n\xff very long\n"))
+    monkeypatch.setattr(script.sys, "stdin", lines)
+    with rest_server(Model()) as url:
+        script.main([url, MODEL])
+    found = [json.loads(line)["label"] for line in capsys.readouterr().out.splitlines()]
+    assert found == ["short", "long"]
+
+
+def test_errors_are_told_in_a_line(script):
+    with rest_server(Model()) as url:
+        with pytest.raises(SystemExit, match="query_server: .*NOT_FOUND: Servable not found"):
+            script.main([url, "other", "a"])
+    with pytest.raises(SystemExit, match="query_server: `url` must begin with http://"):
+        script.main(["localhost", MODEL, "a"])
+
+
+def test_parts_of_a_text(script):
+    assert script.columns_of([b"a\tb", b"c\td"], 2) == [[b"a", b"c"], [b"b", b"d"]]
+    assert script.columns_of([b"a\tb"], 1) == [[b"a\tb"]]
+    with pytest.raises(ValueError, match="text 2 must have 2 part"):
+        script.columns_of([b"a\tb", b"c"], 2)

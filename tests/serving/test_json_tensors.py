@@ -1,0 +1,61 @@
+"""Batches as TF Serving's REST interface has them."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.serving.json_tensors import from_json, to_json
+
+
+def test_texts():
+    batch = np.array([["ä".encode(), b""], [b"\xff", b"a\0"]], object)
+    # base64 of ff and of 61 00, by hand from RFC 4648.
+    value = [["ä", ""], [{"b64": "/w=="}, {"b64": "YQA="}]]
+    assert to_json(batch) == value
+    found = from_json(value, tf.string)
+    assert found.dtype == object and found.tolist() == batch.tolist()
+
+
+def test_numbers():
+    assert to_json(np.array([0.1, 1e-30, 3.0], np.float32)) == [0.1, 1e-30, 3.0]
+    assert json.dumps(to_json(np.array([np.nan, np.inf, -np.inf], np.float32))) == (
+        "[NaN, Infinity, -Infinity]"
+    )
+    assert to_json(np.array([[True, False]])) == [[True, False]]
+    assert to_json(np.array([2**62])) == [2**62]
+    half = np.array([0.5, 3.0]).astype(tf.bfloat16.as_numpy_dtype)
+    assert to_json(half) == [0.5, 3.0]
+    for dtype in (tf.float32, tf.int64, tf.bool, tf.bfloat16):
+        assert from_json([1, 0], dtype).dtype == dtype.as_numpy_dtype
+
+
+def test_float32_comes_back_as_it_went():
+    batch = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+    text = json.dumps(to_json(batch))
+    assert (from_json(json.loads(text), tf.float32) == batch).all()
+
+
+def test_no_rows():
+    assert to_json(np.zeros((0, 3), np.float32)) == []
+    assert from_json([], tf.string).shape == (0,)
+    assert from_json([[], []], tf.string).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        ([["a"], ["b", "c"]], tf.string),
+        ([["a"], "b"], tf.string),
+        ([1], tf.string),
+        ([{"b64": "%"}], tf.string),
+        ([{"b64": "YQ==", "more": 1}], tf.string),
+        (["a"], tf.float32),
+        ([[1], [2, 3]], tf.int32),
+        ([2**40], tf.int32),
+    ],
+)
+def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
+    with pytest.raises(ValueError, match="`value` must be lists of one shape"):
+        from_json(value, dtype)
