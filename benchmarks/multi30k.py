@@ -12,22 +12,14 @@ is saved every five minutes; the same command goes on with it.
 
 import argparse
 import json
-import time
 from pathlib import Path
 from typing import Any
 
-import keras
 from side_by_side.multi30k_data import TESTS, read_split, train_pieces
 from side_by_side.multi30k_models import KINDS, made, seeded
 from side_by_side.results import keep_row
 from side_by_side.translation_scores import scores
-
-from kbert.optimization.adamw import AdamW
-from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.pipelines.bert_features import bert_features
-from kbert.pipelines.translation import Translator
-from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
-from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+from side_by_side.translation_training import Recipe, trained
 
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged.
@@ -58,35 +50,10 @@ def main() -> None:
     pieces = train_pieces(train, runs / "multi30k_bpe.model")
     sizes = (arguments.dropout, arguments.drop_net, arguments.dtype)
     model = made(arguments.kind, pieces, start / "model", *sizes)
-    rate = InverseSquareRootDecay(recipe[2], peak=peak)
-    model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None))
-    pairs = model.pack(train.sources, train.targets)
-    states = None
-    if pairs.bert is not None:
-        states, report = bert_features(model.transformer.bert, pairs.bert, runs / "features")
-        print(report, flush=True)
     validation = read_split(arguments.data, "val")
-    held_out = model.dataset(model.pack(validation.sources, validation.targets))
-    position = load_state(run / "states", model) or Position()
-    print(f"begins at {position}; {model.count_params()} weights", flush=True)
-
-    def batches(epoch: int, batch: int) -> Any:
-        options = {"batch_tokens": arguments.tokens, "shuffle": True, "seed": arguments.seed}
-        first = {"first_epoch": epoch, "first_batch": batch}
-        return model.dataset(pairs, bert_states=states, **options, **first)
-
-    callbacks = [
-        StateSaver(run / "states", position),
-        WeightsKeeper(run / "epochs", recipe[3]),
-        keras.callbacks.LambdaCallback(on_epoch_end=log_line(time.monotonic())),
-    ]
-    held = {"validation_data": held_out, "verbose": 0}
-    fit_from(model, position, epochs, batches, callbacks=callbacks, **held)
-    average_weights(model, kept_weights(run / "epochs"))
-    if not (run / "model").exists():
-        model.save_pretrained(run / "model")
-    # Scores are those of a search in float32.
-    best = Translator.from_pretrained(run / "model", dtype="float32")
+    pairs, held_out = (model.pack(s.sources, s.targets) for s in (train, validation))
+    how = Recipe(epochs, peak, *recipe[2:], arguments.tokens, arguments.seed)
+    best = trained(model, pairs, held_out, run, how)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
     row |= {"rate": peak, "drop_net": arguments.drop_net}
     for test in TESTS:
@@ -94,16 +61,6 @@ def main() -> None:
         row[test] = scores(best.predict(split.sources), split, "de")
         print(json.dumps(row), flush=True)
     keep_row(arguments.output, row, ("kind", "seed", "rate", "drop_net"))
-
-
-def log_line(begin: float) -> object:
-    """Prints what an epoch came to."""
-
-    def line(epoch: int, logs: dict[str, float]) -> None:
-        shown = {name: round(value, 4) for name, value in logs.items()}
-        print(f"{time.monotonic() - begin:.0f} s, epoch {epoch + 1}: {shown}", flush=True)
-
-    return line
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from kbert.checkpoints.ctranslate2 import import_ctranslate2
 from kbert.checkpoints.marian import is_marian
 from kbert.checkpoints.translation_folder import is_translation, write_translation
 from kbert.pipelines.ctranslate2_folder import save_ctranslate2, search_arguments
-from kbert.pipelines.marian import load_marian
 from kbert.pipelines.saved_translator import translation_checkpoint
 from kbert.pipelines.translation import Translator
 
@@ -46,8 +45,7 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
         raise ValueError(
             f"`--format` must be one of {', '.join(FORMATS)} for a translator. Received: {format!r}"
         )
-    of_marian = is_marian(source)
-    model = load_marian(Translator, source) if of_marian else Translator.from_pretrained(source)
+    model = Translator.from_pretrained(source)
     pairs = _fixed_pairs(model)
     before = _log_probabilities(model, *pairs)
     found: dict[str, Any] = {"notes": []}
@@ -62,7 +60,7 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
     differences = [np.max(np.abs(one - other)) for one, other in zip(before, after, strict=True)]
     return {
         "source": str(source),
-        "source_format": "marian" if of_marian else "kbert",
+        "source_format": "marian" if is_marian(source) else "kbert",
         "target": str(target),
         "target_format": format,
         **found,

@@ -4,6 +4,7 @@ Shapes: B rows of the request, b rows that are not finished yet, K hypotheses a 
 L longest hypothesis, n best hypotheses that are asked for.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from kbert.decoding.likeliest import Pieces, best_continuations, in_pieces, log_
 from kbert.decoding.rows import (
     longest_of,
     of_parents,
+    of_unknown_number,
     rows_leave,
     taken_rows,
     with_state,
@@ -85,8 +87,9 @@ def beam_search(
         length_penalty: from lengths to penalties, monotone; None divides by nothing.
         nbest: n, at most K.
         min_length: the fewest tokens, with the end token.
-        patience: stops a row at `patience` times K finished sequences, whether or not a better one
-            could come: 1 is what fairseq and CTranslate2 do. None never guesses.
+        patience: stops a row at `patience` times K finished sequences, rounded, halves up, and at
+            least one, whether or not a better one could come: 1 is what fairseq and CTranslate2
+            do. None never guesses.
         capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
 
     Returns:
@@ -96,14 +99,14 @@ def beam_search(
     Raises:
         ValueError: a number is out of its range.
     """
-    _check(beam_size, nbest, min_length)
+    _check(beam_size, nbest, min_length, patience)
     limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
     step, state = with_state(step, state)
     search = _Search(step, beam_size, start_id, end_id, length_penalty, nbest, min_length, patience)
     return search.run(state, rows, limits, longest_of(limits, capacity))
 
 
-def _check(beam_size: int, nbest: int, min_length: int) -> None:
+def _check(beam_size: int, nbest: int, min_length: int, patience: float | None) -> None:
     if beam_size < 1:
         raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
     if not 1 <= nbest <= beam_size:
@@ -112,6 +115,8 @@ def _check(beam_size: int, nbest: int, min_length: int) -> None:
         )
     if min_length < 1:
         raise ValueError(f"`min_length` must be at least 1. Received: min_length={min_length}")
+    if patience is not None and not patience > 0.0:
+        raise ValueError(f"`patience` must be positive or None. Received: patience={patience}")
 
 
 @dataclass(frozen=True)
@@ -139,8 +144,7 @@ class _Search:
         answers = self._nothing_found(rows, longest)
         leaves = rows_leave()
         if leaves:
-            # All stay; but from here on no shape is fixed, so that rows may leave the loop's.
-            values = taken_rows(values, ops.where(limits > 0)[0])
+            values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
         values = self._advance(values, ops.zeros((), "int32"))
 
         def unfinished(time: Any, values: Any, answers: Any) -> Any:
@@ -249,7 +253,9 @@ class _Search:
         bound = ops.maximum(at_once, at_last)
         done = ops.logical_or(values["limit"] <= length, bound <= values["scores"][:, -1])
         if self.patience is not None:
-            done = ops.logical_or(done, values["found"] >= round(self.patience * self.beam_size))
+            # (Python's `round` takes 2.5 to 2, C++'s to 3.)
+            enough = max(1, math.floor(self.patience * self.beam_size + 0.5))
+            done = ops.logical_or(done, values["found"] >= enough)
         values["done"] = done
         del values["unfinished"]
         lacks = ops.logical_and(done, ops.equal(values["found"], 0))[:, None]  # (b, 1)

@@ -8,6 +8,7 @@ from kbert.decoding.beam_search import Hypotheses, Step
 from kbert.decoding.likeliest import best_continuations, in_pieces, log_sum_exp
 from kbert.decoding.rows import (
     longest_of,
+    of_unknown_number,
     rows_leave,
     taken_rows,
     with_state,
@@ -57,8 +58,7 @@ def greedy_search(
     values["done"] = limits < 1
     leaves = rows_leave()
     if leaves:
-        # All stay; but from here on no shape is fixed, so that rows may leave the loop's.
-        values = taken_rows(values, ops.where(limits > 0)[0])
+        values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
     values = _advanced(step, values, ops.zeros((), "int32"), end_id)
 
     def unfinished(time: Any, values: Any, answers: Any) -> Any:

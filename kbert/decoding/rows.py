@@ -14,6 +14,23 @@ def rows_leave() -> bool:
     return bool(keras.backend.backend() == "tensorflow")
 
 
+def of_unknown_number(rows: Any) -> Any:
+    """The same indices, of which a graph does not know how many they are.
+
+    What is taken by them may then leave a loop row by row. TensorFlow finds out beforehand what
+    depends on constants alone, but not through a loop; and of two branches it knows only what
+    they share.
+
+    Args:
+        rows: int (m,), indices of rows.
+    """
+    (true,) = ops.while_loop(
+        ops.logical_not, lambda x: (ops.logical_not(x),), (ops.convert_to_tensor(True),)
+    )
+    more = ops.concatenate([rows, ops.zeros((1,), rows.dtype)])
+    return ops.cond(true, lambda: rows, lambda: more)
+
+
 def longest_of(limits: Any, capacity: int | None) -> Any:
     """The longest length of all rows, at least 1.
 

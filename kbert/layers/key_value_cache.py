@@ -9,6 +9,7 @@ Shapes: B rows, N heads, H head size, K slots a time, M = K times the times that
 
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 
@@ -38,12 +39,23 @@ def empty_cache(like: Any, slots: int, capacity: int | None) -> KeyValueCache:
         capacity: the most times, fixed from now on; or None, to grow with every time.
     """
     rows, num_heads, head_dim = ops.shape(like)[0], like.shape[1], like.shape[3]
-    # A tensor that is 0: TensorFlow shall not take the length of the loop's first cache for fixed.
-    none = ops.shape(like)[2] * 0
-    length = none if capacity is None else slots * capacity
+    length = _no_entries(like) if capacity is None else slots * capacity
     zeros = ops.zeros((rows, num_heads, length, head_dim), like.dtype)
     kind = ops.zeros((rows, 0 if capacity is None else 1), "int32")
     return KeyValueCache(zeros, zeros, ops.zeros((rows, slots), "int32"), kind)
+
+
+def _no_entries(like: Any) -> Any:
+    """0, as a length that may grow in a loop.
+
+    A graph of TensorFlow would take a number, or the size of something whose shape it can find
+    out, for the length of all caches of the loop. It cannot know how many numbers are above and
+    below 0.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return 0
+    some = ops.reshape(like[:1, :1, :1, :1], (-1,))
+    return ops.shape(ops.where(ops.logical_and(some > 0, some < 0))[0])[0]
 
 
 def appended(cache: KeyValueCache, key: Any, value: Any, time: Any) -> KeyValueCache:

@@ -107,6 +107,9 @@ class BertFusedTransformer(Transformer):
 
         Returns:
             As there, with `bert` (B, L, M) and `bert_mask` bool (B, 1, 1, L).
+
+        Raises:
+            ValueError: a BERT that learns is to be trained with states from before.
         """
         return super().encode(inputs, training)
 
@@ -123,6 +126,11 @@ class BertFusedTransformer(Transformer):
         states = inputs.get("bert_states")
         if states is None:
             states = self.bert_states(inputs, training)
+        elif training and self.train_bert:
+            raise ValueError(
+                "`bert_states` must be left out where BERT learns, since its states change with "
+                "each update. Received: bert_states in training, with train_bert=True"
+            )
         mask = padding_attention_mask(inputs["bert_padding_mask"])
         return {"bert": ops.cast(states, self.compute_dtype), "bert_mask": mask}
 

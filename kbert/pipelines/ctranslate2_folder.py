@@ -20,7 +20,8 @@ def save_ctranslate2(
 
     `source.model` and `target.model` are read by the `sentencepiece` library, and `search.json`
     holds the arguments of `translate_batch` that search as the translator does; see
-    `search_arguments`.
+    `search_arguments`. With `return_attention` it gives the attention that `align` does, without
+    the ends; of a mean of all layers (`alignment_layer=None`) it has the last layer's alone.
 
     Args:
         translator: a `Translator` with a `Transformer`.
@@ -52,6 +53,7 @@ def save_ctranslate2(
         arrays,
         _token_names(source, target),
         directory,
+        alignment_layer=-1 if translator.alignment_layer is None else translator.alignment_layer,
         search=search_arguments(translator)[0],
         files={SOURCE_SUBWORDS: source.model, TARGET_SUBWORDS: target.model},
         replace=replace,

@@ -4,9 +4,7 @@ import os
 from typing import Any
 
 from kbert.checkpoints.marian import read_marian
-from kbert.models.encoder_arrays import assign_arrays
-from kbert.models.transformer import Transformer
-from kbert.text.subword import Subword
+from kbert.pipelines.saved_translator import translator_from
 
 
 def load_marian(
@@ -24,11 +22,4 @@ def load_marian(
         ValueError: a file is damaged, or the model is none that kbert can hold.
         FileNotFoundError: a file is missing.
     """
-    checkpoint = read_marian(directory)
-    typed = {} if dtype is None else {"dtype": dtype}
-    transformer = Transformer(**checkpoint.transformer, **typed)
-    assign_arrays(transformer, checkpoint.arrays, lambda name: False)
-    source = target = Subword(checkpoint.source_subwords)
-    if checkpoint.target_subwords != checkpoint.source_subwords:
-        target = Subword(checkpoint.target_subwords)
-    return cls(transformer, source, target, **{**checkpoint.settings, **typed, **kwargs})
+    return translator_from(cls, read_marian(directory), dtype, **kwargs)

@@ -1,7 +1,6 @@
 """What trains a translator on raw sentence pairs, and asks it about raw sentences."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +9,12 @@ import tensorflow as tf
 from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset, token_rows
 from kbert.data.pipeline import pack_examples
 from kbert.data.text_tensor import text_tensor
-from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.signatures import text_specs
-from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.text_batches import TextBatches, check_targets
+from kbert.pipelines.text_inputs import as_list, read_single_texts
+from kbert.pipelines.traced import traced
 from kbert.tasks.translation import Translation
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
@@ -30,15 +30,7 @@ _SEARCH = (
 )
 
 
-@dataclass(frozen=True)
-class _Traced:
-    """A graph of `translate`, and the settings that it was traced with."""
-
-    settings: tuple[Any, ...]
-    function: Callable[..., dict[str, tf.Tensor]]
-
-
-class ParallelTextModel(Translation):
+class ParallelTextModel(TextBatches, Translation):
     """Adds raw sentences to a translation model on token ids.
 
     `fit` and `evaluate` take pairs of them, `translations` and `answers` sentences to translate; a
@@ -77,7 +69,21 @@ class ParallelTextModel(Translation):
         )
 
     def dataset(self, pairs: PackedPairs, **kwargs: Any) -> tf.data.Dataset:
-        """Batches of like length; see `kbert.data.parallel_pipeline.parallel_dataset`."""
+        """Batches of like length; see `kbert.data.parallel_pipeline.parallel_dataset`.
+
+        Args:
+            pairs: from `pack`.
+            **kwargs: arguments of `parallel_dataset`.
+
+        Raises:
+            ValueError: `bert_states` are given, and the BERT that they come from learns; or see
+                there.
+        """
+        if kwargs.get("bert_states") is not None and getattr(self.transformer, "train_bert", False):
+            raise ValueError(
+                "`bert_states` must be left out where BERT learns, since its states change with "
+                "each update. Received: bert_states, with train_bert=True"
+            )
         return parallel_dataset(pairs, **kwargs)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
@@ -124,32 +130,18 @@ class ParallelTextModel(Translation):
         Raises:
             ValueError: sentences and translations differ in number, or there are none.
         """
-        if isinstance(validation_data, tuple):
-            held_out = self._batches(*validation_data[:2])
-            validation_data = validation_data if held_out is None else held_out
         cut = {"batch_tokens": batch_tokens, "shuffle": shuffle, "seed": seed}
-        dataset = self._batches(x, y, **cut)
         kwargs |= {"epochs": epochs, "verbose": verbose, "validation_data": validation_data}
-        callbacks = told_epochs(x if dataset is None else dataset, kwargs.pop("callbacks", None))
-        kwargs["callbacks"] = callbacks
-        if dataset is not None:
-            return super().fit(dataset, shuffle=False, **kwargs)
-        is_dataset = isinstance(x, tf.data.Dataset)  # has an order of its own
-        return super().fit(x, y, batch_size, shuffle=shuffle and not is_dataset, **kwargs)
+        return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        **kwargs: Any,
-    ) -> Any:
-        """Keras' `evaluate`, teacher-forced, which also takes raw sentences; see `fit`."""
-        dataset = self._batches(x, y)
-        if dataset is None:
-            return super().evaluate(x, y, batch_size, verbose, **kwargs)
-        return super().evaluate(dataset, verbose=verbose, **kwargs)
+    def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
+        """Batches of raw sentence pairs, or None if `x` is something else."""
+        sources = None if isinstance(x, tf.data.Dataset) else read_single_texts(x)
+        if sources is None:
+            return None
+        targets = None if y is None else as_list(y)
+        check_targets(len(sources), targets)
+        return self.dataset(self.pack(sources, targets), **cut)
 
     def translation_columns(self, texts: Sequence[Any]) -> dict[str, np.ndarray]:
         """The outputs of `translate` for n texts, in their order; strings are bytes.
@@ -157,7 +149,7 @@ class ParallelTextModel(Translation):
         Args:
             texts: n str or bytes. Those of like length go through the graph together.
         """
-        translate = self._traced()
+        translate = traced(self, self.translate, text_specs(False), _SEARCH)
         sizes = np.array([len(text) for text in texts], "int64")
         # An empty batch, where there is no other, tells the shapes of the outputs.
         batches = like_sizes(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
@@ -191,30 +183,3 @@ class ParallelTextModel(Translation):
             plain_answer({name: found[name][i] for name in sorted(found)})
             for i in range(len(texts))
         ]
-
-    def _traced(self) -> Callable[..., dict[str, tf.Tensor]]:
-        """`translate` as a graph, which is made anew only where settings have changed."""
-        settings = tuple(getattr(self, name) for name in _SEARCH)
-        traced: _Traced | None = getattr(self, "_graph_of_translate", None)
-        if traced is None or traced.settings != settings:
-            function = tf.function(self.translate, input_signature=text_specs(False))
-            traced = self._graph_of_translate = _Traced(settings, function)
-        return traced.function
-
-    def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of raw sentence pairs, or None if `x` is something else."""
-        if isinstance(x, str | bytes):
-            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
-        if isinstance(x, tf.data.Dataset) or not is_texts(x):
-            return None
-        if y is None:
-            raise ValueError("`y` must be given with texts. Received: y=None")
-        sources, targets = as_list(x), as_list(y)
-        if not len(sources):
-            raise ValueError("`x` must hold at least one text. Received: none")
-        if len(sources) != len(targets):
-            raise ValueError(
-                f"`y` must have one entry a text. Received: {len(targets)} for "
-                f"{len(sources)} texts"
-            )
-        return self.dataset(self.pack(sources, targets), **cut)

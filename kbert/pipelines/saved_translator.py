@@ -75,7 +75,23 @@ def load_translator(
         ValueError: a file is damaged, or weights do not fit.
         FileNotFoundError: a file is missing.
     """
-    checkpoint = read_translation(directory)
+    return translator_from(cls, read_translation(directory), dtype, **kwargs)
+
+
+def translator_from(
+    cls: Any, checkpoint: TranslationCheckpoint, dtype: Any = None, **kwargs: Any
+) -> Any:
+    """Makes a translator of what was read.
+
+    Args:
+        cls: `Translator`, or a subclass.
+        checkpoint: named arrays, subwords and settings.
+        dtype: type of the computation, or a policy.
+        **kwargs: settings of the translator that take the place of those in the checkpoint.
+
+    Raises:
+        ValueError: weights do not fit.
+    """
     typed = {} if dtype is None else {"dtype": dtype}
     tokenizer = None
     if checkpoint.bert is None:

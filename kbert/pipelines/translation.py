@@ -11,16 +11,17 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from kbert.data.text_tensor import text_tensor
+from kbert.checkpoints.marian import is_marian
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
 from kbert.models.transformer import Transformer
+from kbert.pipelines.marian import load_marian
 from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.text_inputs import read_single_texts
 from kbert.pipelines.translation_alignment import CHUNK_CELLS, TranslationAlignment
-from kbert.text.chunks import map_in_chunks
+from kbert.text.chunks import map_in_chunks, places_in_chunks
 from kbert.text.packing import pack
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
@@ -109,9 +110,16 @@ class Translator(TranslationAlignment):
         """Loads a saved translator.
 
         Args:
-            directory: a folder of `save_pretrained`.
+            directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's layout,
+                see `kbert.checkpoints.marian`.
             **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
+
+        Raises:
+            ValueError: a file is damaged, or the model is none that kbert can hold.
+            FileNotFoundError: a file is missing.
         """
+        if is_marian(directory):
+            return load_marian(cls, directory, **kwargs)
         return load_translator(cls, directory, **kwargs)
 
     def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
@@ -203,9 +211,7 @@ class Translator(TranslationAlignment):
 
         specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
         texts, scores = map_in_chunks(run, lengths, CHUNK_CELLS, specs)
-        # The chunks come longest first, by the same stable order.
-        order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-        back = tf.math.invert_permutation(order)
+        back = places_in_chunks(lengths)
         empty = (lengths == 1)[:, None]
         texts = tf.where(empty, "", tf.gather(texts, back))
         scores = tf.where(empty, 0.0, tf.gather(scores, back))
@@ -242,13 +248,10 @@ class Translator(TranslationAlignment):
         Raises:
             ValueError: `x` is a single text.
         """
-        if isinstance(x, str | bytes):
-            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
-        if not is_texts(x):
+        texts = read_single_texts(x)
+        if texts is None:
             return super().predict(x, **kwargs)
-        compiled = tf.function(self.translate, input_signature=text_specs(False))
-        found = compiled(text_tensor(list(as_list(x))))
-        return [text.decode() for text in found["translation"].numpy()]
+        return self.translations(texts)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -11,7 +11,7 @@ import tensorflow as tf
 from kbert.decoding.beam_search import Hypotheses
 from kbert.models.transformer import Transformer
 from kbert.pipelines.parallel_text_model import ParallelTextModel
-from kbert.text.chunks import map_in_chunks
+from kbert.text.chunks import map_in_chunks, places_in_chunks
 
 # Cells of the source, rows times longest row, that are translated at a time.
 CHUNK_CELLS = 2048
@@ -93,8 +93,7 @@ class TranslationAlignment(ParallelTextModel):
         types = (tf.string, tf.float32, tf.int32, tf.int32, tf.float32)
         specs = [tf.TensorSpec((None,), dtype) for dtype in types]
         texts, scores, pieces, ids, weights = map_in_chunks(run, lengths, CHUNK_CELLS, specs)
-        # The chunks come longest first, by the same stable order.
-        back = tf.math.invert_permutation(tf.argsort(lengths, direction="DESCENDING", stable=True))
+        back = places_in_chunks(lengths)
         weights = tf.reshape(weights, (tf.size(ids), width))
         ids, weights = (
             tf.gather(tf.RaggedTensor.from_row_lengths(v, pieces), back) for v in (ids, weights)

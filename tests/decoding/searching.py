@@ -32,6 +32,7 @@ def run(
     penalty: str = "none",
     nbest: int = 1,
     min_length: int = 1,
+    patience: float | None = None,
     speller: type[Speller] = Speller,
     rows: Any = None,
 ) -> tuple[Any, Speller]:
@@ -53,6 +54,7 @@ def run(
         length_penalty=PENALTIES[penalty][0],
         nbest=nbest,
         min_length=min_length,
+        patience=patience,
     )
     return found, step
 

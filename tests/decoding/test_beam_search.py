@@ -148,6 +148,19 @@ def test_length_penalties_by_hand(penalty, word, score, beam_size):
     np.testing.assert_allclose(scores, [score], rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "patience, word",
+    # 5 hypotheses: stopped after 1, 1, 2, 3 (2.5 rounded as C++ does) and 4 (3.5) answers.
+    [(0.01, ""), (0.2, ""), (0.4, "a"), (0.5, "aa"), (0.7, "aaa"), (None, "aaa")],
+)
+def test_patience_stops_at_a_number_of_answers(patience, word):
+    # The means of the pieces: ln .1, ln .09 / 2, ln .405 / 3 = -.301, ln .405 / 4 = -.226.
+    words = {"": {".": 0.1, "a": 0.9}, "a": {".": 0.1, "a": 0.9}, "aa": {".": 0.5, "a": 0.5}}
+    words["aaa"] = {".": 1.0}
+    found, _ = spelled(words, 6, beam_size=5, penalty="power", patience=patience)
+    assert found == [word]
+
+
 def test_min_length_counts_the_end():
     words = {"": {".": 0.9, "a": 0.1}, "a": {".": 0.9, "a": 0.1}, "aa": {".": 1.0}}
     found = [spelled(words, 5, beam_size=2, min_length=n)[0] for n in (1, 2, 3)]
@@ -174,6 +187,16 @@ def test_a_row_that_can_never_end_ends_at_its_max_length(beam_size):
     answers = answers_of(found)
     assert [len(row[0].tokens) for row in answers] == max_lengths
     check_searches(found, expected(tables, max_lengths, beam_size=beam_size))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf, 1e38])
+def test_a_model_that_gives_no_probabilities_ends_too(number, beam_size):
+    tables, max_lengths = np.full((3, 97, 4), number, "float32"), np.array([3, 1, 6], "int32")
+    found, step = run(tables, max_lengths, beam_size=beam_size)
+    assert len(step.beams) <= 6
+    assert (found.lengths.numpy()[:, 0] <= max_lengths).all()
+    assert ((found.token_ids.numpy() >= 0) & (found.token_ids.numpy() < 4)).all()
 
 
 def test_there_are_fewer_sequences_than_were_asked_for():
@@ -402,6 +425,17 @@ def test_in_a_graph_with_unknown_rows(options):
     assert set(beams) <= {1, options["beam_size"]}
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_in_a_graph_that_knows_all_lengths(beam_size):
+    tables, max_lengths = random_tables(8, 97, 5, seed=1), [7, 2, 5, 3, 2, 4, 1, 6]
+
+    @tf.function(autograph=False)
+    def search():
+        return run(tables, np.array(max_lengths, "int32"), beam_size=beam_size)[0]
+
+    check_searches(search(), expected(tables, max_lengths, beam_size=beam_size))
+
+
 def test_ties_are_broken_alike_in_a_graph():
     table = np.full((1, 1, 4), math.log(0.25), "float32")
 
@@ -424,6 +458,7 @@ def test_ties_are_broken_alike_in_a_graph():
         ({"beam_size": 0}, "`beam_size` must be .*Received: .*0"),
         ({"beam_size": 2, "nbest": 0}, "`nbest` must be .*Received: .*0"),
         ({"beam_size": 2, "nbest": 3}, "`nbest` must be .*Received: .*3"),
+        ({"beam_size": 2, "patience": 0.0}, "`patience` must be positive.*Received: .*0.0"),
     ],
 )
 def test_errors(options, message):

@@ -178,6 +178,16 @@ def test_few_rows(rows):
     check_searches(found, expected(tables, [5] * rows))
 
 
+def test_in_a_graph_that_knows_all_lengths():
+    tables, max_lengths = random_tables(8, 97, 5, seed=1), [7, 2, 5, 3, 2, 4, 1, 6]
+
+    @tf.function(autograph=False)
+    def search():
+        return run(tables, np.array(max_lengths, "int32"))[0]
+
+    check_searches(search(), expected(tables, max_lengths))
+
+
 def test_in_a_graph_with_unknown_rows():
     beams = []
 

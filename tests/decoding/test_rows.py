@@ -1,9 +1,11 @@
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from kbert.decoding.rows import (
     longest_of,
     of_parents,
+    of_unknown_number,
     rows_leave,
     taken_rows,
     with_state,
@@ -58,3 +60,14 @@ def test_no_state_is_an_empty_one():
     assert state == () and step(1, ()) == (1, ())
     step, state = with_state(len, (1,))
     assert step is len and state == (1,)
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_graph_does_not_know_how_many_indices_there_are(count):
+    @tf.function
+    def freed():
+        found = of_unknown_number(tf.constant(np.arange(count, dtype="int32")))
+        assert found.shape.as_list() == [None]
+        return found
+
+    assert freed().numpy().tolist() == list(range(count))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kbert.layers.key_value_cache import appended, empty_cache, path_mask
 
@@ -31,3 +32,20 @@ def test_the_mask_shows_each_hypothesis_its_own_path(capacity, entries):
     # By hand: entry of time t and slot j is number 2 t + j.
     seen = [[np.flatnonzero(mask[b, 0, k]).tolist() for k in range(2)] for b in range(2)]
     assert seen == [[[0, 3, 4], [0, 3, 5]], [[0, 2, 4], [0, 3, 5]]]
+
+
+def test_it_grows_in_a_loop_though_all_shapes_are_known():
+    @tf.function(autograph=False)
+    def grown(like):
+        entry = like[:, :, :1]
+
+        def step(time, cache):
+            return time + 1, appended(cache, entry + tf.cast(time, tf.float32), entry, time)
+
+        def unfinished(time, cache):
+            return time < 3
+
+        return tf.while_loop(unfinished, step, (tf.constant(0), empty_cache(like, 1, None)))[1]
+
+    key = grown(tf.constant(LIKE)).key.numpy()
+    np.testing.assert_allclose(key, LIKE[:, :, :1] + np.arange(3.0)[:, None], rtol=1e-6)

@@ -177,6 +177,14 @@ def test_a_bert_that_learns():
     assert float(tf.reduce_max(tf.abs(gradient))) > 0
 
 
+def test_a_bert_that_learns_takes_no_states_from_before():
+    model = fused(train_bert=True)
+    message = "`bert_states` must be left out where BERT learns.*Received: bert_states in training"
+    with pytest.raises(ValueError, match=message):
+        model(WITH_STATES, training=True)
+    assert model(WITH_STATES).shape == (*TARGET.shape, V)  # as they are now
+
+
 def test_drop_nets_are_drawn_in_the_graph_for_each_block():
     model = fused(dropout=0.0)
     traced = tf.function(lambda: model(WITH_STATES, training=True))

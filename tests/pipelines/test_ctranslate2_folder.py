@@ -178,6 +178,28 @@ def test_every_search_finds_the_same(settings, subwords, tmp_path):
     compare(made(subwords, "bias", **settings), tmp_path / "folder")
 
 
+@pytest.mark.parametrize("layer, same_as", [(-1, 1), (0, 0), (1, 1), (None, 1)])
+def test_the_attention_is_the_alignment(layer, same_as, subwords, tmp_path):
+    transformer = Transformer(**{**dict(zip(NAMES, SIZES)), "num_decoder_layers": 2})
+    ending(transformer, 29, 2.5, -2.0, 4.0)
+    model = Translator(transformer, subwords[0], subwords[0], patience=1.0, alignment_layer=layer)
+    folder = save_ctranslate2(model, tmp_path / "folder")
+    text = TEXTS[0]
+    source = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.model"))
+    pieces = source.encode([text], out_type=str)
+    arguments = {"beam_size": 1, "return_attention": True, "max_decoding_length": 12}
+    other = needed().Translator(str(folder), device="cpu", intra_threads=1)
+    (found,) = other.translate_batch(pieces, **arguments)
+    own = Translator(transformer, subwords[0], subwords[0], beam_size=1, alignment_layer=same_as)
+    columns = own.align(tf.constant([text]))
+    count = min(int(columns["target_lengths"][0]) - 1, len(found.hypotheses[0]))
+    said = [piece.decode() for piece in columns["target_tokens"][0, :count].numpy()]
+    assert count > 2 and found.hypotheses[0][:count] == said
+    # Neither the source's end, which CTranslate2 leaves out without a new sum, nor the target's.
+    wanted = columns["alignment"][0, :count, : len(pieces[0])]
+    np.testing.assert_allclose(np.array(found.attention[0])[:count], wanted, atol=1e-5)
+
+
 def test_only_plain_transformers(subwords, tmp_path):
     bert = Bert(len(TOKENIZER.vocabulary), 8, 1, 2, 16, max_sequence_length=20)
     fused = BertFusedTransformer(*SIZES, bert=bert)

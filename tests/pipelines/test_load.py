@@ -14,6 +14,7 @@ from tests.small_pipelines import (
     small_classifier,
     small_encoder,
     small_entity_recognizer,
+    small_masked_language_model,
     small_multiple_choice,
     small_question_answerer,
     small_regressor,
@@ -44,6 +45,15 @@ def test_every_task_that_reads(tmp_path, format, made):
     assert type(load(folder, **sizes)) is type(made())
 
 
+@pytest.mark.parametrize("format", ["kbert", "huggingface", "tf1"])
+def test_a_pretrained_model(tmp_path, format):
+    model = small_masked_language_model()
+    again = load(model.save_pretrained(tmp_path / "saved", format=format))
+    assert type(again) is type(model) and again.objective == "mlm_nsp"
+    if format == "kbert":
+        assert again.get_config() == model.get_config()
+
+
 def test_a_keras_file_in_a_process_that_knows_no_class(tmp_path, repository):
     model = small_regressor()
     model.compile("sgd")
@@ -70,7 +80,7 @@ def test_an_encoder_alone(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "saved")
     message = (
         r"`directory` must hold one of \['Classifier', .*, 'QuestionAnswerer', 'SpanTagger', "
-        r"'EntityRecognizer'\]. Received: .*saved, an encoder without a task"
+        r"'EntityRecognizer', 'MaskedLanguageModel'\]. Received: .*saved, an encoder without a task"
     )
     with pytest.raises(ValueError, match=message):
         load(folder)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.pipelines.load import load
 from kbert.pipelines.marian import load_marian
 from kbert.pipelines.translation import Translator
 from tests.checkpoints.synthetic_marian import (
@@ -32,6 +33,14 @@ def test_a_translator(folder):
     assert subwords.start_id == subwords.padding_id and subwords.end_id == 0
     assert subwords.pieces == model.source_subwords.pieces
     assert model.predict([TEXT, ""])[1] == ""
+
+
+@pytest.mark.parametrize("made", [load, Translator.from_pretrained])
+def test_it_is_loaded_as_any_other_translator(folder, made):
+    model, same = made(folder, beam_size=2), load_marian(Translator, folder, beam_size=2)
+    assert type(model) is Translator and model.get_config() == same.get_config()
+    for one, other in zip(model.weights, same.weights, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_logits(folder, tmp_path):

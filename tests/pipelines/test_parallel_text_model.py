@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.data.text_features import TextFeatures
 from kbert.models.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.pipelines.translation import Translator
 from kbert.text.subword_training import train_subwords
+from tests.small_translator import small_translator
 
 WORDS = {"red": "rot", "blue": "blau", "old": "alt", "big": "gross", "dog": "hund", "cat": "katze"}
 SOURCES = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in ("dog", "cat")]
@@ -79,6 +81,26 @@ def test_what_cannot_be_trained_on_is_refused(subwords):
         model.fit("a", "b")
 
 
+def test_held_out_sentences_have_no_weights(subwords):
+    model = made(subwords)
+    model.compile()
+    held_out = (SOURCES[:2], TARGETS[:2], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"`validation_data` of texts must be .* 3 entries"):
+        model.fit(SOURCES[:2], TARGETS[:2], validation_data=held_out, verbose=0)
+
+
+def test_states_from_before_are_refused_where_bert_learns():
+    model = small_translator(fused=True)
+    pairs = model.pack(["the old man"], ["der alte Mann"])
+    lengths = pairs.bert.lengths.astype("int64")
+    states = TextFeatures(np.zeros((lengths.sum(), 8), "float16"), np.zeros(1, "int64"), lengths)
+    assert "bert_states" in next(iter(model.dataset(pairs, bert_states=states)))[0]
+    model.transformer.train_bert = True
+    message = "`bert_states` must be left out where BERT learns.*Received: bert_states"
+    with pytest.raises(ValueError, match=message):
+        model.dataset(pairs, bert_states=states)
+
+
 def test_empty_sentences_are_trained_on_as_their_end(subwords):
     model = made(subwords)
     model.compile()
@@ -92,8 +114,10 @@ def test_answers_come_in_the_order_of_the_texts(subwords):
     model = made(subwords)
     texts = ["old dog", "", "red blue old big cat", "cat", "old dog"]
     found = model.answers(texts)
-    assert [one["translation"] for one in found] == model.predict(texts)
-    assert model.translations(texts) == model.predict(texts)
+    one_by_one = [model.translate(tf.constant([text])) for text in texts]
+    expected = [alone["translation"][0].numpy().decode() for alone in one_by_one]
+    assert [one["translation"] for one in found] == model.predict(texts) == expected
+    assert model.translations(texts) == expected
     assert found[0] == found[4]
     assert found[1] == {
         "translation": "",

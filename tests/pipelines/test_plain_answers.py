@@ -47,6 +47,19 @@ def test_entities_and_answers_lose_their_padding():
     assert found == {"answers": []}
 
 
+def test_words_for_masks_lose_their_padding():
+    words = np.array([[b"a", b"\xff"], [b"", b""]], object)
+    places = {key: np.array([1, 0]) for key in ("start", "end", "start_byte", "end_byte")}
+    scores = np.array([[0.5, 0.25], [0.0, 0.0]])
+    row = {"word": words, "score": scores, **places, "filled": b"x a", "count": np.int32(1)}
+    best = [{"word": "a", "score": 0.5}, {"word": "\ufffd", "score": 0.25}]
+    expected = {"filled": "x a", "masks": [{"words": best, **{key: 1 for key in places}}]}
+    assert plain_answer(row) == expected
+    nothing = {**row, "word": words[:0], "score": scores[:0], "count": np.int32(0)}
+    nothing |= {key: np.zeros(0, int) for key in places}
+    assert plain_answer(nothing) == {"filled": "x a", "masks": []}
+
+
 def test_other_outputs_stay():
     assert plain_answer({"score": np.float32(0.5), "truncated": np.bool_(True)}) == {
         "score": 0.5,

@@ -89,11 +89,51 @@ def test_the_score_is_that_of_the_translation(subwords):
     np.testing.assert_allclose(model.translate(text)["score"][0], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_the_search_in_a_graph_of_fixed_shapes(subwords, fused, beam):
+    model = made(subwords, fused, beam_size=beam, nbest=1)
+    inputs, lengths, _ = model.source_inputs(tf.constant(TEXTS))
+    if fused:
+        inputs |= model.bert_inputs(tf.constant(TEXTS))
+    known = tf.function(model.search).get_concrete_function(inputs, lengths)
+    assert known.inputs[0].shape.is_fully_defined()
+    found, expected = known(inputs, lengths), model.search(inputs, lengths)
+    np.testing.assert_array_equal(found.token_ids, expected.token_ids)
+    # The spacing of float32 where sums of forty logarithms are, about -90, is 7.6e-6.
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6, atol=1e-5)
+
+
 def test_no_rows_and_a_long_text(subwords):
     model = made(subwords)
     assert model.translate(tf.constant([], tf.string))["nbest_translation"].shape == (0, 2)
     found = model.translate(tf.constant([" ".join(["garden"] * 50), "a ball"]))
     assert found["truncated"].numpy().tolist() == [True, False]
+
+
+def test_texts_that_nobody_should_send(subwords):
+    """Each is answered, and as if it had come alone."""
+    model = made(subwords, beam_size=2, nbest=1, length_extra=2)
+    strange = [b"the \xff\xfe man \xc3", "החתול ישן", "a\0b", "   "]
+    texts = [*strange, "a" * 100_000, "man " * 25_000]
+    found = model.answers([*texts, "the old man"])
+    assert [row["truncated"] for row in found] == [False] * 4 + [True] * 2 + [False]
+    assert (found[3]["translation"], found[3]["score"]) == ("", 0.0)  # nothing is left of blanks
+    for text, row in zip(texts, found):
+        (alone,) = model.answers([text])
+        assert alone["translation"] == row["translation"]
+        assert alone["score"] == pytest.approx(row["score"], abs=1e-5)
+    assert model.predict([]) == model.translations([]) == []
+
+
+def test_five_thousand_sentences_that_repeat(subwords):
+    model = made(subwords, beam_size=2, nbest=1, length_ratio=0.3, length_extra=1)
+    texts = ["the old man", "", "a ball", "der rote Ball", "the river"]
+    found = model.translate(tf.constant(texts * 1000))
+    for row, text in enumerate(texts):
+        alone = model.translate(tf.constant([text]))
+        assert set(found["translation"][row::5].numpy()) == {alone["translation"][0].numpy()}
+        np.testing.assert_allclose(found["score"][row::5], alone["score"][0], rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("fused", [False, True])

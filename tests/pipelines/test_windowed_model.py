@@ -198,7 +198,7 @@ def test_fit_with_held_out_texts_and_ready_batches():
             warnings.simplefilter("error")
             history = model.fit(dataset, validation_data=held_out, verbose=0).history
         assert np.isfinite(history["val_loss"]).all()
-    message = "`validation_data` of texts must be (x, y). Received: 3 entries; windows have no"
+    message = "`validation_data` of texts must be (x, y). Received: 3 entries; such texts"
     with pytest.raises(ValueError, match=re.escape(message)):
         model.fit(dataset, validation_data=(x, y, np.ones(3)), verbose=0)
     assert np.isfinite(model.fit(inputs, labels, batch_size=2, verbose=0).history["loss"]).all()

@@ -1,0 +1,91 @@
+"""A translator that learns through any number of interruptions, by one recipe."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from kbert.data.parallel_pipeline import PackedPairs
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import InverseSquareRootDecay
+from kbert.pipelines.bert_features import bert_features
+from kbert.pipelines.translation import Translator
+from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
+from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How long and how fast a translator learns.
+
+    Attributes:
+        epochs: passes over the pairs.
+        rate: the highest one.
+        warmup: updates in which the rate rises to it.
+        kept: how many of the last epochs' weights are averaged.
+        tokens: cells of a side of a batch.
+        seed: of the order.
+    """
+
+    epochs: int
+    rate: float
+    warmup: int
+    kept: int
+    tokens: int
+    seed: int
+
+
+def trained(
+    model: Translator, pairs: PackedPairs, held_out: PackedPairs, run: Path, recipe: Recipe
+) -> Translator:
+    """Trains on from where a run was stopped, and averages the last epochs.
+
+    Args:
+        model: a new one.
+        pairs: to learn.
+        held_out: measured after each epoch.
+        run: folder of the states and the model. BERT's states of the pairs are kept in `features`
+            beside it.
+        recipe: see there.
+
+    Returns:
+        The model with the mean of the weights, as it was written to `run / "model"`, in float32.
+    """
+    rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate)
+    model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None))
+    states = None
+    if pairs.bert is not None:
+        states, report = bert_features(model.transformer.bert, pairs.bert, run.parent / "features")
+        print(report, flush=True)
+    position = load_state(run / "states", model) or Position()
+    print(f"begins at {position}; {model.count_params()} weights", flush=True)
+
+    def batches(epoch: int, batch: int) -> Any:
+        options = {"batch_tokens": recipe.tokens, "shuffle": True, "seed": recipe.seed}
+        first = {"first_epoch": epoch, "first_batch": batch}
+        return model.dataset(pairs, bert_states=states, **options, **first)
+
+    callbacks = [
+        StateSaver(run / "states", position),
+        WeightsKeeper(run / "epochs", recipe.kept),
+        keras.callbacks.LambdaCallback(on_epoch_end=_log_line(time.monotonic())),
+    ]
+    held = {"validation_data": model.dataset(held_out), "verbose": 0}
+    fit_from(model, position, recipe.epochs, batches, callbacks=callbacks, **held)
+    average_weights(model, kept_weights(run / "epochs"))
+    if not (run / "model").exists():
+        model.save_pretrained(run / "model")
+    # Scores are those of a search in float32.
+    return Translator.from_pretrained(run / "model", dtype="float32")
+
+
+def _log_line(begin: float) -> object:
+    """Prints what an epoch came to."""
+
+    def line(epoch: int, logs: dict[str, float]) -> None:
+        shown = {name: round(value, 4) for name, value in logs.items()}
+        print(f"{time.monotonic() - begin:.0f} s, epoch {epoch + 1}: {shown}", flush=True)
+
+    return line
