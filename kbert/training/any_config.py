@@ -5,22 +5,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbert.training.config_file import read_config_file
+from kbert.training.pretraining_config import TASK as PRETRAINING
+from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TASK, TranslationConfig
 
+# Of the runs that learn a task from examples, and of all runs.
 AnyConfig = RunConfig | TranslationConfig
+StoredConfig = AnyConfig | PretrainingConfig
 
 
-def config_class(task: Any) -> type[RunConfig] | type[TranslationConfig]:
+def config_class(task: Any) -> type[StoredConfig]:
     """Returns the class of the configurations of a task.
 
     Args:
         task: The task's name; one that is not known is for `RunConfig` to refuse.
     """
+    if task == PRETRAINING:
+        return PretrainingConfig
     return TranslationConfig if task == TASK else RunConfig
 
 
-def config_from_dict(values: Mapping[str, Any], source: str = "The configuration") -> AnyConfig:
+def config_from_dict(
+    values: Mapping[str, Any], source: str = "The configuration"
+) -> StoredConfig:
     """Makes the configuration of the task that the values name.
 
     Args:
@@ -33,7 +41,7 @@ def config_from_dict(values: Mapping[str, Any], source: str = "The configuration
     return config_class(values.get("task")).from_dict(values, source)
 
 
-def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> AnyConfig:
+def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> StoredConfig:
     """Makes the configuration of a YAML file, of the task that it names.
 
     Args:

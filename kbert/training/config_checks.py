@@ -4,6 +4,7 @@ from typing import Any
 
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.sizes import BERT_SIZES
+from kbert.training.contradictions import wrong
 
 READING_TASKS = ("question-answering", "span-tagging", "ner")
 TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
@@ -27,20 +28,16 @@ def check_values(config: Any) -> None:
     _check_choices(config)
 
 
-def _wrong(key: str, expected: str, value: Any) -> ValueError:
-    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
-
-
 def _check_model(config: Any) -> None:
     if config.encoder is None:
-        raise _wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
+        raise wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
     if config.output is None:
-        raise _wrong("output", "given: the run directory to make", None)
+        raise wrong("output", "given: the run directory to make", None)
     size = config.scratch_size
     if size is not None and size not in BERT_SIZES:
-        raise _wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
+        raise wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
     if size is not None and config.vocabulary is None:
-        raise _wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
+        raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
 
 
 def _check_data(config: Any) -> None:
@@ -48,17 +45,17 @@ def _check_data(config: Any) -> None:
         is_score = glue_task_name(config.glue) == "stsb"
         expected = "regression" if is_score else "classification"
         if config.task != expected:
-            raise _wrong("task", f"{expected} with glue={config.glue!r}", config.task)
+            raise wrong("task", f"{expected} with glue={config.glue!r}", config.task)
         if config.data is None:
-            raise _wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
+            raise wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
     elif config.train is None:
-        raise _wrong("train", "given: a file or tfds:NAME (or give glue and data)", None)
+        raise wrong("train", "given: a file or tfds:NAME (or give glue and data)", None)
     if config.task == "multiple-choice":
         for key in ("train", "validation", "test"):
             if str(getattr(config, key)).startswith(TFDS):
-                raise _wrong(key, "a file with task='multiple-choice'", getattr(config, key))
+                raise wrong(key, "a file with task='multiple-choice'", getattr(config, key))
         if config.batch_tokens is not None:
-            raise _wrong(
+            raise wrong(
                 "batch_tokens", "left out with task='multiple-choice'", config.batch_tokens
             )
 
@@ -67,12 +64,12 @@ def _check_choices(config: Any) -> None:
     if config.task not in READING_TASKS:
         for key in _READING:
             if getattr(config, key) not in (None, False):
-                raise _wrong(key, f"left out with task={config.task!r}", getattr(config, key))
+                raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
     if config.task != "classification":
         for key in ("class_weights", "labels"):
             if getattr(config, key) not in (None, "none"):
-                raise _wrong(key, f"left out with task={config.task!r}", getattr(config, key))
+                raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
     if config.glue is None and config.validation is None:
         for key in ("early_stopping", "monitor", "grid"):
             if getattr(config, key) not in (None, False):
-                raise _wrong(key, "left out where there is no validation", getattr(config, key))
+                raise wrong(key, "left out where there is no validation", getattr(config, key))

@@ -110,6 +110,18 @@ def names() -> Kind:
     )
 
 
+def patterns() -> Kind:
+    """A list of files or patterns of their names, or None."""
+    return Kind(
+        "a list of files or patterns of their names",
+        lambda v: isinstance(v, list)
+        and v != []
+        and all(isinstance(name, str) and name.strip() != "" for name in v),
+        optional=True,
+        from_text=lambda v: [name.strip() for name in v.split(",")],
+    )
+
+
 def weights() -> Kind:
     """`none`, `balanced`, or a number above 0 for each label."""
     return Kind(

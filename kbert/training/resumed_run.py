@@ -4,15 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kbert.training.any_config import AnyConfig
 from kbert.training.config_file import read_config_file
+from kbert.training.configuration import Configuration
 from kbert.training.run_directory import CONFIG, REPORT
 
 # They say how a run is started, not what it does.
 _OF_THE_START = ("output", "overwrite", "resume")
 
 
-def check_same_run(folder: Path, config: AnyConfig) -> None:
+def check_same_run(folder: Path, config: Configuration) -> None:
     """Checks that a stopped run had the same configuration.
 
     Args:
@@ -52,6 +52,6 @@ def check_same_data(folder: Path, sha256: str) -> None:
         raise ValueError(f"{folder / REPORT} must be JSON. Received: {error}") from error
     if report.get("data_sha256") != sha256:
         raise ValueError(
-            f"`resume` must go on with the same sentence pairs as the run in {folder}. Received: "
+            f"`resume` must go on with the same data as the run in {folder}. Received: "
             "others; the files have changed since"
         )

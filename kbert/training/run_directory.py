@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.storage.atomic_directory import atomic_directory, write_atomically
-from kbert.training.any_config import AnyConfig, config_from_dict
+from kbert.training.any_config import StoredConfig, config_from_dict
 from kbert.training.config_file import config_text, read_config_file
 from kbert.training.configuration import Configuration
 
@@ -38,7 +38,7 @@ class Run:
     """
 
     directory: Path
-    config: AnyConfig
+    config: StoredConfig
     metrics: dict[str, Any]
 
     @property

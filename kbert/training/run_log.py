@@ -1,5 +1,6 @@
 """The lines that a run writes for people: to stderr at once, and to the run's `log.txt`."""
 
+import logging
 import sys
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ class RunLog:
         self.warnings: list[str] = []
         self._waiting: list[str] = []
         self._file: IO[str] | None = None
+        self._handler = _Handler(self)
 
     def line(self, text: str) -> None:
         """Writes one line, or several, to stderr and to the file.
@@ -39,10 +41,17 @@ class RunLog:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Python's warnings become lines while the block runs."""
-        with warnings.catch_warnings():
-            warnings.showwarning = self._show
-            yield
+        """Warnings, Python's and those that kbert logs, become lines while the block runs."""
+        logger = logging.getLogger("kbert")
+        is_first = self._handler not in logger.handlers  # runs of several seeds share a log
+        logger.addHandler(self._handler)
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = self._show
+                yield
+        finally:
+            if is_first:
+                logger.removeHandler(self._handler)
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
@@ -59,6 +68,27 @@ class RunLog:
             finally:
                 self._file = None
 
+    def warn(self, text: str) -> None:
+        """Writes a warning, and keeps it.
+
+        Args:
+            text: What it says.
+        """
+        self.warnings.append(text)
+        self.line(f"Warning: {text}")
+
     def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         self.warnings.append(str(message))
         self.line(f"{category.__name__}: {message}")
+
+
+class _Handler(logging.Handler):
+    """Gives what is logged as a warning to a `RunLog`."""
+
+    def __init__(self, log: RunLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes one record."""
+        self._log.warn(record.getMessage())

@@ -11,7 +11,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,13 @@ class Position:
         step: Steps of all epochs that are done.
         epoch: The epoch that goes on, from 0.
         batch: Its batches that are done.
+        data: Numbers that say where the data go on, where epoch and batch do not.
     """
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
+    data: dict[str, int] = field(default_factory=dict)
 
 
 def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> Path:
@@ -98,7 +100,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
             )
         for name, variable in variables.items():
             variable.assign(arrays[name].reshape(variable.shape))  # scalars are stored as (1,)
-        return Position(about["step"], about["epoch"], about["batch"])
+        return Position(about["step"], about["epoch"], about["batch"], about.get("data", {}))
     return None
 
 

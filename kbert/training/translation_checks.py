@@ -1,10 +1,9 @@
 """The values of a configuration of translation against each other."""
 
-import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 from kbert.training.config_checks import TFDS
+from kbert.training.contradictions import check_default, wrong
 
 PARTS = ("train", "validation", "test")
 # What says how subwords are learned; nothing is learned where they are ready.
@@ -30,15 +29,11 @@ def check_translation(config: Any) -> None:
         ValueError: Two of them contradict each other, or one is missing.
     """
     if config.output is None:
-        raise _wrong("output", "given: the run directory to make", None)
+        raise wrong("output", "given: the run directory to make", None)
     _check_data(config)
     _check_subwords(config)
     _check_model(config)
     _check_run(config)
-
-
-def _wrong(key: str, expected: str, value: Any) -> ValueError:
-    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
 
 
 def _check_data(config: Any) -> None:
@@ -48,50 +43,41 @@ def _check_data(config: Any) -> None:
         source, target = (getattr(config, f"{part}_{side}") for side in ("source", "target"))
         tfds = tfds or str(given).startswith(TFDS)
         if given is not None and (source is not None or target is not None):
-            raise _wrong(part, f"left out with {part}_source and {part}_target", given)
+            raise wrong(part, f"left out with {part}_source and {part}_target", given)
         for side, value, other in (("source", source, target), ("target", target, source)):
             if value is None and other is not None:
-                raise _wrong(f"{part}_{side}", "given with the other side of the pairs", None)
+                raise wrong(f"{part}_{side}", "given with the other side of the pairs", None)
             if str(value).startswith(TFDS):
-                raise _wrong(f"{part}_{side}", f"a text file; give {part} for tfds:NAME", value)
+                raise wrong(f"{part}_{side}", f"a text file; give {part} for tfds:NAME", value)
     if config.train is None and config.train_source is None:
-        raise _wrong("train", "given, or train_source and train_target", None)
+        raise wrong("train", "given, or train_source and train_target", None)
     if config.validation is None and config.validation_source is None:
-        _check_default(config, ("early_stopping", "monitor"), "where there is no validation")
+        check_default(config, ("early_stopping", "monitor"), "where there is no validation")
     if not tfds:
-        _check_default(config, ("source_language", "data"), "without tfds:NAME")
+        check_default(config, ("source_language", "data"), "without tfds:NAME")
 
 
 def _check_subwords(config: Any) -> None:
     if config.target_subwords is not None and config.source_subwords is None:
-        raise _wrong("source_subwords", "given with target_subwords", None)
+        raise wrong("source_subwords", "given with target_subwords", None)
     if config.source_subwords is not None:
-        _check_default(config, _LEARNED, "with source_subwords, a ready model")
+        check_default(config, _LEARNED, "with source_subwords, a ready model")
     if config.tied == "all" and config.subwords == "separate":
-        raise _wrong("tied", "target or none with subwords='separate'", config.tied)
+        raise wrong("tied", "target or none with subwords='separate'", config.tied)
 
 
 def _check_model(config: Any) -> None:
     if config.warm_start is not None:
         ready = ("source_subwords", "target_subwords")
-        _check_default(config, (*_SIZES, *_LEARNED, *ready), "with warm_start, which has its own")
+        check_default(config, (*_SIZES, *_LEARNED, *ready), "with warm_start, which has its own")
     if config.bert is None:
-        _check_default(config, _OF_BERT, "without bert")
+        check_default(config, _OF_BERT, "without bert")
     if config.features is not None and config.train_bert:
-        raise _wrong("features", "left out with train_bert: its states change", config.features)
+        raise wrong("features", "left out with train_bert: its states change", config.features)
     if config.nbest > config.beam_size:
-        raise _wrong("nbest", f"at most beam_size={config.beam_size}", config.nbest)
+        raise wrong("nbest", f"at most beam_size={config.beam_size}", config.nbest)
 
 
 def _check_run(config: Any) -> None:
     if config.resume and config.overwrite:
-        raise _wrong("overwrite", "false with resume, which goes on with what is there", True)
-
-
-def _check_default(config: Any, keys: Iterable[str], where: str) -> None:
-    """Checks that some keys were left at their defaults."""
-    defaults = {field.name: field.default for field in dataclasses.fields(config)}
-    for key in keys:
-        value = getattr(config, key)
-        if value != defaults[key]:
-            raise _wrong(key, f"left out {where}", value)
+        raise wrong("overwrite", "false with resume, which goes on with what is there", True)

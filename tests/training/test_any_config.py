@@ -1,6 +1,7 @@
 import pytest
 
 from kbert.training.any_config import config_class, config_from_dict, config_from_yaml
+from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TranslationConfig
 
@@ -9,6 +10,7 @@ LEAST = {"train": "a.tsv", "output": "o"}
 
 def test_the_task_says_the_class(tmp_path):
     assert config_class("translation") is TranslationConfig
+    assert config_class("pretraining") is PretrainingConfig
     assert config_class("ner") is config_class(None) is RunConfig
     made = config_from_dict({**LEAST, "task": "translation", "size": "base"})
     assert isinstance(made, TranslationConfig) and made.size == "base"

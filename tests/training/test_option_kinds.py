@@ -20,6 +20,7 @@ from kbert.training import option_kinds as kinds
             [0, "1", True, None, float("nan"), float("inf")],
             "a number above 0",
         ),
+        (kinds.patterns(), [["a"], ["*", "*"], None], [[], [""], "a.txt", [1]], "list of files"),
         (kinds.names(), [["a", "b"], None], [["a"], ["a", "a"], "ab", ["a", 1]], "two different"),
         (
             kinds.weights(),
@@ -50,6 +51,7 @@ def test_the_text_of_an_option_becomes_a_value():
     assert kinds.column().from_text("3") == 3
     assert kinds.column().from_text("#1 String") == "#1 String"
     assert kinds.names().from_text("no, yes") == ["no", "yes"]
+    assert kinds.patterns().from_text("a.txt, b/*.gz") == ["a.txt", "b/*.gz"]
     assert kinds.weights().from_text("{a: 2, b: 5e-1}") == {"a": 2, "b": 0.5}
     assert kinds.weights().from_text("balanced") == "balanced"
 

@@ -20,7 +20,7 @@ def test_the_same_data(tmp_path):
     check_same_data(tmp_path, "aa")
     write_json({"data_sha256": "aa"}, tmp_path / "report.json")
     check_same_data(tmp_path, "aa")
-    with pytest.raises(ValueError, match="the same sentence pairs as the run in .*others"):
+    with pytest.raises(ValueError, match="the same data as the run in .*others"):
         check_same_data(tmp_path, "bb")
     (tmp_path / "report.json").write_text("{")
     with pytest.raises(ValueError, match="report.json must be JSON"):

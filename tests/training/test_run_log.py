@@ -1,3 +1,4 @@
+import logging
 import re
 import warnings
 
@@ -25,3 +26,16 @@ def test_warnings_become_lines(capsys):
             warnings.warn("a label occurs once", stacklevel=1)
     assert log.warnings == ["a label occurs once"]
     assert capsys.readouterr().err == "UserWarning: a label occurs once\n"
+
+
+def test_what_kbert_logs_as_a_warning_becomes_a_line(capsys):
+    log, logger = RunLog(), logging.getLogger("kbert.pipelines.saved_pipeline")
+    with log.listening():
+        with log.listening():  # as a run of several seeds does
+            pass
+        logger.warning("%s has no %s", "it", "head")
+        logger.info("not this")
+        logging.getLogger("other.package").error("nor this")
+    logger.warning("nor this, which comes later")
+    assert log.warnings == ["it has no head"]
+    assert capsys.readouterr().err.startswith("Warning: it has no head\n")
