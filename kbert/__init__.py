@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kbert.models.transformer import Transformer
     from kbert.pipelines.classification import Classifier
     from kbert.pipelines.load import load
+    from kbert.pipelines.masked_language_model import MaskedLanguageModel
     from kbert.pipelines.multiple_choice import MultipleChoice
     from kbert.pipelines.ner import EntityRecognizer
     from kbert.pipelines.question_answering import QuestionAnswerer
@@ -33,6 +34,7 @@ _MODULE_OF = {
     "BertFusedTransformer": "kbert.models.bert_fused_transformer",
     "Classifier": "kbert.pipelines.classification",
     "EntityRecognizer": "kbert.pipelines.ner",
+    "MaskedLanguageModel": "kbert.pipelines.masked_language_model",
     "MultipleChoice": "kbert.pipelines.multiple_choice",
     "QuestionAnswerer": "kbert.pipelines.question_answering",
     "Regressor": "kbert.pipelines.regression",
@@ -52,6 +54,7 @@ __all__ = [
     "BertFusedTransformer",
     "Classifier",
     "EntityRecognizer",
+    "MaskedLanguageModel",
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",

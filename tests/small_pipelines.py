@@ -2,6 +2,7 @@
 
 import random
 import string
+from functools import cache
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ import numpy as np
 from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.classification import Classifier
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
@@ -106,6 +108,23 @@ def small_span_tagger(**kwargs: Any) -> SpanTagger:
 def small_entity_recognizer(labels: Any = TAGS, **kwargs: Any) -> EntityRecognizer:
     """A recognizer of persons and places unless told otherwise."""
     return small_reader(EntityRecognizer, labels, **{"dropout": 0.0, **kwargs})
+
+
+@cache
+def special_tokenizer() -> WordPiece:
+    """The tokenizer that reads [MASK] as [MASK]."""
+    return WordPiece(VOCABULARY, special_tokens_in_text=True)
+
+
+def small_masked_language_model(
+    objective: str = "mlm_nsp", seed: int = 7, **kwargs: Any
+) -> MaskedLanguageModel:
+    """A pretrained model in windows of at most 24 tokens, of which neighbours share 4."""
+    random.seed(seed)  # which Keras takes its seeds from
+    typed = {key: kwargs[key] for key in kwargs if key == "dtype"}
+    encoder = small_encoder(causal=objective.startswith("lm"), **typed)
+    kwargs = {"max_sequence_length": 24, "stride": 4, **kwargs}
+    return MaskedLanguageModel(encoder, special_tokenizer(), objective, **kwargs)
 
 
 def computed(model: Any, x: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from kbert.cli.main import app
+from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TranslationConfig
 
@@ -21,7 +22,12 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    "configuration, name", [(RunConfig, "training.md"), (TranslationConfig, "translation.md")]
+    "configuration, name",
+    [
+        (RunConfig, "training.md"),
+        (TranslationConfig, "translation.md"),
+        (PretrainingConfig, "pretraining.md"),
+    ],
 )
 def test_every_training_option_is_documented_with_its_default(configuration, name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")

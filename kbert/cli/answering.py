@@ -17,7 +17,9 @@ from kbert.training.averaging import load_model
 from kbert.training.run_directory import is_run
 
 BATCH_ROWS = 32
-_NBEST = "nbest_translation"
+# The outputs that hold several answers, as the last dimension: of a translator, and of a model that
+# finds words for each [MASK].
+_NBEST = ("nbest_translation", "word")
 
 
 class Answering:
@@ -26,7 +28,7 @@ class Answering:
     Args:
         inputs: What a row holds: ("text",), ("text_a", "text_b"), or ("context", "choices").
         answer: Turns a column for each input into one dict a row.
-        nbest: How many of the best translations an answer has; None leaves it as it is.
+        nbest: How many of the best translations or words an answer has; None leaves it as it is.
     """
 
     def __init__(self, inputs: tuple[str, ...], answer: Any, nbest: int | None = None) -> None:
@@ -109,7 +111,7 @@ class Answering:
             return self._answer([row[0] for row in rows], [list(row[1:]) for row in rows])
         answers = self._answer(*(list(column) for column in zip(*rows)))
         if self._nbest is not None:
-            answers = [{**one, "nbest": one["nbest"][: self._nbest]} for one in answers]
+            answers = [_with_fewer(one, self._nbest) for one in answers]
         return answers
 
 
@@ -118,8 +120,8 @@ def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answer
 
     Args:
         path: The folder.
-        nbest: How many of the best translations are wanted, of a translator; None for its own
-            number.
+        nbest: How many of the best translations are wanted, of a translator, or of the best words
+            for each [MASK]; None for the model's own number.
 
     Raises:
         FileNotFoundError: There is none, or the run is not finished.
@@ -127,7 +129,8 @@ def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answer
     """
     if not is_run(path) and is_export(path):
         exported = load_export(path)
-        found = exported.signatures[SERVING_DEFAULT].outputs.get(_NBEST)
+        outputs = exported.signatures[SERVING_DEFAULT].outputs
+        found = next((outputs[name] for name in _NBEST if name in outputs), None)
         _check_nbest(nbest, found is not None)
         most = None if found is None or found.shape is None else found.shape[-1]
         if nbest is not None and most is not None and nbest > most:
@@ -137,15 +140,38 @@ def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answer
             )
         return Answering(tuple(exported.input_names()), exported.answers, nbest)
     model = load_model(path)
-    _check_nbest(nbest, hasattr(model, "beam_size"))
+    _check_nbest(nbest, hasattr(model, "beam_size") or hasattr(model, "token_head"))
     if nbest is not None:
-        model.nbest, model.beam_size = nbest, max(nbest, model.beam_size)
+        _give_more(model, nbest)
     return live_answering(model)
 
 
-def _check_nbest(nbest: int | None, translates: bool) -> None:
-    if nbest is not None and not translates:
-        raise ValueError(f"`--nbest` must be given for a translator only. Received: {nbest}")
+def _check_nbest(nbest: int | None, has_several: bool) -> None:
+    if nbest is not None and not has_several:
+        raise ValueError(
+            "`--nbest` must be given for a translator or a model that fills [MASK] only. "
+            f"Received: {nbest}"
+        )
+
+
+def _give_more(model: Any, nbest: int) -> None:
+    """Makes a model give so many translations, or words for each [MASK]."""
+    if hasattr(model, "beam_size"):
+        model.beam_size = max(nbest, model.beam_size)
+    elif nbest > len(model.tokenizer.vocabulary):
+        raise ValueError(
+            f"`--nbest` must be at most {len(model.tokenizer.vocabulary)}, the words and pieces "
+            f"that the model knows. Received: {nbest}"
+        )
+    model.nbest = nbest
+
+
+def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:
+    """An answer with no more than so many translations, or words for each [MASK]."""
+    if "masks" in answer:
+        masks = [{**mask, "words": mask["words"][:nbest]} for mask in answer["masks"]]
+        return {**answer, "masks": masks}
+    return {**answer, "nbest": answer["nbest"][:nbest]}
 
 
 def live_answering(model: Any) -> Answering:

@@ -1,7 +1,7 @@
 """`kbert evaluate`."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -9,6 +9,7 @@ from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.label_table import show_labels
 from kbert.training.config_checks import READING_TASKS
+from kbert.training.pretraining_config import TASK as PRETRAINING
 from kbert.training.translation_config import TASK as TRANSLATION
 
 _PANEL = "Translation"
@@ -87,11 +88,12 @@ def evaluate(
       kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
 
       kbert evaluate runs/en-de --source test.en --target test.de
+
+      kbert evaluate runs/papers held-out.txt
     """
     of_pairs = source is not None or target is not None
     runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
     from kbert.cli.evaluation_data import evaluate_runs, read_examples, task_of
-    from kbert.cli.reading_results import evaluate_reading
     from kbert.cli.translation_results import evaluate_translation
 
     task = None if file is None else task_of(runs[0])
@@ -101,16 +103,35 @@ def evaluate(
         return
     if language is not None or translations is not None:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
-    if file is not None and task in READING_TASKS:
-        write_result(evaluate_reading(runs, file, label, predictions))
+    found = _of_long_texts(task, runs, file, label, predictions)
+    if found is not None:
+        write_result(found)
         return
-    if predictions is not None:
-        raise ValueError("`--predictions` must be given for a run of question answering only.")
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     examples, glue_name = read_examples(runs[0], file, (glue, data, split), given)
     result = evaluate_runs(runs, examples, glue_name, split, submission)
     show_labels(result.get("metrics", {}))
     write_result(result)
+
+
+def _of_long_texts(
+    task: str | None,
+    runs: list[Path],
+    file: Path | None,
+    label: str | None,
+    predictions: Path | None,
+) -> dict[str, Any] | None:
+    """What is found where texts are read in windows, or None for other tasks."""
+    from kbert.cli.pretraining_results import evaluate_pretraining
+    from kbert.cli.reading_results import evaluate_reading
+
+    if file is not None and task in READING_TASKS:
+        return evaluate_reading(runs, file, label, predictions)
+    if predictions is not None:
+        raise ValueError("`--predictions` must be given for a run of question answering only.")
+    if file is not None and task == PRETRAINING:
+        return evaluate_pretraining(runs, file)
+    return None
 
 
 def _divided(

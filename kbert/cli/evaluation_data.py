@@ -11,6 +11,7 @@ from kbert.data.multiple_choice import read_choice_examples
 from kbert.data.text_pairs import read_text_examples
 from kbert.training.averaging import Averaged, predict_average
 from kbert.training.evaluation import measure
+from kbert.training.pretraining_config import TASK as PRETRAINING
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import LabelledExamples, targets
 from kbert.training.run_directory import is_run, load_run
@@ -129,4 +130,5 @@ def task_of(run: Path) -> str:
         return TRANSLATION
     name = read_checkpoint(run).pipeline.get("class")
     by_class = {pipeline.__name__: task for task, pipeline in PIPELINES.items()}
+    by_class["MaskedLanguageModel"] = PRETRAINING
     return by_class.get(str(name), "classification")

@@ -51,7 +51,7 @@ def _of_run(path: str) -> dict[str, Any]:
 
     run = load_run(path)
     report = json.loads((Path(path) / REPORT).read_text(encoding="utf-8"))
-    metrics = {key: value for key, value in run.metrics.items() if key != "epochs"}
+    metrics = {k: v for k, v in run.metrics.items() if k not in ("epochs", "intervals")}
     return {"kind": "run", "config": run.config.to_dict(), "report": report, "metrics": metrics}
 
 

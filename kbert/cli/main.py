@@ -10,6 +10,7 @@ os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 import typer
 
 import kbert
+from kbert.cli.check import check
 from kbert.cli.convert import convert
 from kbert.cli.demo import demo
 from kbert.cli.errors import DEBUG
@@ -18,6 +19,7 @@ from kbert.cli.export import export
 from kbert.cli.info import info
 from kbert.cli.plot import plot
 from kbert.cli.predict import predict
+from kbert.cli.pretrain import pretrain
 from kbert.cli.train import train
 from kbert.cli.train_command import TrainCommand
 
@@ -30,7 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=TrainCommand)(train)
-for _verb in (evaluate, predict, export, convert, plot, info, demo):
+for _verb in (pretrain, evaluate, predict, export, check, convert, plot, info, demo):
     app.command()(_verb)
 
 

@@ -1,4 +1,4 @@
-"""Answers and entities marked in their text, for a terminal."""
+"""Answers, entities and words for [MASK] marked in their text, for a terminal."""
 
 from typing import Any
 
@@ -31,6 +31,8 @@ def show_marked(row: tuple[str, ...], answer: dict[str, Any], console: Console) 
     """
     if "nbest" in answer:
         _show_answer(row, answer, console)
+    elif "masks" in answer:
+        _show_masks(row[-1], answer["masks"], console)
     elif "entities" in answer:
         _show_entities(row[-1], answer["entities"], console)
     elif "answers" in answer:
@@ -77,6 +79,20 @@ def _show_entities(content: str, entities: list[dict[str, Any]], console: Consol
         end = one["end"]
     shown.append(content[end:])
     console.print(shown)
+
+
+def _show_masks(content: str, masks: list[dict[str, Any]], console: Console) -> None:
+    shown = Text()
+    end = 0
+    for mask in masks:
+        shown.append(content[end : mask["start"]])
+        shown.append(mask["words"][0]["word"], _ANSWER)
+        end = mask["end"]
+    shown.append(content[end:])
+    console.print(shown)
+    for number, mask in enumerate(masks, start=1):
+        words = ", ".join(f"{one['word']} {one['score']:.3f}" for one in mask["words"])
+        console.print(Text(f"  {number}. {words}", style="dim"))
 
 
 def _cut(text: Text, start: int, end: int) -> Text:

@@ -15,10 +15,14 @@ from kbert.cli.text_lines import read_batches
 
 _BATCH_SIZE = 256
 _Show = Annotated[
-    bool, typer.Option("--show", help="Mark answers or entities in the text, instead of JSON.")
+    bool,
+    typer.Option(
+        "--show", help="Mark answers, entities or words for [MASK] in the text, instead of JSON."
+    ),
 ]
 _Nbest = Annotated[
-    Optional[int], typer.Option(min=1, help="Of a translator: how many translations, best first.")
+    Optional[int],
+    typer.Option(min=1, help="How many translations, or words for each [MASK], best first."),
 ]
 
 
@@ -45,7 +49,7 @@ def predict(
         int, typer.Option(min=1, help="Lines that are read and answered at a time.")
     ] = _BATCH_SIZE,
 ) -> None:
-    """Answer or translate texts: one JSON object a line, in their order.
+    """Answer, fill or translate texts: one JSON object a line, in their order.
 
     Texts come from --text, or one a line from stdin, of any number.
     For a model of pairs, a tab stands between the two, also between
@@ -58,8 +62,9 @@ def predict(
       kbert predict runs/topics --text "Where is my parcel?"
 
       kbert predict runs/topics < questions.txt > answers.jsonl
-
       kbert predict runs/en-de --text "A man reads." --nbest 3
+
+      kbert predict bert-base-uncased --text "Paris is the [MASK] of France."
 
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show

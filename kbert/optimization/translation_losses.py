@@ -73,8 +73,30 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
         return {**super().get_config(), "smoothing": self.smoothing}
 
 
+class NextTokenMean(StreamingMean):
+    """The mean of a number of each token that counts.
+
+    A subclass has `of_tokens`, from targets and logits to the numbers.
+    """
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Adds a batch.
+
+        Args:
+            y_true: int (B, T), -1 where a token counts nothing.
+            y_pred: logits (B, T, V).
+            sample_weight: a weight a sequence (B,), or None.
+        """
+        numbers = self.of_tokens(y_true, y_pred)
+        self.add(numbers, ops.greater_equal(y_true, 0), sample_weight)
+
+    def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
+        """A number (B, T) of each token; anything where it counts nothing."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it measures")
+
+
 @keras.saving.register_keras_serializable("kbert")
-class Perplexity(StreamingMean):
+class Perplexity(NextTokenMean):
     """exp of the mean cross-entropy, not smoothed, over the tokens that count.
 
     It is at most e^88, which float32 still holds, and 1 before any token counted.
@@ -86,16 +108,9 @@ class Perplexity(StreamingMean):
     def __init__(self, name: str = "perplexity", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: int (B, T), -1 where a token counts nothing.
-            y_pred: logits (B, T, V).
-            sample_weight: a weight a sequence (B,), or None.
-        """
-        counts = ops.greater_equal(y_true, 0)
-        self.add(token_cross_entropy(y_true, y_pred), counts, sample_weight)
+    def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
+        """The cross-entropy of each token."""
+        return token_cross_entropy(y_true, y_pred)
 
     def result(self) -> Any:
         """exp of the mean."""
@@ -103,7 +118,7 @@ class Perplexity(StreamingMean):
 
 
 @keras.saving.register_keras_serializable("kbert")
-class NextTokenAccuracy(StreamingMean):
+class NextTokenAccuracy(NextTokenMean):
     """The share of the tokens that count with no likelier one in the vocabulary.
 
     `TokenAccuracy`, without the search for where the largest logit stands: among many thousands
@@ -116,15 +131,9 @@ class NextTokenAccuracy(StreamingMean):
     def __init__(self, name: str = "accuracy", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: int (B, T), -1 where a token counts nothing.
-            y_pred: logits (B, T, V).
-            sample_weight: a weight a sequence (B,), or None.
-        """
-        self.add(is_likeliest(y_true, y_pred), ops.greater_equal(y_true, 0), sample_weight)
+    def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
+        """Whether each token is the likeliest."""
+        return is_likeliest(y_true, y_pred)
 
 
 def is_likeliest(y_true: Any, y_pred: Any) -> Any:

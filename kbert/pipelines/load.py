@@ -6,9 +6,11 @@ from typing import Any
 
 import keras
 
+from kbert.checkpoints.marian import is_marian
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.translation_folder import is_translation
 from kbert.pipelines.classification import Classifier
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
@@ -25,9 +27,11 @@ _CLASSES: dict[str, Any] = {
         QuestionAnswerer,
         SpanTagger,
         EntityRecognizer,
+        MaskedLanguageModel,
     )
 }
 _HUGGINGFACE = {
+    **dict.fromkeys(MaskedLanguageModel.huggingface_architectures(), "MaskedLanguageModel"),
     "BertForMultipleChoice": "MultipleChoice",
     "BertForQuestionAnswering": "QuestionAnswerer",
     "BertForTokenClassification": "EntityRecognizer",
@@ -35,7 +39,7 @@ _HUGGINGFACE = {
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
-    """Loads what `save_pretrained` or `save` wrote, or a Hugging Face model with a head.
+    """Loads what `save_pretrained` or `save` wrote; of Hugging Face, Marian or a model with a head.
 
     `keras.models.load_model` does the same for a `.keras` file where the classes were imported
     before, as `from kbert import Classifier` does; `import kbert` alone imports none.
@@ -53,7 +57,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """
     if Path(directory).suffix == ".keras" and Path(directory).is_file():
         return keras.models.load_model(directory, **kwargs)
-    if is_translation(directory):
+    if is_translation(directory) or is_marian(directory):
         return Translator.from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     name = checkpoint.pipeline.get("class") or _class_of_huggingface(checkpoint)
@@ -71,6 +75,8 @@ def _class_of_huggingface(checkpoint: Any) -> str | None:
         named = checkpoint.source_config.get("id2label") or {}
         if list(named.values()) == list(TAGS):
             return "SpanTagger"
+    if architectures[0] is None and "cls.predictions.bias" in checkpoint.heads:
+        return "MaskedLanguageModel"  # of a format that names no class
     if architectures[0] in _HUGGINGFACE:
         return _HUGGINGFACE[architectures[0]]
     if architectures[0] != "BertForSequenceClassification":

@@ -14,7 +14,7 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.text_inputs import read_single_texts
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
@@ -168,11 +168,10 @@ class EntityRecognizer(TokenLabeller):
         Raises:
             ValueError: `x` is a single text.
         """
-        if isinstance(x, str | bytes):
-            raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
-        if not is_texts(x):
+        texts = read_single_texts(x)
+        if texts is None:
             return super().predict(x, **kwargs)
-        return self.predict_columns(self.recognize, [list(as_list(x))])
+        return self.predict_columns(self.recognize, [texts])
 
     def predict_tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """The tags of sentences of given words.

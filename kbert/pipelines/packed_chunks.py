@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.pipelines.raw_text_model import model_inputs
-from kbert.text.chunks import map_in_chunks
+from kbert.text.chunks import map_in_chunks, places_in_chunks
 from kbert.text.packing import PackedText
 
 # Enough rows for matrix products at full speed, few enough to leave most of the padding out.
@@ -41,6 +41,4 @@ def packed_chunks(
 
     outputs = [tf.TensorSpec((None, width), tf.float32)]
     (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)
-    # The chunks come longest first, by the same stable order.
-    order = tf.argsort(packed.lengths, direction="DESCENDING", stable=True)
-    return tf.gather(found, tf.math.invert_permutation(order))
+    return tf.gather(found, places_in_chunks(packed.lengths))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 _OF_TRANSLATIONS = ("translation", "score")
+_OF_MASKS = ("start", "end", "start_byte", "end_byte")
 _OF_ENTITIES = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
 
 
@@ -20,7 +21,8 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
     Returns:
         Of a classifier, `label`, `score`, `scores` by name; of question answering, `answer` with
         its places, and `nbest`; of translation, `translation`, `score` and `nbest`; of span
-        tagging, `answers`; of entity recognition, `entities`; the other outputs as they are.
+        tagging, `answers`; of entity recognition, `entities`; of a masked language model, `filled`
+        and `masks`; the other outputs as they are.
     """
     plain = {key: _plain(value) for key, value in row.items()}
     if "nbest_translation" in plain:
@@ -35,6 +37,11 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
         columns = {"answer": "answers", "score": "scores", "start": "starts", "end": "ends"}
         found = _rows({key: plain.pop(name) for key, name in columns.items()})
         return {"answers": found[: plain.pop("count")], **plain}
+    if "filled" in plain and "word" in plain:
+        ranked = zip(plain.pop("word"), plain.pop("score"), strict=True)
+        words = [_rows({"word": word, "score": score}) for word, score in ranked]
+        found = _rows({"words": words, **{key: plain.pop(key) for key in _OF_MASKS}})
+        return {"filled": plain.pop("filled"), "masks": found[: plain.pop("count")], **plain}
     if "count" in plain and "entity" in plain:
         found = _rows({key: plain.pop(key) for key in _OF_ENTITIES})
         return {"entities": found[: plain.pop("count")], **plain}

@@ -1,5 +1,6 @@
 """Whole text models as directories: encoder, head, vocabulary and what the task adds."""
 
+import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +18,13 @@ from kbert.models.bert import Bert
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 
+logger = logging.getLogger(__name__)
+# What was saved as this is an encoder to every other task.
+PRETRAINED = "MaskedLanguageModel"
 _ENCODER_ARGUMENTS = (
     "adapter_dim",
     "attention_dropout",
+    "causal",
     "gradient_checkpointing",
     "initializer_range",
     "layer_norm_epsilon",
@@ -57,18 +62,13 @@ def load_pipeline(
 ) -> Any:
     """Loads a text model of class `cls`; see `Classifier.from_pretrained`."""
     checkpoint = read_checkpoint(name_or_directory)
-    saved = dict(checkpoint.pipeline)
-    saved_class = saved.pop("class", None)
-    if saved_class not in (None, cls.__name__):
-        raise ValueError(
-            f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
-            f"{name_or_directory}, a {saved_class}"
-        )
+    saved = _saved_settings(checkpoint, cls, name_or_directory)
     rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
-    tokenizer = tokenizer_of(checkpoint, **rules)
+    tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
     # The default of the class, for encoders that have fewer positions than that.
     positions = checkpoint.config["max_sequence_length"]
-    settings = {**cls.default_lengths(positions), **saved, **kwargs}
+    defaults = cls.default_lengths(positions) | cls.default_settings(checkpoint)
+    settings = {**defaults, **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
@@ -82,7 +82,7 @@ def load_pipeline(
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
     model = cls(encoder, tokenizer, **settings)
-    if head:
+    if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)
     return model
 
@@ -114,9 +114,11 @@ def pipeline_checkpoint(model: Any) -> Checkpoint:
     checkpoint = model.encoder.to_checkpoint()
     checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
     checkpoint.lowercase = model.tokenizer.lowercase
-    for name, dense in model.head_layers().items():
-        checkpoint.heads[f"{name}.weight"] = np.ascontiguousarray(np.asarray(dense.kernel).T)
-        checkpoint.heads[f"{name}.bias"] = np.asarray(dense.bias)
+    for name, layer in model.head_layers().items():
+        for part, (variable, transposed) in _parts(layer).items():
+            array = np.asarray(variable)
+            array = np.ascontiguousarray(array.T) if transposed else array
+            checkpoint.heads[f"{name}.{part}"] = array
     return checkpoint
 
 
@@ -150,18 +152,41 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
     return {"class": type(model).__name__, **config, **tokenizer}
 
 
+def _saved_settings(checkpoint: Checkpoint, cls: Any, source: Any) -> dict[str, Any]:
+    """What was saved with a model of the class; of a pretrained one, what any task can use."""
+    saved = dict(checkpoint.pipeline)
+    saved_class = saved.pop("class", None)
+    if saved_class == PRETRAINED and cls.__name__ != PRETRAINED:
+        return {key: saved[key] for key in ("strip_accents", "handle_cjk") if key in saved}
+    if saved_class not in (None, cls.__name__):
+        raise ValueError(
+            f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
+            f"{source}, a {saved_class}"
+        )
+    return saved
+
+
+def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
+    """Hugging Face's name of each weight of a layer -> the weight, and whether it is turned."""
+    named = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+    return {
+        part: (getattr(layer, own), own == "kernel")
+        for own, part in named.items()
+        if getattr(layer, own, None) is not None
+    }
+
+
 def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
     """The arrays of the head; none where the checkpoint's head is another task's."""
     architecture = (checkpoint.source_config.get("architectures") or [None])[0]
-    if not checkpoint.pipeline and architecture not in (None, cls.huggingface_architecture):
+    if not checkpoint.pipeline and architecture not in (None, *cls.huggingface_architectures()):
         return {}
     if checkpoint.source_config.get("problem_type") == "multi_label_classification":
         raise ValueError(
             "`problem_type` of a classification head must be single_label_classification or "
             "regression. Received: multi_label_classification"
         )
-    names = ("classifier.", "hidden.", "qa_outputs.")
-    return {name: array for name, array in checkpoint.heads.items() if name.startswith(names)}
+    return {n: array for n, array in checkpoint.heads.items() if n.startswith(cls.head_names)}
 
 
 def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
@@ -176,13 +201,30 @@ def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
 
 
 def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
-    for name, dense in model.head_layers().items():
-        kernel, bias = head.get(f"{name}.weight"), head.get(f"{name}.bias")
-        if kernel is None or bias is None or kernel.T.shape != tuple(dense.kernel.shape):
-            raise ValueError(
-                f"{source}: the head `{name}` must have a weight of shape "
-                f"{tuple(dense.kernel.shape)[::-1]} and a bias. Received: "
-                f"{None if kernel is None else kernel.shape}"
-            )
-        dense.kernel.assign(kernel.T.astype(dense.kernel.dtype))
-        dense.bias.assign(bias.astype(dense.bias.dtype))
+    """Gives a head its arrays; a layer of which there is nothing may keep its random start."""
+    layers = model.head_layers()
+    known = {f"{name}.{part}" for name, layer in layers.items() for part in _parts(layer)}
+    unknown = [n for n in head if n not in known and n.startswith(tuple(f"{x}." for x in layers))]
+    if unknown:
+        raise ValueError(
+            f"{source}: the head must have no other weights than {', '.join(sorted(known))}. "
+            f"Not known: {', '.join(unknown)}"
+        )
+    new = []
+    for name, layer in layers.items():
+        parts = _parts(layer)
+        if model.head_may_be_partial and not any(f"{name}.{part}" in head for part in parts):
+            new.append(name)
+            continue
+        for part, (variable, transposed) in parts.items():
+            array = head.get(f"{name}.{part}")
+            shape = tuple(variable.shape)[:: -1 if transposed else 1]
+            if array is None or array.shape != shape:
+                raise ValueError(
+                    f"{source}: the head `{name}` must have a {part} of shape {shape}. Received: "
+                    f"{None if array is None else array.shape}"
+                )
+            array = array.T if transposed else array
+            variable.assign(array.astype(variable.dtype))
+    if new:
+        logger.warning("%s has no %s: new, random weights are taken.", source, ", ".join(new))

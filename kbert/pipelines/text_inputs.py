@@ -29,6 +29,23 @@ class TextInputs:
         return TextInputs(self.text_a[rows], None if self.text_b is None else self.text_b[rows])
 
 
+def read_single_texts(x: Any) -> list[Any] | None:
+    """Recognises raw texts where each stands alone.
+
+    Args:
+        x: a list or array of str or bytes, or anything else.
+
+    Returns:
+        The texts, or None if `x` is something else.
+
+    Raises:
+        ValueError: a single text.
+    """
+    if isinstance(x, str | bytes):
+        raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
+    return list(as_list(x)) if is_texts(x) else None
+
+
 def read_text_inputs(x: Any) -> TextInputs | None:
     """Recognises raw texts.
 

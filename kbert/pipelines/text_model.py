@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.text.wordpiece import WordPiece
 
@@ -15,9 +16,16 @@ class TextModel(keras.Model):
 
     tokenizer: WordPiece
     max_sequence_length: int
+    huggingface_architecture: str
     default_sequence_length = 128
     # Whether a checkpoint without a pooler lacks something.
     needs_pooler = True
+    # How the names of its head's tensors begin in Hugging Face's format.
+    head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
+    # Whether layers of the head may be new while others come from a checkpoint.
+    head_may_be_partial = False
+    # Arguments of the tokenizer that the task needs, whatever was saved.
+    tokenizer_rules: dict[str, Any] = {}
 
     @classmethod
     def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -38,6 +46,16 @@ class TextModel(keras.Model):
             positions: the most tokens that the encoder takes.
         """
         return {"max_sequence_length": min(cls.default_sequence_length, positions)}
+
+    @classmethod
+    def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Arguments of the constructor that follow from what a checkpoint holds."""
+        return {}
+
+    @classmethod
+    def huggingface_architectures(cls) -> tuple[str, ...]:
+        """The classes of transformers whose heads it takes."""
+        return (cls.huggingface_architecture,)
 
     def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
         """Writes weights, vocabulary and names of labels for `from_pretrained`.

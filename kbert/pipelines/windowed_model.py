@@ -9,10 +9,11 @@ import tensorflow as tf
 from kbert.data.pipeline import batched_dataset
 from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
-from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, answers_of_rows
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
+from kbert.pipelines.text_batches import TextBatches, check_targets
 from kbert.pipelines.text_model import TextModel
+from kbert.pipelines.traced import traced
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
 from kbert.text.windows import Windows, WindowTokens, check_window_sizes, cut_windows, lay_out
@@ -24,7 +25,7 @@ TRAINING_ROWS = 32
 PREDICTION_ROWS = 64
 
 
-class WindowedModel(TextModel):
+class WindowedModel(TextBatches, TextModel):
     """Adds windows to a model on token ids: contexts of any length, perhaps with a question.
 
     A subclass has `encoder`, `tokenizer`, `max_sequence_length` and `stride`, and
@@ -120,59 +121,17 @@ class WindowedModel(TextModel):
         Raises:
             ValueError: texts and targets do not fit each other.
         """
-        kwargs |= {"epochs": epochs, "verbose": verbose}
-        if isinstance(validation_data, tuple):
-            validation_data = self._held_out(validation_data)
-        kwargs["validation_data"] = validation_data
         rows = None if batch_tokens else batch_size or TRAINING_ROWS
         cut = {"batch_size": rows, "batch_tokens": batch_tokens, "shuffle": shuffle, "seed": seed}
-        dataset = self._batches(x, y, **cut)
-        callbacks = told_epochs(x if dataset is None else dataset, kwargs.get("callbacks"))
-        kwargs["callbacks"] = callbacks
-        if dataset is not None:
-            return super().fit(dataset, shuffle=False, **kwargs)
-        is_dataset = isinstance(x, tf.data.Dataset)  # has an order of its own
-        return super().fit(x, y, batch_size, shuffle=shuffle and not is_dataset, **kwargs)
+        kwargs |= {"epochs": epochs, "verbose": verbose, "validation_data": validation_data}
+        return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        **kwargs: Any,
-    ) -> Any:
-        """Keras' `evaluate`, of windows, which also takes raw texts; arguments as in `fit`."""
-        dataset = self._batches(x, y)
-        if dataset is None:
-            return super().evaluate(x, y, batch_size, verbose, **kwargs)
-        return super().evaluate(dataset, verbose=verbose, **kwargs)
-
-    def _held_out(self, data: tuple[Any, ...]) -> Any:
-        """Validation data as Keras takes them."""
-        dataset = self._batches(*data[:2])
-        if dataset is None:
-            return data
-        if len(data) > 2:
-            raise ValueError(
-                "`validation_data` of texts must be (x, y). "
-                f"Received: {len(data)} entries; windows have no sample weights"
-            )
-        return dataset
-
-    def _batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
+    def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of the windows of raw texts, or None if `x` is something else."""
         inputs = None if isinstance(x, tf.data.Dataset) else self.read_inputs(x)
         if inputs is None:
             return None
-        if y is None:
-            raise ValueError("`y` must be given with texts. Received: y=None")
-        if len(y) != len(inputs):
-            raise ValueError(
-                f"`y` must have one entry a text. Received: {len(y)} for {len(inputs)} texts"
-            )
-        if not len(inputs):
-            raise ValueError("`x` must hold at least one text. Received: none")
+        check_targets(len(inputs), y)
         windows, targets = self.examples(inputs, y)
         cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
         return self.dataset(windows, targets, **cut)
@@ -241,10 +200,4 @@ class WindowedModel(TextModel):
 
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
         """The function as a graph, traced once, and anew when a setting has changed."""
-        known = self.__dict__.setdefault("_compiled_functions", {})
-        settings = [getattr(self, name) for name in self.graph_settings]
-        before, graph = known.get(function.__name__, (None, None))
-        if before != settings:
-            graph = tf.function(function, input_signature=specs, autograph=False)
-            known[function.__name__] = settings, graph
-        return graph
+        return traced(self, function, specs, self.graph_settings)

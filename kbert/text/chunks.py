@@ -24,9 +24,9 @@ def map_in_chunks(
         outputs: a spec for each of the tensors; the first dimension may differ from chunk to chunk.
 
     Returns:
-        For each output the tensors of all chunks, one after the other.
+        For each output the tensors of all chunks, one after the other; see `places_in_chunks`.
     """
-    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    order = _longest_first(lengths)
     total = tf.size(order)
     arrays = [
         tf.TensorArray(
@@ -57,3 +57,19 @@ def map_in_chunks(
         parallel_iterations=1,
     )
     return [array.concat() for array in arrays]
+
+
+def places_in_chunks(lengths: tf.Tensor) -> tf.Tensor:
+    """Where each sequence stands among the outputs of `map_in_chunks`, where these are one each.
+
+    Args:
+        lengths: as there.
+
+    Returns:
+        int32 (W,): gathering an output by them puts it into the order of the sequences.
+    """
+    return tf.math.invert_permutation(_longest_first(lengths))
+
+
+def _longest_first(lengths: tf.Tensor) -> tf.Tensor:
+    return tf.argsort(lengths, direction="DESCENDING", stable=True)

@@ -3,7 +3,9 @@ import pytest
 from kbert.cli.answering import Answering, is_export, open_model
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.regression import Regressor
+from kbert.serving.saved_model import export
 from kbert.training.averaging import load_model
+from tests.small_pipelines import VOCABULARY, small_masked_language_model
 
 
 def test_lines_become_rows():
@@ -46,6 +48,30 @@ def test_scores_and_choices(tiny, tmp_path):
         pytest.approx(scores.tolist(), abs=1e-6)
         for scores in choosing.predict(([row[0] for row in rows], [row[1:] for row in rows]))
     ]
+
+
+def test_words_for_masks(tmp_path):
+    model = small_masked_language_model("mlm")
+    rows = [("a [MASK] film",), ("[MASK] [MASK]",), ("none",)]
+    expected = model.answers([row[0] for row in rows])
+    saved, exported = model.save_pretrained(tmp_path / "saved"), export(model, tmp_path / "base")
+    for path in (saved, exported):
+        answers = open_model(path).answers(rows)
+        for answer, one in zip(answers, expected, strict=True):
+            assert answer["filled"] == one["filled"]
+            for mask, wanted in zip(answer["masks"], one["masks"], strict=True):
+                assert mask["words"] == [pytest.approx(word, abs=1e-5) for word in wanted["words"]]
+                assert (mask["start"], mask["end"]) == (wanted["start"], wanted["end"])
+        few = open_model(path, nbest=2).answers(rows)
+        masks = [mask for answer in few for mask in answer["masks"]]
+        assert [len(mask["words"]) for mask in masks] == [2, 2, 2]
+        assert [answer["filled"] for answer in few] == [one["filled"] for one in expected]
+    (more,) = open_model(saved, nbest=9).answers(rows[:1])
+    assert len(more["masks"][0]["words"]) == 9  # a live model knows more
+    with pytest.raises(ValueError, match="`--nbest` must be at most 5, as many as the export"):
+        open_model(exported, nbest=6)
+    with pytest.raises(ValueError, match=f"at most {len(VOCABULARY)}, the words and pieces"):
+        open_model(saved, nbest=len(VOCABULARY) + 1)
 
 
 def test_what_is_neither_is_refused(tmp_path, tiny):

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from kbert.cli.pretrain import pretrain
 from kbert.cli.run_options import given_values, shown_default, with_run_options
 from kbert.cli.train import train
 from kbert.cli.train_translation import train_translation
+from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TranslationConfig
 
@@ -14,12 +16,17 @@ FIELDS = {field.name: field for field in dataclasses.fields(RunConfig)}
 
 
 @pytest.mark.parametrize(
-    "verb, configuration", [(train, RunConfig), (train_translation, TranslationConfig)]
+    "verb, configuration, own",
+    [
+        (train, RunConfig, {"task", "config"}),
+        (train_translation, TranslationConfig, {"task", "config"}),
+        (pretrain, PretrainingConfig, {"files", "config"}),
+    ],
 )
-def test_every_field_is_an_option_without_a_default_of_its_own(verb, configuration):
+def test_every_field_is_an_option_without_a_default_of_its_own(verb, configuration, own):
     parameters = inspect.signature(verb).parameters
-    names = {field.name for field in dataclasses.fields(configuration)}
-    assert set(parameters) == {*names, "config"}
+    names = {field.name for field in dataclasses.fields(configuration)} - {"task"}
+    assert set(parameters) == {*names, *own}
     assert all(parameter.default is None for parameter in parameters.values())
 
 
@@ -58,6 +65,8 @@ def test_texts_become_values():
     }
     with pytest.raises(ValueError, match="`class_weights` must be YAML"):
         given_values({"class_weights": "{a: 1"}, RunConfig)
+    files = {"text": "a.txt, b/*.gz", "warmup_steps": 0}
+    assert given_values(files, PretrainingConfig)["text"] == ["a.txt", "b/*.gz"]
     columns = {"source_column": "0", "target_column": "de"}
     assert given_values(columns, TranslationConfig) == {"source_column": 0, "target_column": "de"}
 

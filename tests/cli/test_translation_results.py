@@ -88,7 +88,7 @@ def test_an_export_translates_as_its_run(finished_translation, finished_run, tmp
     assert len(more[0]["nbest"]) == 4  # a live model searches for more
     for path, message in (
         (exported, "`--nbest` must be at most 2, as many as the export gives"),
-        (finished_run, "`--nbest` must be given for a translator only"),
+        (finished_run, "`--nbest` must be given for a translator or a model that fills [MASK]"),
     ):
         result = invoke("predict", path, "--text", "a", "--nbest", 3)
         assert result.exit_code == 2 and message in result.stderr

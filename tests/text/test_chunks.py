@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.text.chunks import map_in_chunks
+from kbert.text.chunks import map_in_chunks, places_in_chunks
 
 OUTPUTS = [tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, 2), tf.float32)]
 
@@ -61,3 +61,12 @@ def test_without_a_graph(lengths: list[int]) -> None:
     found = map_in_chunks(indices_and_sizes, lengths, 10, OUTPUTS)
     for one, other in zip(found, in_a_graph(lengths, tf.constant(10)), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_outputs_go_back_to_the_order_of_the_sequences():
+    lengths = tf.constant([3, 9, 3, 1, 9, 4])
+    chosen, _ = in_a_graph(lengths, tf.constant(9))
+    # By hand: longest first, equals in their order.
+    assert chosen.numpy().tolist() == [1, 4, 5, 0, 2, 3]
+    assert places_in_chunks(lengths).numpy().tolist() == [3, 0, 4, 5, 1, 2]
+    assert tf.gather(chosen, places_in_chunks(lengths)).numpy().tolist() == [0, 1, 2, 3, 4, 5]
