@@ -18,12 +18,13 @@ export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test lint bench wheel-test clean
+.PHONY: help demo test test-slow lint bench wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        train, evaluate, export and ask a small classifier, offline after install"
 	@echo "make test        all tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0 runs in one process)"
+	@echo "make test-slow   the tests that take minutes, left out of make test"
 	@echo "make lint        flake8, isort, mypy"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
@@ -62,7 +63,11 @@ demo: $(STAMPS)/installed $(STAMPS)/minilm
 	$(BIN)/python -m kbert.cli.main demo
 
 test: $(STAMPS)/installed-test $(STAMPS)/minilm
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(PYTEST_ARGS)
+
+# What takes minutes: processes killed at many moments, loads and storms of strings.
+test-slow: $(STAMPS)/installed-test $(STAMPS)/minilm
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow $(PYTEST_ARGS)
 
 lint: $(STAMPS)/installed-test
 	$(BIN)/python -m flake8
@@ -91,7 +96,7 @@ wheel-test: $(STAMPS)/installed-test
 	cp -r tests setup.cfg build/wheel/
 	cd build/wheel && KBERT_SHARED_DATA="$${KBERT_SHARED_DATA:-$(abspath ..)/shared/data}" \
 		venv/bin/python -m pytest -n $(WORKERS) --dist loadfile \
-		--ignore=tests/test_architecture.py $(PYTEST_ARGS)
+		--ignore=tests/test_architecture.py -m "not slow" $(PYTEST_ARGS)
 	cd build/wheel && venv/bin/kbert --help >/dev/null
 
 clean:
