@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +18,7 @@ from kbert.serving.typed_answers import AnyAnswer, typed_answer
 Result = TypeVar("Result")
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """One model of a server. A context manager; threads may share it.
 
     Args:
@@ -133,15 +133,7 @@ class Client:
         """Closes the connections."""
         self._transport.close()
 
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _ask(self, ask: Callable[[float], Result], deadline: float) -> Result:

@@ -1,7 +1,8 @@
 """Requests to TF Serving over REST. Source: tensorflow/serving, `g3doc/api_rest.md`."""
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -47,7 +48,7 @@ class RestTransport:
         columns = {key: to_json(batch) for key, batch in inputs.items()}
         body = {"signature_name": name, "inputs": columns}
         found = self._ask("POST", ":predict", seconds, body)
-        try:
+        with self._reading("an answer without its outputs"):
             outputs = found["outputs"]
             if len(signature.outputs) == 1 and not self._is_named(outputs, signature):
                 outputs = {next(iter(signature.outputs)): outputs}
@@ -55,9 +56,6 @@ class RestTransport:
                 key: from_json(outputs[key], tensor.dtype)
                 for key, tensor in signature.outputs.items()
             }
-        except (KeyError, TypeError, ValueError) as error:
-            words = f"an answer without its outputs: {error!r}"
-            raise server_error("INTERNAL", words, self.target) from error
 
     def signatures(self, seconds: float) -> dict[str, Signature]:
         """The model's signatures.
@@ -69,16 +67,13 @@ class RestTransport:
             ServerError: As `predict`.
         """
         found = self._ask("GET", "/metadata", seconds)
-        try:
+        with self._reading("metadata that cannot be read"):
             listed = found["metadata"]["signature_def"]["signature_def"]
             return {
                 name: Signature(_tensors(one.get("inputs")), _tensors(one.get("outputs")))
                 for name, one in listed.items()
                 if not name.startswith("__")
             }
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            words = f"metadata that cannot be read: {error!r}"
-            raise server_error("INTERNAL", words, self.target) from error
 
     def status(self, seconds: float) -> dict[int, str]:
         """Version -> state, as "AVAILABLE".
@@ -90,11 +85,8 @@ class RestTransport:
             ServerError: As `predict`.
         """
         found = self._ask("GET", "", seconds)
-        try:
+        with self._reading("a status that cannot be read"):
             return {int(one["version"]): one["state"] for one in found["model_version_status"]}
-        except (KeyError, TypeError, ValueError) as error:
-            words = f"a status that cannot be read: {error!r}"
-            raise server_error("INTERNAL", words, self.target) from error
 
     def close(self) -> None:
         """Closes the connections."""
@@ -103,6 +95,14 @@ class RestTransport:
     def _is_named(self, outputs: Any, signature: Signature) -> bool:
         """Of a single output TF Serving leaves out the name."""
         return isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
+
+    @contextlib.contextmanager
+    def _reading(self, otherwise: str) -> Iterator[None]:
+        """Says what came where a reply has not the form that it should have."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise server_error("INTERNAL", f"{otherwise}: {error!r}", self.target) from error
 
     def _ask(self, method: str, end: str, seconds: float, body: Any = None) -> Any:
         url = self.target + end

@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def _cache_folder() -> Path:
     return Path(base, "kbert", "session_loader")
 
 
-class Session:
+class Session(AbstractContextManager["Session"]):
     """A SavedModel in a process of its own that holds no Python. A context manager.
 
     Args:
@@ -169,15 +169,7 @@ class Session:
         self._process.communicate()
         self._log.close()
 
-    def __enter__(self) -> "Session":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _checked(self, name: str, inputs: Mapping[str, Any]) -> Signature:
