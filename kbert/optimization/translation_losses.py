@@ -92,6 +92,7 @@ class NextTokenMean(StreamingMean):
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
         """A number (B, T) of each token; anything where it counts nothing."""
+        # A subclass without it is a fault of its author's, told where it first shows.
         raise NotImplementedError(f"{type(self).__name__} must say what it measures")
 
 

@@ -25,6 +25,7 @@ class TextBatches(keras.Model):
         Returns:
             A dataset of batches, or None if `x` is no raw texts.
         """
+        # A subclass without it is a fault of its author's, told where it first shows.
         raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
 
     def fit_texts(
