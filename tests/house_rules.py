@@ -52,6 +52,7 @@ TENSORFLOW_PACKAGES = (
 HEAVY_PACKAGES = (
     "ctranslate2",
     "grpc",
+    "grpc_health",
     "huggingface_hub",
     "jax",
     "keras_hub",

@@ -20,6 +20,7 @@ from kbert.cli.info import info
 from kbert.cli.plot import plot
 from kbert.cli.predict import predict
 from kbert.cli.pretrain import pretrain
+from kbert.cli.serve import serve
 from kbert.cli.train import train
 from kbert.cli.train_command import TrainCommand
 
@@ -32,7 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=TrainCommand)(train)
-for _verb in (pretrain, evaluate, predict, export, check, convert, plot, info, demo):
+for _verb in (pretrain, evaluate, predict, export, serve, check, convert, plot, info, demo):
     app.command()(_verb)
 
 

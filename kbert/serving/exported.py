@@ -1,18 +1,18 @@
 """Exports loaded back into Python: the same graph that TF Serving runs."""
 
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
 
 from kbert.pipelines.plain_answers import plain_answer
+from kbert.serving.loaded_model import LoadedModel
 from kbert.serving.metadata import read_metadata
 from kbert.serving.row_batches import in_batches
-from kbert.serving.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
+from kbert.serving.signatures import SERVING_DEFAULT
 from kbert.serving.version_folders import find_export
 
 _BATCH_ROWS = 32
@@ -31,9 +31,8 @@ class Exported:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.metadata = read_metadata(path)
-        self.signatures = signatures_of(read_meta_graph(path))
-        # The object keeps the weights alive; the signatures alone do not.
-        self._loaded = tf.saved_model.load(str(path))
+        self._model = LoadedModel(path)
+        self.signatures = self._model.signatures
 
     @property
     def labels(self) -> list[str] | None:
@@ -75,50 +74,62 @@ class Exported:
                 f"`inputs` of the signature {signature!r} must be {names}. "
                 f"Received: inputs={sorted(inputs)}"
             )
-        tensors = {
-            name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
-            for name, tensor in self.signatures[signature].inputs.items()
-        }
-        answers = self._loaded.signatures[signature](**tensors)
-        return {name: answer.numpy() for name, answer in answers.items()}
+        return self._model.run(signature, inputs)
+
+    @property
+    def tasks(self) -> list[str]:
+        """The signatures of the tasks that share the export; none where it has but one."""
+        return list(self.metadata.get("tasks") or {})
 
     def predict(
-        self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS
+        self,
+        *texts: Sequence[Any],
+        batch_size: int = _BATCH_ROWS,
+        signature: str = SERVING_DEFAULT,
     ) -> dict[str, np.ndarray]:
-        """Answers raw texts through "serving_default".
+        """Answers raw texts through a signature.
 
         Texts of like length share a batch; the answers come in the order of the texts.
 
         Args:
             *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
             batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.like_sizes`.
+            signature: The name of the signature, as that of one of several tasks.
 
         Returns:
             Name of each output -> n answers, (n, ...).
 
         Raises:
-            ValueError: The number of sequences is not that of the inputs, or they differ in length.
+            ValueError: The number of sequences is not that of the inputs, they differ in length, or
+                there is no such signature.
         """
-        names = self.input_names()
+        names = self.input_names(signature)
         columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
             raise ValueError(
                 f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
                 f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
             )
-        return in_batches(self.run, dict(zip(names, columns)), batch_size)
+        run = functools.partial(self.run, signature=signature)
+        return in_batches(run, dict(zip(names, columns)), batch_size)
 
-    def answers(self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS) -> list[dict[str, Any]]:
+    def answers(
+        self,
+        *texts: Sequence[Any],
+        batch_size: int = _BATCH_ROWS,
+        signature: str = SERVING_DEFAULT,
+    ) -> list[dict[str, Any]]:
         """What people want to know of each text.
 
         Args:
             *texts: As for `predict`.
             batch_size: Rows a batch.
+            signature: As for `predict`.
 
         Returns:
             A dict a row, of plain Python values; see `kbert.pipelines.plain_answers`.
         """
-        found = self.predict(*texts, batch_size=batch_size)
+        found = self.predict(*texts, batch_size=batch_size, signature=signature)
         rows = len(next(iter(found.values())))
         return [plain_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
 

@@ -43,7 +43,7 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
     """
     try:
         if dtype != tf.string:
-            return np.asarray(value, dtype.as_numpy_dtype)
+            return _numbers(value, dtype)
         shape = _shape(value)
         strings = np.empty(shape, object)
         flat = list(_leaves(value, len(shape)))
@@ -56,6 +56,15 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
             f"`value` must be lists of one shape with elements of type {dtype.name}. "
             f"Received: {error}"
         ) from error
+
+
+def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
+    """Numbers of a dtype; NumPy alone would cut 1.5 to 1 and read "1" as 1."""
+    found = np.asarray(value)
+    kinds = "b" if dtype.is_bool else "iu" if dtype.is_integer else "iuf"
+    if found.size and found.dtype.kind not in kinds:
+        raise TypeError(f"elements of type {found.dtype.name}")
+    return np.asarray(value, dtype.as_numpy_dtype)
 
 
 def _nested(batch: np.ndarray, leaf: Any) -> Any:

@@ -4,15 +4,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  (registers the ops that the graph uses)
 
 from kbert.serving.bundle_checks import Bundle
 from kbert.serving.check_report import Check
 from kbert.serving.golden_answers import TOLERANCES, differences
+from kbert.serving.loaded_model import LoadedModel
 from kbert.serving.session_loader import Session
 from kbert.serving.signatures import Signature
 
@@ -80,7 +78,7 @@ class Replay:
         runners: dict[str, Runner] = {}
         skipped: dict[str, str] = {}
         try:
-            runners["python"] = _python_runner(self._path)
+            runners["python"] = LoadedModel(self._path).run
         except Exception as error:  # TensorFlow raises any class for a file that is not right
             self._tell("python", f"Python cannot load the export: {_words(error)}")
         try:
@@ -120,17 +118,6 @@ class Replay:
     def _tell(self, kind: str, problem: str) -> None:
         if len(self._problems[kind]) < _MOST_PROBLEMS:
             self._problems[kind].append(problem)
-
-
-def _python_runner(path: Path) -> Runner:
-    loaded: Any = tf.saved_model.load(str(path))
-
-    def run(signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        # The object keeps the weights alive; the signatures alone do not.
-        answers = loaded.signatures[signature](**{k: tf.constant(v) for k, v in inputs.items()})
-        return {name: answer.numpy() for name, answer in answers.items()}
-
-    return run
 
 
 def _words(error: BaseException) -> str:

@@ -8,7 +8,10 @@ from typer.testing import CliRunner
 import kbert
 from kbert.cli.main import app
 
-VERBS = ("train", "pretrain", "evaluate", "predict", "export", "check", "convert", "info", "demo")
+VERBS = (
+    *("train", "pretrain", "evaluate", "predict", "export", "serve", "check", "convert", "info"),
+    "demo",
+)
 
 
 def test_the_version():

@@ -27,8 +27,13 @@ def test_numbers():
     assert to_json(np.array([2**62])) == [2**62]
     half = np.array([0.5, 3.0]).astype(tf.bfloat16.as_numpy_dtype)
     assert to_json(half) == [0.5, 3.0]
-    for dtype in (tf.float32, tf.int64, tf.bool, tf.bfloat16):
+    for dtype in (tf.float32, tf.int64, tf.bfloat16):
         assert from_json([1, 0], dtype).dtype == dtype.as_numpy_dtype
+    assert from_json([True, False], tf.bool).tolist() == [True, False]
+    # NumPy alone would make numbers of these.
+    for value, dtype in (([1.5], tf.int32), (["1"], tf.float32), ([True], tf.int32), ([1], tf.bool)):
+        with pytest.raises(ValueError, match=f"elements of type {dtype.name}"):
+            from_json(value, dtype)
 
 
 def test_float32_comes_back_as_it_went():

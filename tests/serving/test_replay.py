@@ -112,15 +112,13 @@ def test_answers_that_differ_without_python(
 def test_a_request_that_fails_and_rows_that_are_lost(
     meter: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def load(path: Path) -> Any:
-        def answer(signature: str, inputs: Any) -> dict[str, np.ndarray]:
+    class Faulty(replay.LoadedModel):
+        def run(self, signature: str, inputs: Any) -> dict[str, np.ndarray]:
             if signature == "tokens":
                 raise RuntimeError("out of\nmemory")
             return {"length": np.zeros((7,), np.int32)}
 
-        return answer
-
-    monkeypatch.setattr(replay, "_python_runner", load)
+    monkeypatch.setattr(replay, "LoadedModel", Faulty)
     monkeypatch.setenv("CC", "no-such-compiler")
     told = run(meter, programs)["python_run"].problems
     assert told[0] == "warm-up record 1: 'length' has the shape (7,) for 1 row(s)."

@@ -1,0 +1,17 @@
+"""`kbert serve`: a local server for development and tests, which speaks as TF Serving does.
+
+It stands on uvicorn and Starlette (REST), grpcio with the official messages (gRPC) and
+prometheus-client (metrics), all of the extra "serving".
+"""
+
+_EXTRA = (
+    "The local server needs starlette, uvicorn and prometheus-client: "
+    'pip install "kbert[serving]"'
+)
+
+try:
+    import prometheus_client  # noqa: F401
+    import starlette  # noqa: F401
+    import uvicorn  # noqa: F401
+except ImportError as error:
+    raise ImportError(_EXTRA) from error

@@ -1,0 +1,202 @@
+// The page: choose a model, ask it over REST, show the answer and the call.
+import { element, heatMap, rendered } from "/web/answers.js";
+import { examplesOf } from "/web/examples.js";
+
+const SIGNATURE = "serving_default";
+const LABELS = {
+  text: "Text", text_a: "First text", text_b: "Second text", question: "Question",
+  context: "Text that is read", choices: "Choices, one a line",
+};
+const ABOUT = {
+  question_answering: "Answers a question with a piece of the text.",
+  spans: "Finds all answers to a question in the text.",
+  entities: "Finds names in the text.",
+  classification: "Chooses a class for the text.",
+  regression: "Gives the text a score.",
+  choice: "Chooses how the text goes on.",
+  masks: "Fills each [MASK] of the text.",
+  translation: "Translates the text.",
+};
+const $ = (id) => document.getElementById(id);
+let models = [];
+let asking = null;
+
+const model = () => models.find((one) => one.name === $("model").value);
+
+// The signature that the form fills: the main one, or the first.
+const signatureOf = (one) => (SIGNATURE in one.signatures ? SIGNATURE : Object.keys(one.signatures)[0]);
+
+async function readModels() {
+  const answer = await fetch("/web/models");
+  if (!answer.ok) throw new Error(await wordsOf(answer));
+  models = (await answer.json()).models;
+  const before = $("model").value;
+  $("model").replaceChildren(
+    ...models.map((one) => element("option", { value: one.name, text: `${one.name} · version ${one.version}` })),
+  );
+  if (models.some((one) => one.name === before)) $("model").value = before;
+  return before !== $("model").value;
+}
+
+function showForm() {
+  const chosen = model();
+  if (!chosen) return;
+  const inputs = chosen.signatures[signatureOf(chosen)].inputs;
+  const about = [ABOUT[chosen.task] ?? "Takes these inputs.", chosen.class ?? ""].filter(Boolean);
+  $("about").textContent = about.join(" ");
+  $("fields").replaceChildren(...inputs.map(field));
+  const examples = examplesOf(chosen, inputs.map((one) => one.name));
+  $("examples").replaceChildren(...examples.map(exampleButton));
+  $("examples-block").hidden = examples.length === 0;
+  if (examples.length) fill(examples[0]);
+  showAnswer([element("p", { class: "quiet", text: "Ask, and the answer stands here." })], "");
+  showCall();
+}
+
+function field(input) {
+  const id = `field-${input.name}`;
+  const rows = input.name === "context" ? 7 : input.name === "question" ? 2 : 4;
+  const box = element("textarea", { id, name: input.name, rows, dir: "auto", spellcheck: "false" });
+  box.addEventListener("input", showCall);
+  const plain = input.dtype === "string" ? "" : ` (${input.dtype}, as JSON)`;
+  const label = element("label", { for: id, text: (LABELS[input.name] ?? input.name) + plain });
+  return element("div", { class: "field" }, label, box);
+}
+
+function exampleButton(example) {
+  const text = example.question ?? Object.values(example)[0];
+  const button = element("button", { type: "button", text, dir: "auto", title: text });
+  button.addEventListener("click", () => {
+    fill(example);
+    ask();
+  });
+  return button;
+}
+
+function fill(example) {
+  for (const [name, value] of Object.entries(example)) $(`field-${name}`).value = value;
+  showCall();
+}
+
+// Name of each input -> the value of one row.
+function values() {
+  const chosen = model();
+  const found = {};
+  for (const { name, dtype, shape } of chosen.signatures[signatureOf(chosen)].inputs) {
+    const text = $(`field-${name}`).value;
+    if (dtype !== "string") found[name] = JSON.parse(text || "null");
+    else found[name] = shape?.length === 2 ? text.split("\n").filter((line) => line !== "") : text;
+  }
+  return found;
+}
+
+function request(name, row) {
+  const inputs = Object.fromEntries(Object.entries(row).map(([key, value]) => [key, [value]]));
+  const url = `${location.origin}/v1/models/${encodeURIComponent(model().name)}:predict`;
+  return { url, body: JSON.stringify({ signature_name: name, inputs }) };
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function showCall() {
+  try {
+    const { url, body } = request(signatureOf(model()), values());
+    $("call").textContent =
+      `curl -s ${quoted(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(body)}`;
+  } catch {
+    $("call").textContent = "";
+  }
+}
+
+async function wordsOf(answer) {
+  const text = await answer.text();
+  let words = text;
+  try {
+    words = JSON.parse(text).error ?? text;
+  } catch {
+    // Not JSON: the text itself.
+  }
+  return `The server refused (${answer.status}): ${String(words).slice(0, 500)}`;
+}
+
+// Numbers that are none are bare words in TF Serving's JSON, which JSON.parse does not know.
+function parsed(text) {
+  const bare = /("(?:[^"\\]|\\.)*")|\bNaN\b|-?\bInfinity\b/g;
+  return JSON.parse(text.replace(bare, (all, string) => string ?? "null"));
+}
+
+async function predict(name, row, signal) {
+  const { url, body } = request(name, row);
+  const answer = await fetch(url, {
+    method: "POST", body, signal, headers: { "Content-Type": "application/json" },
+  });
+  if (!answer.ok) throw new Error(await wordsOf(answer));
+  const { outputs } = parsed(await answer.text());
+  const names = model().signatures[name].outputs;
+  const columns = names.length === 1 ? { [names[0]]: outputs } : outputs;
+  return Object.fromEntries(Object.entries(columns).map(([key, column]) => [key, column[0]]));
+}
+
+async function ask() {
+  asking?.abort();
+  const mine = (asking = new AbortController());
+  const chosen = model();
+  $("send").setAttribute("aria-busy", "true");
+  try {
+    const inputs = values();
+    const start = performance.now();
+    const row = await predict(signatureOf(chosen), inputs, mine.signal);
+    const took = performance.now() - start;
+    const blocks = rendered(chosen, row, inputs);
+    if ("alignment" in chosen.signatures) {
+      blocks.push(...heatMap(await predict("alignment", inputs, mine.signal)));
+    }
+    if (mine === asking) showAnswer(blocks, `Answered in ${took.toFixed(0)} ms by version ${chosen.version}.`);
+  } catch (error) {
+    if (error.name === "AbortError" || mine !== asking) return;
+    const lost = error instanceof TypeError ? "The server does not answer. Is it still running?" : error.message;
+    showError(error instanceof SyntaxError ? `A field is no JSON: ${error.message}` : lost);
+    readModels().catch(() => {});
+  } finally {
+    if (mine === asking) $("send").removeAttribute("aria-busy");
+  }
+}
+
+function showAnswer(blocks, timing) {
+  $("error").hidden = true;
+  $("answer").replaceChildren(...blocks);
+  $("timing").textContent = timing;
+}
+
+function showError(words) {
+  showAnswer([], "");
+  $("error").hidden = false;
+  $("error").textContent = words;
+}
+
+async function copy() {
+  let told = "Copied";
+  try {
+    await navigator.clipboard.writeText($("call").textContent);
+  } catch {
+    getSelection().selectAllChildren($("call"));
+    told = "Selected: press Ctrl + C";
+  }
+  $("copy").textContent = told;
+  setTimeout(() => ($("copy").textContent = "Copy"), 2000);
+}
+
+$("model").addEventListener("change", showForm);
+$("ask").addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask();
+});
+$("ask").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    ask();
+  }
+});
+$("copy").addEventListener("click", copy);
+window.addEventListener("focus", () => readModels().then((other) => other && showForm()).catch(() => {}));
+readModels().then(showForm, (error) => showError(error.message));

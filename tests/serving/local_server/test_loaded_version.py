@@ -1,0 +1,36 @@
+"""A version in memory: its warm-up has run, and TensorFlow's words are cut to what helps."""
+
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from kbert.serving.local_server.loaded_version import LoadedVersion, first_line
+from kbert.serving.warmup import WARMUP_FILE, read_warmup, write_warmup
+
+
+def test_it_knows_what_the_export_says(meter: Path):
+    version = LoadedVersion(7, meter)
+    assert version.number == 7 and version.about["name"] == "meter"
+    assert version.batching is not None and version.batching.max_batch_size == 4
+
+
+def test_a_warm_up_that_fails_makes_the_loading_fail(meter: Path):
+    records = read_warmup(meter)
+    assert records is not None
+    for record in records:
+        object.__setattr__(record, "signature", "gone")
+    write_warmup(meter, records)
+    with pytest.raises(RuntimeError, match="warm-up record 1 fails: 'gone'"):
+        LoadedVersion(1, meter)
+    (meter / WARMUP_FILE).unlink()
+    assert LoadedVersion(1, meter).queue is None
+
+
+def test_the_first_line_of_an_error():
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.function(lambda x: tf.gather([1, 2], x))(9)
+    told = first_line(caught.value)
+    assert "\n" not in told and ".py" not in told and len(told) <= 300 and told
+    assert first_line(ValueError("\n\n one\n two")) == "one"
+    assert first_line(ValueError()) == "ValueError"

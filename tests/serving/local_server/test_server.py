@@ -1,0 +1,83 @@
+"""A server begins, answers over both protocols, and ends in order."""
+
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+from kbert.serving.client import Client
+from kbert.serving.local_server.server import LocalServer, ServerOptions
+from kbert.serving.retries import Retries
+from kbert.serving.server_errors import Overloaded
+from tests.serving.local_server.conftest import FREE
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_the_client_gets_answers(server: LocalServer, protocol: str):
+    url = server.rest_url if protocol == "rest" else server.grpc_url
+    with Client(url, "meter", max_batch_size=4) as client:
+        assert client.status() == {1: "AVAILABLE"} and client.is_ready()
+        found = client.predict({"text": ["a", b"\xff\0", "größer", "x" * 30]})
+        assert found["length"].tolist() == [1, 2, 8, 30]
+        assert found["label"].tolist() == [b"short", b"short", b"short", b"long"]
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(server: LocalServer):
+    assert ServerOptions().host == "127.0.0.1"
+    assert server.rest_url.startswith("http://127.0.0.1:")
+    assert server.grpc_url.startswith("grpc://127.0.0.1:")
+
+
+def test_options():
+    with pytest.raises(ValueError, match="`poll_seconds` must be positive"):
+        ServerOptions(poll_seconds=0)
+    with pytest.raises(ValueError, match="`rest_port` must be from 0 to 65535"):
+        ServerOptions(rest_port=-1)
+
+
+def test_a_port_that_is_taken(base: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = {**FREE, "rest_port": taken.getsockname()[1]}
+        with pytest.raises(OSError, match="The REST port [0-9]+ of 127.0.0.1 cannot be used"):
+            LocalServer(base, ServerOptions(**options)).__enter__()
+
+
+def test_no_model_that_can_be_loaded(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="`base` must be the folder of a model"):
+        LocalServer(tmp_path, ServerOptions(**FREE)).__enter__()
+    folder = tmp_path / "model" / "1"
+    folder.mkdir(parents=True)
+    (folder / "saved_model.pb").write_bytes(b"broken")
+    with pytest.raises(ValueError, match="a model that can be loaded. Received: model, version 1"):
+        LocalServer(tmp_path, ServerOptions(**FREE)).__enter__()
+
+
+def test_it_ends_in_order(meter: Path):
+    answers: list[int] = []
+    url = ""
+    with LocalServer(meter.parent, ServerOptions(**FREE)) as server:
+        url = f"{server.rest_url}/v1/models/meter:predict"
+        version = server.store.models["meter"].pick()
+        run = version._run
+
+        def slowly(*arguments):
+            time.sleep(0.5)
+            return run(*arguments)
+
+        version.queue._run = slowly
+        body = {"inputs": ["a"]}
+        ask = threading.Thread(
+            target=lambda: answers.append(requests.post(url, json=body, timeout=9).status_code)
+        )
+        ask.start()
+        time.sleep(0.2)
+    ask.join()
+    assert answers == [200] and not server.alive
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=1)
+    quick = Retries(most=0)
+    with Client(server.grpc_url, "meter", retries=quick) as client, pytest.raises(Overloaded):
+        client.signatures()
