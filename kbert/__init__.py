@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kbert.pipelines.span_tagging import SpanTagger
     from kbert.pipelines.translation import Translator
     from kbert.serving.saved_model import export
+    from kbert.serving.together import export_together
     from kbert.text.subword import Subword
     from kbert.text.subword_training import train_subwords
     from kbert.text.vocabulary import Vocabulary
@@ -45,6 +46,7 @@ _MODULE_OF = {
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece",
     "export": "kbert.serving.saved_model",
+    "export_together": "kbert.serving.together",
     "load": "kbert.pipelines.load",
     "train_subwords": "kbert.text.subword_training",
 }
@@ -66,6 +68,7 @@ __all__ = [
     "WordPiece",
     "__version__",
     "export",
+    "export_together",
     "load",
     "train_subwords",
 ]

@@ -1,5 +1,6 @@
 """Runs, saved models and exports behind one face: rows of texts in, answers out."""
 
+import functools
 import json
 import os
 from typing import Any
@@ -115,21 +116,28 @@ class Answering:
         return answers
 
 
-def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answering:
+def open_model(
+    path: str | os.PathLike[str], nbest: int | None = None, task: str | None = None
+) -> Answering:
     """Opens a run, a folder of a saved model, or an export.
 
     Args:
         path: The folder.
         nbest: How many of the best translations are wanted, of a translator, or of the best words
             for each [MASK]; None for the model's own number.
+        task: The signature of one of several tasks of an export; None for the first.
 
     Raises:
         FileNotFoundError: There is none, or the run is not finished.
-        ValueError: It is something else, or cannot give so many translations.
+        ValueError: It is something else, cannot give so many translations, or has no such task.
     """
     if not is_run(path) and is_export(path):
         exported = load_export(path)
-        outputs = exported.signatures[SERVING_DEFAULT].outputs
+        if task is not None and task not in exported.tasks:
+            known = f"one of {exported.tasks}" if exported.tasks else "left out: there is but one"
+            raise ValueError(f"`--task` must be {known}. Received: {task!r}")
+        signature = SERVING_DEFAULT if task is None else task
+        outputs = exported.signatures[signature].outputs
         found = next((outputs[name] for name in _NBEST if name in outputs), None)
         _check_nbest(nbest, found is not None)
         most = None if found is None or found.shape is None else found.shape[-1]
@@ -138,7 +146,12 @@ def open_model(path: str | os.PathLike[str], nbest: int | None = None) -> Answer
                 f"`--nbest` must be at most {most}, as many as the export gives: export a run with "
                 f"more. Received: {nbest}"
             )
-        return Answering(tuple(exported.input_names()), exported.answers, nbest)
+        answer = functools.partial(exported.answers, signature=signature)
+        return Answering(tuple(exported.input_names(signature)), answer, nbest)
+    if task is not None:
+        raise ValueError(
+            f"`--task` must be given for an export of several tasks only. Received: {task!r}"
+        )
     model = load_model(path)
     _check_nbest(nbest, hasattr(model, "beam_size") or hasattr(model, "token_head"))
     if nbest is not None:

@@ -1,6 +1,7 @@
 """`kbert export`."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -9,21 +10,50 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 
+_Run = Annotated[Path, typer.Argument(help="A run, or a model's folder.", metavar="RUN")]
+_Base = Annotated[Path, typer.Argument(help="The folder of all exports.", metavar="BASE")]
+_Name = Annotated[Optional[str], typer.Option(help="The model's name for the server.")]
+_Version = Annotated[
+    Optional[int], typer.Option(help="Its version; by default the next free one.")
+]
+_MaxBatchSize = Annotated[
+    int, typer.Option(help="The most rows of a batch of the server's; 0 for no batching.")
+]
+_Keep = Annotated[
+    Optional[int], typer.Option(help="How many of the newest versions stay; by default all.")
+]
+_Precision = Annotated[
+    Optional[str],
+    typer.Option(
+        help="float32, bfloat16 (half the size, and faster where the processor has it) or int8 "
+        "(a quarter of the size, slower); by default that of the model.",
+    ),
+]
+_With = Annotated[
+    Optional[list[Path]],
+    typer.Option(
+        "--with",
+        help="Another run with the same frozen encoder: its task goes into the same export, under "
+        "the name of its folder; may be given several times.",
+    ),
+]
+_Measure = Annotated[
+    Optional[Path],
+    typer.Option(help="Labelled examples: measure float32 and the precision, for the card."),
+]
+
 
 @reported
 def export(
-    run: Annotated[Path, typer.Argument(help="A run, or a model's folder.", metavar="RUN")],
-    base: Annotated[Path, typer.Argument(help="The folder of all exports.", metavar="BASE")],
-    name: Annotated[Optional[str], typer.Option(help="The model's name for the server.")] = None,
-    version: Annotated[
-        Optional[int], typer.Option(help="Its version; by default the next free one.")
-    ] = None,
-    max_batch_size: Annotated[
-        int, typer.Option(help="The most rows of a batch of the server's; 0 for no batching.")
-    ] = 32,
-    keep: Annotated[
-        Optional[int], typer.Option(help="How many of the newest versions stay; by default all.")
-    ] = None,
+    run: _Run,
+    base: _Base,
+    name: _Name = None,
+    version: _Version = None,
+    max_batch_size: _MaxBatchSize = 32,
+    keep: _Keep = None,
+    precision: _Precision = None,
+    also: _With = None,
+    measure: _Measure = None,
 ) -> None:
     """Write a SavedModel that answers raw strings.
 
@@ -31,23 +61,30 @@ def export(
     BASE/NAME/VERSION, checked before it appears there, with what a server needs
     besides; BASE/README.md tells how to start one. The result on stdout is JSON.
 
-    Example:
+    Examples:
 
       kbert export runs/topics exports --name topics
+
+      kbert export runs/topics exports --precision bfloat16 --measure test.tsv
+
+      kbert export runs/topics exports --with runs/names --with runs/answers
     """
     from kbert.serving.saved_model import export as write_export
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.training.averaging import load_model
 
-    path = write_export(
-        load_model(run),
-        base,
-        name=name,
-        version=version,
-        max_batch_size=max_batch_size,
-        keep=keep,
-        about=_about(run),
-    )
+    settings = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
+    if also:
+        if measure is not None:
+            raise ValueError("`--measure` must not be given together with `--with`.")
+        path = _exported_together([run, *also], base, name or "tasks", precision, settings)
+        measured = None
+    else:
+        model = load_model(run)
+        about, measured = _about(run), _measured(model, run, measure, precision)
+        if measured is not None:
+            about = {**(about or {}), "precisions": measured}
+        path = write_export(model, base, name, about=about, precision=precision, **settings)
     signatures = signatures_of(read_meta_graph(path))
     write_result(
         {
@@ -59,8 +96,41 @@ def export(
                 }
                 for key, signature in signatures.items()
             },
+            **({} if measured is None else {"measured": measured}),
         }
     )
+
+
+def _exported_together(
+    runs: list[Path], base: Path, name: str, precision: str | None, settings: dict[str, Any]
+) -> Path:
+    """Exports several runs into one, each under the name of its folder."""
+    from kbert.serving.together import export_together
+    from kbert.training.averaging import load_model
+
+    named: dict[str, Path] = {}
+    for run in runs:
+        # As a signature may be called: minilm-squad becomes minilm_squad.
+        task = re.sub(r"[^A-Za-z0-9_]", "_", run.resolve().name)
+        if task in named:
+            raise ValueError(
+                "`--with` must be runs whose folders have different names, which become those of "
+                f"the tasks. Received: {named[task]} and {run}"
+            )
+        named[task] = run
+    models = {task: load_model(run) for task, run in named.items()}
+    return export_together(models, base, name, precision=precision, **settings)
+
+
+def _measured(
+    model: Any, run: Path, file: Path | None, precision: str | None
+) -> dict[str, Any] | None:
+    """What float32 and the chosen precision are worth on labelled examples."""
+    if file is None:
+        return None
+    from kbert.cli.precision_measures import measure_precisions
+
+    return measure_precisions(model, run, file, list(dict.fromkeys(("float32", precision))))
 
 
 def _about(run: Path) -> dict[str, Any] | None:

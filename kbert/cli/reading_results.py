@@ -6,6 +6,7 @@ from typing import Any
 from kbert.data.question_examples import QuestionExamples
 from kbert.data.squad import read_questions
 from kbert.data.squad_predictions import write_predictions
+from kbert.data.tagged_sentences import TaggedSentences
 from kbert.training.averaging import load_model
 from kbert.training.reading_data import read_sentences
 from kbert.training.reading_evaluation import measure_answers, measure_entities, measure_spans
@@ -36,24 +37,52 @@ def evaluate_reading(
             f"Received: {', '.join(map(str, runs))}"
         )
     model = load_model(runs[0])
-    result: dict[str, Any] = {"models": [str(runs[0])], "source": str(file)}
-    if hasattr(model, "predict_tags"):
-        sentences = read_sentences(str(file), _config(runs[0], model, label), "test")
-        return {
-            **result,
-            "examples": len(sentences),
-            "metrics": measure_entities(model, sentences),
-        }
-    examples: QuestionExamples = read_questions(file)
-    if hasattr(model, "null_threshold"):
-        metrics, answers = measure_answers(model, examples)
-    elif predictions is not None:
+    if predictions is not None and not hasattr(model, "null_threshold"):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
-    else:
-        metrics, answers = measure_spans(model, examples), {}
+    examples = reading_examples(model, runs[0], file, label)
+    metrics, answers = measure_reading(model, examples)
+    result: dict[str, Any] = {"models": [str(runs[0])], "source": str(file)}
     if predictions is not None:
         result["predictions"] = str(write_predictions(predictions, answers))
     return {**result, "examples": len(examples), "metrics": metrics}
+
+
+def reading_examples(
+    model: Any, run: Path, file: Path, label: str | None = None
+) -> TaggedSentences | QuestionExamples:
+    """Reads questions, or tagged sentences for a model that has tags.
+
+    Args:
+        model: The model.
+        run: Where it lies: a run or a model's folder.
+        file: The examples.
+        label: The column of the tags, or None for the run's own.
+
+    Raises:
+        ValueError: The file is wrong.
+    """
+    if hasattr(model, "predict_tags"):
+        return read_sentences(str(file), _config(run, model, label), "test")
+    return read_questions(file)
+
+
+def measure_reading(
+    model: Any, examples: TaggedSentences | QuestionExamples
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Measures a model that reads.
+
+    Args:
+        model: The model.
+        examples: From `reading_examples`.
+
+    Returns:
+        The metrics, and of question answering the answer of each id.
+    """
+    if isinstance(examples, TaggedSentences):
+        return measure_entities(model, examples), {}
+    if hasattr(model, "null_threshold"):
+        return measure_answers(model, examples)
+    return measure_spans(model, examples), {}
 
 
 def _config(run: Path, model: Any, label: str | None) -> RunConfig:

@@ -56,6 +56,7 @@ def write_bundle(
     write_warmup(export_dir, warmup_requests(metadata["name"], model, called, batching))
     write_golden(export_dir, list(golden_answers(model, called)))
     metadata = {
+        "precision": _compute_dtype(model),
         **metadata,
         "batching": None if batching is None else batching.as_json(),
         "weights": asdict(weights_of(export_dir)),
@@ -81,14 +82,15 @@ def warmup_requests(
         signatures: Its signatures.
         batching: The sizes of batches; None for requests of one row alone.
     """
-    long, short, middling = lengths = text_lengths(model)
     sizes = (1,) if batching is None else batching.allowed_batch_sizes
     for signature, (_, specs) in signatures.items():
+        task = _model_of(model, signature)
+        _, short, middling = lengths = text_lengths(task)
         for words in ([short], [middling]):
-            yield PredictRequest(name, signature, sample_inputs(specs, model, words))
+            yield PredictRequest(name, signature, sample_inputs(specs, task, words))
         for size in sizes:
             words = [lengths[i % len(lengths)] for i in range(size)]
-            yield PredictRequest(name, signature, sample_inputs(specs, model, words))
+            yield PredictRequest(name, signature, sample_inputs(specs, task, words))
 
 
 def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
@@ -99,10 +101,16 @@ def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
         signatures: Its signatures.
     """
     for name, (function, specs) in signatures.items():
-        inputs = sample_inputs(specs, model, text_lengths(model), hard=True)
+        task = _model_of(model, name)
+        inputs = sample_inputs(specs, task, text_lengths(task), hard=True)
         answers = function(*(tf.constant(inputs[spec.name], spec.dtype) for spec in specs))
         outputs = {key: np.asarray(value) for key, value in answers.items()}
         yield GoldenAnswer(name, inputs, outputs, TOLERANCES.get(_compute_dtype(model), 1e-4))
+
+
+def _model_of(model: Any, signature: str) -> Any:
+    """The model that a signature belongs to, where there are several in one."""
+    return model.model_of(signature) if hasattr(model, "model_of") else model
 
 
 def _compute_dtype(model: Any) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.loaded_model import LoadedModel
 from kbert.serving.metadata import read_metadata
-from kbert.serving.row_batches import in_batches
+from kbert.serving.row_batches import in_batches, size_of
 from kbert.serving.signatures import SERVING_DEFAULT
 from kbert.serving.version_folders import find_export
 
@@ -103,15 +104,8 @@ class Exported:
             ValueError: The number of sequences is not that of the inputs, they differ in length, or
                 there is no such signature.
         """
-        names = self.input_names(signature)
-        columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
-        if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
-            raise ValueError(
-                f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
-                f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
-            )
         run = functools.partial(self.run, signature=signature)
-        return in_batches(run, dict(zip(names, columns)), batch_size)
+        return in_batches(run, self._columns(texts, signature), batch_size)
 
     def answers(
         self,
@@ -129,9 +123,27 @@ class Exported:
         Returns:
             A dict a row, of plain Python values; see `kbert.pipelines.plain_answers`.
         """
-        found = self.predict(*texts, batch_size=batch_size, signature=signature)
-        rows = len(next(iter(found.values())))
-        return [plain_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
+        columns = self._columns(texts, signature)
+
+        def run(rows: np.ndarray) -> dict[str, np.ndarray]:
+            chosen = {name: [column[i] for i in rows] for name, column in columns.items()}
+            found = self.run(chosen, signature)
+            return {key: found[key] for key in sorted(found)}
+
+        # Row by row: what a batch pads to its longest row need not be padded to that of all.
+        sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
+        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
+
+    def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
+        """Name of each input -> its texts."""
+        names = self.input_names(signature)
+        columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
+        if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
+            raise ValueError(
+                f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
+                f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
+            )
+        return dict(zip(names, columns))
 
 
 def load_export(path: str | os.PathLike[str]) -> Exported:

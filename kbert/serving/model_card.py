@@ -16,9 +16,14 @@ _DOES = {
     "EntityRecognizer": "finds names and other entities in a text",
     "MaskedLanguageModel": "says which words may stand at each [MASK] of a text",
     "Translator": "translates a text",
+    "Together": "does several tasks with one encoder, each by a signature of its name",
 }
 _WINDOWED = ("QuestionAnswerer", "SpanTagger", "EntityRecognizer", "MaskedLanguageModel")
 _MOST_LABELS = 50
+_INT8 = (
+    " The large weights are stored as int8, each row or column with a scale, and made floats in "
+    "the graph at each request: the export is small, not fast."
+)
 
 
 def write_card(
@@ -30,7 +35,9 @@ def write_card(
         export_dir: The folder.
         metadata: What kbert.json holds.
         about: What is known of the training: "data", a list of dicts with `part`, `examples` and
-            `source`; "metrics", part -> name -> number. None where nothing is.
+            `source`; "metrics", part -> name -> number; "precisions", with `source`, `examples`,
+            `processor` and `of`: precision -> `weight_bytes`, `rows_per_second` and `metrics`, name
+            -> number. None where nothing is.
     """
     file = Path(export_dir) / CARD_FILE
     file.parent.mkdir(exist_ok=True)
@@ -51,7 +58,9 @@ def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> 
         "",
         *_sizes(metadata),
         *_limits(metadata),
+        *_precisions((about or {}).get("precisions") or {}),
         "",
+        *_tasks(metadata.get("tasks") or {}),
         *_training(about or {}),
         "",
         "## Files",
@@ -88,7 +97,8 @@ def _sizes(metadata: Mapping[str, Any]) -> list[str]:
         f"- {weights['parameters']:,} numbers as weights ({kinds or 'none'}), "
         f"{weights['bytes']:,} bytes; the graph, with its vocabulary, has "
         f"{metadata['graph_bytes']:,} bytes.",
-        f"- It computes in {metadata['compute_dtype']}.",
+        f"- It computes in {metadata['compute_dtype']}."
+        + (_INT8 if metadata.get("precision") == "int8" else ""),
         f"- Written with TensorFlow {metadata['tensorflow_version']} and Keras "
         f"{metadata['keras_version']}. By its ops, the oldest server that can run it is TensorFlow "
         f"Serving {metadata['least_server']}; TensorFlow promises it from "
@@ -118,9 +128,42 @@ def _limits(metadata: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _precisions(measured: Mapping[str, Any]) -> list[str]:
+    """A row for each precision that was measured on one file."""
+    if not measured:
+        return []
+    rows = [
+        f"| {one} | {facts['weight_bytes']:,} | {name} | {value:.6g} | "
+        f"{facts['rows_per_second']:.3g} |"
+        for one, facts in measured["of"].items()
+        for name, value in facts["metrics"].items()
+    ]
+    return [
+        "",
+        f"Measured in Python on {measured['examples']:,} examples of {measured['source']}, "
+        f"on {measured['processor']}:",
+        "",
+        "| precision | bytes of weights | measure | value | rows a second |",
+        "| --- | --- | --- | --- | --- |",
+        *rows,
+    ]
+
+
+def _tasks(tasks: Mapping[str, Any]) -> list[str]:
+    """What each of several tasks is."""
+    if not tasks:
+        return []
+    lines = ["## Tasks", "", "| signature | model | labels |", "| --- | --- | --- |"]
+    for name, one in tasks.items():
+        labels = ", ".join(f"`{label}`" for label in (one.get("labels") or [])[:_MOST_LABELS])
+        does = _DOES.get(one["class"], "")
+        lines.append(f"| `{name}` | {one['class']}{f': {does}' if does else ''} | {labels} |")
+    return [*lines, ""]
+
+
 def _training(about: Mapping[str, Any]) -> list[str]:
     lines = ["## Training"]
-    if not about:
+    if not (about.get("data") or about.get("metrics")):
         return [*lines, "", "What it was trained on is not known to the program that exported it."]
     if about.get("data"):
         lines += ["", "| part | examples | file |", "| --- | --- | --- |"]

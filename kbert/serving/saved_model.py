@@ -14,7 +14,9 @@ from kbert.serving.base_files import write_base_files
 from kbert.serving.batching import MAX_BATCH_SIZE
 from kbert.serving.bundle import Traced, write_bundle
 from kbert.serving.compatibility import check_export
+from kbert.serving.precision import in_precision
 from kbert.serving.signatures import Signature
+from kbert.serving.stand_ins import StandIns
 from kbert.serving.version_folders import new_version, remove_old_versions
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.file_lock import file_lock
@@ -25,7 +27,7 @@ LOCK = ".kbert.lock"
 _WAITING = "Another export into %s is going on; this one waits for it."
 
 # Attributes of a model that a reader of the export may want to know, where the model has them.
-_ATTRIBUTES = ("labels", "max_sequence_length", "pair")
+_ATTRIBUTES = ("labels", "max_sequence_length", "pair", "tasks")
 
 Endpoints = dict[str, tuple[Callable[..., Any], list[tf.TensorSpec]]]
 
@@ -39,6 +41,7 @@ def export(
     max_batch_size: int = MAX_BATCH_SIZE,
     keep: int | None = None,
     about: Mapping[str, Any] | None = None,
+    precision: str | None = None,
 ) -> Path:
     """Writes BASE/<name>/<version>/, a SavedModel with a signature for each function of the model.
 
@@ -59,31 +62,83 @@ def export(
         max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
         keep: How many of the highest versions stay; None for all.
         about: What the card of the export says of the training; see `kbert.serving.model_card`.
+        precision: "float32", "bfloat16" or "int8", see `kbert.serving.precision`; None for that of
+            the model.
 
     Returns:
         The version folder.
 
     Raises:
         TypeError: `model` has no `signatures()`.
-        ValueError: Name, version or a signature cannot be served, or a number is too small.
+        ValueError: Name, version or a signature cannot be served, a number is too small, or the
+            model cannot be had in that precision.
         FileExistsError: The version is there already.
+    """
+    _endpoints(model)  # raises before anything is made
+    written = in_precision(model, precision)
+    stand_ins = StandIns([written])
+    if precision == "int8":
+        stand_ins.store_int8()
+    return write_export(
+        written,
+        stand_ins,
+        base,
+        model.name if name is None else name,
+        version,
+        max_batch_size=max_batch_size,
+        keep=keep,
+        about=about,
+    )
+
+
+def write_export(
+    model: Any,
+    stand_ins: StandIns,
+    base: str | os.PathLike[str],
+    name: str,
+    version: int | None = None,
+    *,
+    max_batch_size: int = MAX_BATCH_SIZE,
+    keep: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Path:
+    """Writes BASE/<name>/<version>/ of a model as it is; see `export`.
+
+    Args:
+        model: What has `signatures()`. Of several in one, `model_of` gives the one of a signature.
+        stand_ins: What is stored instead of its variables.
+        base: As in `export`, like what follows.
+        name: As there.
+        version: As there.
+        max_batch_size: As there.
+        keep: As there.
+        about: As there.
+
+    Returns:
+        The version folder.
+
+    Raises:
+        TypeError: As there.
+        ValueError: As there.
+        FileExistsError: As there.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
     endpoints = _endpoints(model)
-    name = model.name if name is None else name
     new_version(base, name, version)  # raises before anything is made
     Path(base).mkdir(parents=True, exist_ok=True)
     with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
         folder, number = new_version(base, name, version)
         remove_leftovers(folder.parent)
         with atomic_directory(folder) as partial:
-            traced = _write_saved_model(endpoints, partial)
+            traced = _write_saved_model(endpoints, stand_ins, partial)
             report = check_export(partial)
             if report.problems:
                 listed = "\n".join(f"- {problem}" for problem in report.problems)
                 raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
             metadata = _metadata(model, name, number, endpoints, report.signatures)
+            if stand_ins.stores_int8:
+                metadata["precision"] = "int8"
             write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
         remove_old_versions(folder.parent, keep, spare=number)
         write_base_files(base)
@@ -127,14 +182,14 @@ def _endpoints(model: Any) -> Endpoints:
     return signatures
 
 
-def _write_saved_model(endpoints: Endpoints, folder: Path) -> Traced:
+def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) -> Traced:
     """Writes the graph and the weights; the functions of the graph, as Python can call them.
 
     Endpoints alone: `track(model)` would store the weights a second time.
     """
     archive = keras.export.ExportArchive()
     traced = {
-        name: (archive.add_endpoint(name, function, list(specs)), list(specs))
+        name: (archive.add_endpoint(name, stand_ins.function(function), list(specs)), list(specs))
         for name, (function, specs) in endpoints.items()
     }
     archive.write_out(str(folder), verbose=False)

@@ -1,0 +1,139 @@
+"""What a precision costs and gains, measured on a labelled file: for the card of an export."""
+
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from kbert.cli.answering import live_answering
+from kbert.cli.evaluation_data import read_examples
+from kbert.cli.reading_results import measure_reading, reading_examples
+from kbert.cli.text_lines import Row
+from kbert.data.multiple_choice import ChoiceExamples
+from kbert.data.question_examples import QuestionExamples
+from kbert.data.tagged_sentences import TaggedSentences
+from kbert.models.encoder_arrays import named_weights
+from kbert.serving.int8_weights import is_stored_as_int8
+from kbert.serving.precision import in_precision
+from kbert.serving.signatures import SERVING_DEFAULT
+from kbert.serving.stand_ins import StandIns
+from kbert.training.evaluation import measure
+from kbert.training.run_data import targets
+from kbert.training.run_input import tokenized
+
+_MOST_ROWS = 256
+_ROUNDS = 3
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def measure_precisions(
+    model: Any, run: Path, file: Path, precisions: Sequence[str | None]
+) -> dict[str, Any]:
+    """Measures a model in several precisions: the task's metrics, and rows a second.
+
+    The speed is that of the function that is exported, called in Python with 32 rows or fewer at a
+    time: the median of three rounds over the file's first 256 rows, after one that is not counted.
+
+    Args:
+        model: The model.
+        run: Where it lies.
+        file: Labelled examples.
+        precisions: As `kbert.serving.precision.in_precision` takes them; each is measured once.
+
+    Returns:
+        What `kbert.serving.model_card` says of precisions.
+
+    Raises:
+        ValueError: The file has no labels, or does not fit the model.
+    """
+    examples = _examples(model, run, file)
+    rows = _rows(examples)[:_MOST_ROWS]
+    of: dict[str, Any] = {}
+    for precision in precisions:
+        measured = in_precision(model, precision)
+        metrics = _metrics(measured, examples)
+        of[precision or str(measured.compute_dtype)] = {
+            "weight_bytes": _weight_bytes(measured, precision),
+            "rows_per_second": _rows_per_second(measured, precision, rows),
+            "metrics": {k: float(v) for k, v in metrics.items() if isinstance(v, int | float)},
+        }
+    return {
+        "source": file.name,
+        "examples": len(examples),
+        "processor": _processor(),
+        "of": of,
+    }
+
+
+def _examples(model: Any, run: Path, file: Path) -> Any:
+    if hasattr(model, "transformer") or hasattr(model, "objective"):
+        raise ValueError(
+            "`--measure` must be given for a model that classifies, scores, chooses or reads. "
+            f"Received: a {type(model).__name__}"
+        )
+    if hasattr(model, "predict_tags") or hasattr(model, "stride"):
+        return reading_examples(model, run, file)
+    found, _ = read_examples(run, file, (None, None, "dev"), {})
+    if found.labels is None:
+        raise ValueError(f"{found.source}: the examples must have labels. Received: none")
+    return found
+
+
+def _metrics(model: Any, examples: Any) -> dict[str, Any]:
+    if isinstance(examples, TaggedSentences | QuestionExamples):
+        return measure_reading(model, examples)[0]
+    labels = getattr(model, "labels", None)
+    predictions = tokenized(model, examples).predict(model).astype("float64")
+    return measure(targets(examples, labels), predictions, labels, None)
+
+
+def _rows(examples: Any) -> list[Row]:
+    """What the model's main signature reads of each example."""
+    if isinstance(examples, TaggedSentences):
+        return [(" ".join(words),) for words in examples.words]
+    if isinstance(examples, QuestionExamples):
+        return list(zip(examples.questions, examples.contexts))
+    if isinstance(examples, ChoiceExamples):
+        return [(one, *choices) for one, choices in zip(examples.contexts, examples.choices)]
+    if examples.text_b is None:
+        return [(text,) for text in examples.text_a]
+    return list(zip(examples.text_a, examples.text_b))
+
+
+def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
+    stand_ins = StandIns([model])
+    if precision == "int8":
+        stand_ins.store_int8()
+    function, specs = model.signatures()[SERVING_DEFAULT]
+    exported = {SERVING_DEFAULT: (stand_ins.function(function), specs)}
+    answering = live_answering(SimpleNamespace(signatures=lambda: exported))
+    answering.answers(rows)
+    times = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        answering.answers(rows)
+        times.append(time.perf_counter() - start)
+    return len(rows) / float(np.median(times))
+
+
+def _weight_bytes(model: Any, precision: str | None) -> int:
+    size = 0
+    for variable in named_weights(model).values():
+        small = precision == "int8" and is_stored_as_int8(variable)
+        width = 1 if small else 2 if "16" in variable.dtype else 4
+        size += int(np.prod(variable.shape)) * width
+    return size
+
+
+def _processor() -> str:
+    """What Linux calls it."""
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

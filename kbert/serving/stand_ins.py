@@ -1,0 +1,111 @@
+"""What an export stores instead of some variables of a model: shared ones, or smaller ones."""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.layers.token_embedding import TokenEmbedding
+from kbert.serving.int8_weights import Int8Weight, is_stored_as_int8
+
+
+class StandIns:
+    """Variables that others stand for while the functions of an export are traced.
+
+    Args:
+        models: The models that are exported together.
+    """
+
+    def __init__(self, models: Iterable[Any]) -> None:
+        self._models = [model for model in models if isinstance(model, keras.Model)]
+        # By identity: Keras variables compare by value.
+        self._shared: dict[int, Any] = {}
+        self._int8: dict[int, Int8Weight] = {}
+
+    def share(self, variable: Any, kept: Any) -> None:
+        """Lets one variable stand for another.
+
+        Args:
+            variable: What is not stored.
+            kept: What is stored instead, of the same values.
+        """
+        self._shared[id(variable)] = kept
+
+    def store_int8(self) -> None:
+        """Stores all large weights as `Int8Weight`."""
+        for model in self._models:
+            for variable in model.weights:
+                kept = self._shared.get(id(variable), variable)
+                if id(kept) not in self._int8 and is_stored_as_int8(kept):
+                    self._int8[id(kept)] = Int8Weight(kept)
+
+    @property
+    def stores_int8(self) -> bool:
+        """Whether `store_int8` found weights that are large enough."""
+        return bool(self._int8)
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that computes with the stand-ins where the given one reads variables.
+
+        Args:
+            function: Graph code.
+        """
+        if not self._shared and not self._int8:
+            return function
+
+        @functools.wraps(function)
+        def computed(*arguments: Any) -> Any:
+            with _Scope(self._value), self._rows():
+                return function(*arguments)
+
+        return computed
+
+    def _value(self, variable: Any) -> Any:
+        """What stands for a variable, as graph code; None for the variable itself."""
+        kept = self._shared.get(id(variable))
+        stored = self._int8.get(id(variable if kept is None else kept))
+        if stored is not None:
+            return stored.matrix()
+        return None if kept is None else kept.value
+
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Lets the tables that are stored small look up rows before they make floats of them."""
+        with ExitStack() as stack:
+            for model in self._models if self._int8 else ():
+                for layer in model._flatten_layers():
+                    if not isinstance(layer, TokenEmbedding):
+                        continue
+                    table = layer.embeddings
+                    stored = self._int8.get(id(self._shared.get(id(table), table)))
+                    if stored is not None:
+                        layer.look_up = stored.rows
+                        stack.callback(delattr, layer, "look_up")
+            yield
+
+
+class _Scope(keras.StatelessScope):
+    """Keras asks it for the value of each variable.
+
+    Values are made once a graph, outside the loops that read them, and only those that are read:
+    what a graph captures is stored.
+
+    Args:
+        value: Gives the tensor for a variable, or None.
+    """
+
+    def __init__(self, value: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._value = value
+        self._graph = tf.compat.v1.get_default_graph()
+        self._made: dict[int, Any] = {}
+
+    def get_current_value(self, variable: Any) -> Any:
+        """The tensor that stands for a variable, or None."""
+        if id(variable) not in self._made:
+            with self._graph.as_default():
+                self._made[id(variable)] = self._value(variable)
+        return self._made[id(variable)]
