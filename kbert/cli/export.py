@@ -73,7 +73,7 @@ def export(
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.training.averaging import load_model
 
-    settings = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
+    settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
     if also:
         if measure is not None:
             raise ValueError("`--measure` must not be given together with `--with`.")

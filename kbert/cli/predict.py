@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from kbert.cli.errors import reported
-from kbert.cli.json_output import write_line
+from kbert.cli.json_output import write_line, write_result
 from kbert.cli.marked_text import show_marked
 from kbert.cli.text_lines import read_batches
 
@@ -45,6 +45,19 @@ def predict(
     ] = None,
     show: _Show = False,
     nbest: _Nbest = None,
+    task: Annotated[
+        Optional[str], typer.Option(help="The task, of an export that has several.")
+    ] = None,
+    source: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--input", help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet."
+        ),
+    ] = None,
+    output: Annotated[
+        Optional[Path],
+        typer.Option(help="The file to make of them, with the answers; its end tells its format."),
+    ] = None,
     batch_size: Annotated[
         int, typer.Option(min=1, help="Lines that are read and answered at a time.")
     ] = _BATCH_SIZE,
@@ -64,6 +77,8 @@ def predict(
       kbert predict runs/topics < questions.txt > answers.jsonl
       kbert predict runs/en-de --text "A man reads." --nbest 3
 
+      kbert predict exports/topics --input mails.jsonl --output answers.parquet
+
       kbert predict bert-base-uncased --text "Paris is the [MASK] of France."
 
       kbert predict runs/squad --question "Who wrote it?" \\
@@ -71,9 +86,18 @@ def predict(
     """
     pairs = (text_a, text_b)
     rows = _asked(question, context, context_file) or _given(text, *pairs)
+    if source is not None or output is not None:
+        if source is None or output is None or rows is not None or show:
+            raise ValueError(
+                "`--input` and `--output` must be given together, and without texts or --show."
+            )
+        from kbert.cli.file_answers import answer_file
+
+        write_result(answer_file(model, source, output, nbest, task))
+        return
     from kbert.cli.answering import open_model
 
-    answering = open_model(model, nbest)
+    answering = open_model(model, nbest, task)
     if rows is not None:
         answering.check(rows, "the options")
         batches: Iterator[list[tuple[str, ...]]] = iter([rows])

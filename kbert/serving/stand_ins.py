@@ -11,6 +11,9 @@ import tensorflow as tf
 from kbert.layers.token_embedding import TokenEmbedding
 from kbert.serving.int8_weights import Int8Weight, is_stored_as_int8
 
+# The method of a table that is replaced while a graph is traced.
+_LOOK_UP = TokenEmbedding.look_up.__name__
+
 
 class StandIns:
     """Variables that others stand for while the functions of an export are traced.
@@ -82,8 +85,8 @@ class StandIns:
                     table = layer.embeddings
                     stored = self._int8.get(id(self._shared.get(id(table), table)))
                     if stored is not None:
-                        layer.look_up = stored.rows
-                        stack.callback(delattr, layer, "look_up")
+                        setattr(layer, _LOOK_UP, stored.rows)
+                        stack.callback(delattr, layer, _LOOK_UP)
             yield
 
 

@@ -1,4 +1,4 @@
-"""Checksums: the SHA-256 of a file, and the check of a file against a known one."""
+"""Checksums: the SHA-256 of a file or a folder, and the check of a file against a known one."""
 
 import hashlib
 import os
@@ -24,6 +24,25 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
     with Path(path).open("rb") as file:
         while chunk := file.read(_CHUNK_BYTES):
             digest.update(chunk)
+    return digest.hexdigest()
+
+
+def sha256_of_folder(path: str | os.PathLike[str]) -> str:
+    """Returns one SHA-256 for all files of a folder, with their names, at any depth.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        64 lower-case hexadecimal digits.
+
+    Raises:
+        OSError: If a file cannot be read.
+    """
+    folder = Path(path)
+    digest = hashlib.sha256()
+    for file in sorted(one for one in folder.rglob("*") if one.is_file()):
+        digest.update(f"{sha256_of(file)} {file.relative_to(folder).as_posix()}\n".encode())
     return digest.hexdigest()
 
 

@@ -1,10 +1,11 @@
 """The expected digest of b"abc" is the one of FIPS 180-2, appendix B.1."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
-from kbert.storage.checksums import sha256_of, verify_sha256
+from kbert.storage.checksums import sha256_of, sha256_of_folder, verify_sha256
 
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
@@ -35,3 +36,18 @@ def test_a_wrong_hash_names_both_values(tmp_path: Path) -> None:
 def test_a_hash_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="`expected` must be 64 hexadecimal digits"):
         verify_sha256(tmp_path / "abc", "12")
+
+
+def test_one_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    (folder / "b").mkdir(parents=True)
+    (folder / "b" / "one").write_bytes(b"1")
+    (folder / "two").write_bytes(b"2")
+    # By hand: the lines that `sha256sum b/one two` prints, with one space.
+    listed = "".join(
+        f"{hashlib.sha256(content).hexdigest()} {name}\n"
+        for name, content in (("b/one", b"1"), ("two", b"2"))
+    )
+    assert sha256_of_folder(folder) == hashlib.sha256(listed.encode()).hexdigest()
+    (folder / "two").rename(folder / "three")
+    assert sha256_of_folder(folder) != hashlib.sha256(listed.encode()).hexdigest()

@@ -1,0 +1,261 @@
+"""Rows of files of any size, some at a time: JSON Lines, TSV, CSV and Parquet.
+
+JSON Lines has an object a line. TSV is split at its tabs alone; CSV has the quotes of RFC 4180;
+both have a header. These three may be gzipped. Parquet needs pyarrow: `pip install
+"kbert[parquet]"`.
+"""
+
+import csv
+import gzip
+import importlib
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+BLOCK_ROWS = 8192
+# A block of longer texts has fewer rows, so that memory does not grow with the texts.
+BLOCK_BYTES = 32_000_000
+_FORMATS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".tsv": "tsv",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
+_SHOWN = 80
+# Name of a column -> its value, a row; the line where it starts; how many bytes it has.
+_Found = tuple[dict[str, Any], int, int]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a file, in their order.
+
+    Attributes:
+        number: 0 for the first block.
+        columns: The names of the columns; of JSON Lines those that occur in these rows.
+        rows: Name of each column -> its value.
+        places: Where each row is, for messages: "line 3", "row 3".
+        schema: The types of a Parquet file, as pyarrow has them, or None.
+    """
+
+    number: int
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    places: list[str]
+    schema: Any = None
+
+
+def file_format(path: str | os.PathLike[str], option: str) -> tuple[str, bool]:
+    """The format of a file by its name, and whether it is gzipped.
+
+    Args:
+        path: The file; it need not be there.
+        option: What the user calls it, for the message.
+
+    Returns:
+        "jsonl", "tsv", "csv" or "parquet"; True for a name that ends in ".gz".
+
+    Raises:
+        ValueError: The name has another end.
+    """
+    name = Path(path).name.lower()
+    is_gzipped = name.endswith(".gz")
+    found = _FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if found is None or (found == "parquet" and is_gzipped):
+        raise ValueError(
+            f"`{option}` must end in .jsonl, .tsv or .csv, also with .gz, or in .parquet. "
+            f"Received: {path}"
+        )
+    return found, is_gzipped
+
+
+def read_blocks(
+    path: str | os.PathLike[str],
+    block_rows: int = BLOCK_ROWS,
+    on_progress: Callable[[float], None] = lambda share: None,
+) -> Iterator[Block]:
+    """Reads a file block by block. The same file gives the same blocks.
+
+    Args:
+        path: The file; its name tells the format.
+        block_rows: Rows of a block; fewer where they are long.
+        on_progress: Told the share of the file that has been read, 0 to 1, after each block.
+
+    Yields:
+        The blocks; one without rows for a file without.
+
+    Raises:
+        ValueError: A row is not as the format wants it; the message names file and line.
+        FileNotFoundError: There is no such file.
+        ImportError: The file is Parquet, and pyarrow is not there.
+    """
+    kind, is_gzipped = file_format(path, "--input")
+    if kind == "parquet":
+        yield from _parquet_blocks(Path(path), block_rows, on_progress)
+        return
+    with Path(path).open("rb") as raw:
+        size = max(os.fstat(raw.fileno()).st_size, 1)
+        stream: Any = gzip.GzipFile(fileobj=raw) if is_gzipped else raw
+        header: list[str] = []
+        reading = _lines(str(path), stream)
+        if kind == "jsonl":
+            found = _json_rows(str(path), reading)
+        else:
+            found = _delimited_rows(str(path), reading, kind, header)
+        for block in _blocks(found, header, block_rows):
+            yield block
+            on_progress(raw.tell() / size)
+
+
+def pyarrow(module: str) -> Any:
+    """A module of pyarrow, imported where it is used.
+
+    Args:
+        module: Its name, as "pyarrow.parquet".
+
+    Raises:
+        ImportError: It is not there; the message says how to get it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            'Parquet files need pyarrow: pip install "kbert[parquet]". '
+            f"Received: {error}"
+        ) from error
+
+
+def _blocks(found: Iterator[_Found], header: list[str], block_rows: int) -> Iterator[Block]:
+    """Divides rows into blocks; `header` is filled when the first row has been asked for."""
+    rows: list[dict[str, Any]] = []
+    places: list[str] = []
+    number = size = 0
+    for row, line, width in found:
+        rows.append(row)
+        places.append(f"line {line}")
+        size += width
+        if len(rows) == block_rows or size >= BLOCK_BYTES:
+            yield Block(number, _columns(header, rows), rows, places)
+            rows, places, number, size = [], [], number + 1, 0
+    if rows or not number:
+        yield Block(number, _columns(header, rows), rows, places)
+
+
+def _columns(header: list[str], rows: list[dict[str, Any]]) -> list[str]:
+    return list(header) or list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _lines(source: str, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
+    """Number and text of each line, with its end."""
+    number = 0
+    try:
+        for number, line in enumerate(stream, start=1):
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source}, line {number}: the text must be UTF-8. Received: byte "
+            f"{error.object[error.start]:#04x} at position {error.start}"
+        ) from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{source}: the file must be whole and gzipped. Received: {error} behind line {number}"
+        ) from error
+
+
+def _json_rows(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[_Found]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{source}, line {number}: each line must be a JSON object. Received: "
+                f"{line.strip()[:_SHOWN]} ({error})"
+            ) from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{source}, line {number}: each line must be a JSON object. Received: "
+                f"{line.strip()[:_SHOWN]}"
+            )
+        yield row, number, len(line)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _delimited_rows(
+    source: str, lines: Iterator[tuple[int, str]], kind: str, header: list[str]
+) -> Iterator[_Found]:
+    """The rows of TSV or CSV; the names of the columns are put into `header`."""
+    for number, fields in _tab_fields(lines) if kind == "tsv" else _csv_fields(source, lines):
+        if not header:
+            header += fields
+            if len(set(fields)) < len(fields):
+                raise ValueError(
+                    f"{source}, line {number}: the columns must have different names. Received: "
+                    f"{', '.join(fields)[:_SHOWN]}"
+                )
+            continue
+        if len(fields) != len(header):
+            raise ValueError(
+                f"{source}, line {number}: a row must have {len(header)} fields, as the header "
+                f"({', '.join(header)[:_SHOWN]}). Received: {len(fields)}"
+            )
+        yield dict(zip(header, fields)), number, sum(map(len, fields))
+
+
+def _tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    for number, line in lines:
+        # Only these end a line: str.splitlines would also split at U+2028 inside a text.
+        content = line.removesuffix("\n").removesuffix("\r")
+        if content:
+            yield number, content.split("\t")
+
+
+def _csv_fields(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    csv.field_size_limit(sys.maxsize)
+    reader = csv.reader((line for _, line in lines), strict=True)
+    start = 1
+    while True:
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise ValueError(
+                f"{source}, line {start}: the row must be CSV, with quotes as RFC 4180 has them. "
+                f"Received: {error}"
+            ) from error
+        if fields:
+            yield start, fields
+        start = reader.line_num + 1
+
+
+def _parquet_blocks(
+    path: Path, block_rows: int, on_progress: Callable[[float], None]
+) -> Iterator[Block]:
+    arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
+    if not path.is_file():
+        raise FileNotFoundError(f"`--input` must be a file. Received: {path}")
+    try:
+        with parquet.ParquetFile(path) as file:
+            schema, total = file.schema_arrow, max(file.metadata.num_rows, 1)
+            done = number = 0
+            for batch in file.iter_batches(batch_size=block_rows):
+                rows = batch.to_pylist()
+                places = [f"row {done + i + 1}" for i in range(len(rows))]
+                yield Block(number, schema.names, rows, places, schema)
+                done, number = done + len(rows), number + 1
+                on_progress(done / total)
+            if not number:
+                yield Block(0, schema.names, [], [], schema)
+    except arrow.ArrowInvalid as error:
+        raise ValueError(f"{path}: the file must be Parquet. Received: {error}") from error
