@@ -63,9 +63,10 @@ def page_routes(store: ModelStore) -> list[Route]:
 
     async def models(request: Request) -> Response:
         listed = [
-            described(name, model.pick())
+            one
             for name, model in sorted(store.models.items())
             if model.ready
+            for one in described(name, model.pick())
         ]
         return JSONResponse({"models": listed}, headers=_HEADERS)
 
@@ -74,41 +75,50 @@ def page_routes(store: ModelStore) -> list[Route]:
     return [*routes, Route("/web/models", models)]
 
 
-def described(name: str, version: LoadedVersion) -> dict[str, Any]:
+def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
     """What the page must know of a model.
 
     Args:
         name: Its name.
         version: The version that answers.
+
+    Returns:
+        One entry; of an export with several tasks, one for each.
     """
     signatures = {
         key: {"inputs": _in_order(key, version), "outputs": list(signature.outputs)}
         for key, signature in version.model.signatures.items()
     }
-    return {
-        "name": name,
-        "version": version.number,
-        "task": task_of(version.about, signatures),
-        "pair": bool(version.about.get("pair")),
-        "labels": version.about.get("labels"),
-        "class": version.about.get("class"),
-        "signatures": signatures,
-    }
+    tasks = version.about.get("tasks") or {}
+    main = SERVING_DEFAULT if SERVING_DEFAULT in signatures else next(iter(signatures))
+    entries = {f"{name} / {task}": (task, tasks[task]) for task in tasks if task in signatures}
+    return [
+        {
+            "key": key,
+            "name": name,
+            "version": version.number,
+            "signature": signature,
+            "task": task_of(about, signatures[signature]["outputs"]),
+            "pair": bool(about.get("pair")),
+            "labels": about.get("labels"),
+            "signatures": signatures,
+        }
+        for key, (signature, about) in (entries or {name: (main, version.about)}).items()
+    ]
 
 
-def task_of(about: dict[str, Any], signatures: dict[str, Any]) -> str:
+def task_of(about: dict[str, Any], outputs: list[str]) -> str:
     """The task by the class of the model; of others, by the names of the outputs.
 
     Args:
-        about: kbert.json, or nothing.
-        signatures: Name -> inputs and outputs.
+        about: What kbert.json says of the task, or nothing.
+        outputs: The names.
 
     Returns:
         A task, or "other".
     """
     if about.get("class") in _BY_CLASS:
         return _BY_CLASS[about["class"]]
-    outputs = signatures.get(SERVING_DEFAULT, {}).get("outputs", [])
     return next((task for task, output in _BY_OUTPUTS if output in outputs), "other")
 
 

@@ -1,12 +1,15 @@
 """The files of the page, their headers, and what the page is told of the models."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 import requests
+import tensorflow as tf
 
 from kbert.serving.local_server.server import LocalServer, ServerOptions
-from kbert.serving.local_server.web_page import task_of
+from kbert.serving.local_server.web_page import described, task_of
+from kbert.serving.signatures import Signature, SignatureTensor
 from tests.serving.local_server.conftest import FREE
 
 PATHS = ("/", "/web/page.css", "/web/page.js", "/web/answers.js", "/web/examples.js")
@@ -40,11 +43,19 @@ def test_no_page_unless_it_is_wanted(base):
 
 
 def test_tasks():
-    def named(*outputs):
-        return {"serving_default": {"outputs": list(outputs)}}
+    assert task_of({"class": "EntityRecognizer"}, []) == "entities"
+    assert task_of({}, ["translation", "score"]) == "translation"
+    assert task_of({}, ["label", "scores"]) == "classification"
+    assert task_of({}, ["weight"]) == "other"
 
-    assert task_of({"class": "EntityRecognizer"}, {}) == "entities"
-    assert task_of({}, named("translation", "score")) == "translation"
-    assert task_of({}, named("label", "scores")) == "classification"
-    assert task_of({}, named("weight")) == "other"
-    assert task_of({}, {}) == "other"
+
+def test_an_export_of_several_tasks_is_listed_by_task():
+    one = Signature({"text": SignatureTensor("t:0", tf.string, (None,))}, {"label": None})
+    model = SimpleNamespace(signatures={"serving_default": one, "topic": one, "mood": one})
+    tasks = {"topic": {"class": "Classifier", "labels": ["a"]}, "mood": {"class": "Regressor"}}
+    version = SimpleNamespace(model=model, about={"tasks": tasks}, number=3)
+    found = described("both", version)
+    assert [(x["key"], x["signature"], x["task"], x["labels"]) for x in found] == [
+        ("both / topic", "topic", "classification", ["a"]),
+        ("both / mood", "mood", "regression", None),
+    ]

@@ -70,15 +70,14 @@ function table(names, rows) {
 
 function questionAnswering(row, inputs) {
   const found = row.has_answer ?? row.answer !== "";
+  const scores = found ? [`Score ${shown(row.score)}`] : [];
+  if (typeof row.null_score === "number") scores.push(`no-answer score ${row.null_score.toFixed(1)}`);
   const nbest = (row.nbest_answer ?? [])
     .map((name, i) => ({ name, score: row.nbest_score[i] }))
     .filter((one) => one.score > 0);
   return [
     headline(found ? row.answer : "The text holds no answer."),
-    note(
-      (found ? `Score ${shown(row.score)}` : "") +
-        (row.null_score === undefined ? "" : `${found ? ", no answer " : "No answer "}${shown(row.null_score)}`),
-    ),
+    note(scores.join(" · ")),
     passage(inputs.context, found ? [{ start: row.start, end: row.end }] : []),
     ...(nbest.length ? [title("Best answers"), bars(nbest)] : []),
   ];
@@ -149,7 +148,8 @@ function translation(row) {
 // Pieces as people read them: what goes on with a word begins with a hyphen.
 function piece(token) {
   if (token === "</s>") return "(end)";
-  return token.startsWith("▁") ? token.slice(1) || "␣" : `-${token}`;
+  if (token.startsWith("▁")) return token.slice(1) || "␣";
+  return /^[\p{L}\p{N}]/u.test(token) ? `-${token}` : token;
 }
 
 // What each piece of the translation attends to: a row for each of its pieces.
@@ -164,16 +164,16 @@ export function heatMap(row) {
     const cells = sources.map((_, j) => {
       const share = row.alignment[i][j];
       const cell = element("td", { text: share >= 0.1 ? Math.round(100 * share) : "" });
-      cell.style.backgroundColor = `rgb(var(--heat), ${(0.04 + 0.8 * share).toFixed(3)})`;
+      if (share > 0.5) cell.className = share > 0.8 ? "strong" : "middle";
+      cell.style.backgroundColor = `rgb(var(--heat), ${(0.03 + 0.97 * share).toFixed(3)})`;
       return cell;
     });
     return element("tr", {}, element("th", { scope: "row", text: piece(token) }), ...cells);
   });
-  const caption = element("caption", {
-    text: "Each row is a piece of the translation; the numbers tell, in percent, where it looks in the text.",
-  });
+  const caption = element("caption", { class: "hidden", text: "Alignment of the translation with the text" });
+  const told = "Each row is a piece of the translation; the numbers tell, in percent, where it looks in the text.";
   const grid = element("table", { class: "heat" }, caption, element("thead", {}, head), element("tbody", {}, ...body));
-  return [title("Alignment"), element("div", { class: "scroll", tabindex: "0" }, grid)];
+  return [title("Alignment"), note(told), element("div", { class: "scroll", tabindex: "0" }, grid)];
 }
 
 function other(row) {

@@ -20,7 +20,7 @@ const EXAMPLES = {
   entities: [
     "Agnes Tulloch drew two harbours before she came to Corran Point.",
     "The slate went by rail to Perrin and from there by ship to Rotterdam.",
-    "🎻 Clara Haskil played Mozart in Vienna with the Berlin Philharmonic 🎶.",
+    "Clara Haskil played Mozart in Vienna with the Berlin Philharmonic.",
   ],
   classification: [
     "A film of rare warmth, and funny to its last minute.",

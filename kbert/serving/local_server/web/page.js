@@ -2,7 +2,6 @@
 import { element, heatMap, rendered } from "/web/answers.js";
 import { examplesOf } from "/web/examples.js";
 
-const SIGNATURE = "serving_default";
 const LABELS = {
   text: "Text", text_a: "First text", text_b: "Second text", question: "Question",
   context: "Text that is read", choices: "Choices, one a line",
@@ -21,10 +20,7 @@ const $ = (id) => document.getElementById(id);
 let models = [];
 let asking = null;
 
-const model = () => models.find((one) => one.name === $("model").value);
-
-// The signature that the form fills: the main one, or the first.
-const signatureOf = (one) => (SIGNATURE in one.signatures ? SIGNATURE : Object.keys(one.signatures)[0]);
+const model = () => models.find((one) => one.key === $("model").value);
 
 async function readModels() {
   const answer = await fetch("/web/models");
@@ -32,18 +28,17 @@ async function readModels() {
   models = (await answer.json()).models;
   const before = $("model").value;
   $("model").replaceChildren(
-    ...models.map((one) => element("option", { value: one.name, text: `${one.name} · version ${one.version}` })),
+    ...models.map((one) => element("option", { value: one.key, text: `${one.key} · version ${one.version}` })),
   );
-  if (models.some((one) => one.name === before)) $("model").value = before;
+  if (models.some((one) => one.key === before)) $("model").value = before;
   return before !== $("model").value;
 }
 
 function showForm() {
   const chosen = model();
   if (!chosen) return;
-  const inputs = chosen.signatures[signatureOf(chosen)].inputs;
-  const about = [ABOUT[chosen.task] ?? "Takes these inputs.", chosen.class ?? ""].filter(Boolean);
-  $("about").textContent = about.join(" ");
+  const inputs = chosen.signatures[chosen.signature].inputs;
+  $("about").textContent = ABOUT[chosen.task] ?? "Takes these inputs.";
   $("fields").replaceChildren(...inputs.map(field));
   const examples = examplesOf(chosen, inputs.map((one) => one.name));
   $("examples").replaceChildren(...examples.map(exampleButton));
@@ -82,7 +77,7 @@ function fill(example) {
 function values() {
   const chosen = model();
   const found = {};
-  for (const { name, dtype, shape } of chosen.signatures[signatureOf(chosen)].inputs) {
+  for (const { name, dtype, shape } of chosen.signatures[chosen.signature].inputs) {
     const text = $(`field-${name}`).value;
     if (dtype !== "string") found[name] = JSON.parse(text || "null");
     else found[name] = shape?.length === 2 ? text.split("\n").filter((line) => line !== "") : text;
@@ -100,7 +95,7 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 function showCall() {
   try {
-    const { url, body } = request(signatureOf(model()), values());
+    const { url, body } = request(model().signature, values());
     $("call").textContent =
       `curl -s ${quoted(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(body)}`;
   } catch {
@@ -145,7 +140,7 @@ async function ask() {
   try {
     const inputs = values();
     const start = performance.now();
-    const row = await predict(signatureOf(chosen), inputs, mine.signal);
+    const row = await predict(chosen.signature, inputs, mine.signal);
     const took = performance.now() - start;
     const blocks = rendered(chosen, row, inputs);
     if ("alignment" in chosen.signatures) {
