@@ -3,12 +3,13 @@
 import importlib.util
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from tests.serving.fake_servers import MODEL, Model, grpc_server, rest_server
+from tests.serving.topics_server import MODEL, Asked, topics_server
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +22,16 @@ def script(repository: Path) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("server", [rest_server, grpc_server])
-def test_texts_of_the_command_line(script, server, capsys: pytest.CaptureFixture[str]):
-    if server is grpc_server:
-        pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
-    with server(Model()) as url:
-        script.main([url, MODEL, "a", "very long", "--version", "3", "--rows", "1"])
+@pytest.fixture(scope="module")
+def served() -> Iterator[Asked]:
+    with topics_server() as asked:
+        yield asked
+
+
+@pytest.mark.parametrize("protocol", ["rest", "grpc"])
+def test_texts_of_the_command_line(script, served, protocol, capsys: pytest.CaptureFixture[str]):
+    url = served.url[protocol]
+    script.main([url, MODEL, "a", "very long", "--version", "3", "--rows", "1"])
     short, long = map(json.loads, capsys.readouterr().out.splitlines())
     assert short == {
         "label": "short",
@@ -37,19 +42,17 @@ def test_texts_of_the_command_line(script, server, capsys: pytest.CaptureFixture
     assert long["label"] == "long"
 
 
-def test_lines_of_standard_input(script, monkeypatch, capsys: pytest.CaptureFixture[str]):
+def test_lines_of_standard_input(script, served, monkeypatch, capsys: pytest.CaptureFixture[str]):
     lines = SimpleNamespace(buffer=io.BytesIO(b"a\r\n\xff very long\n"))
     monkeypatch.setattr(script.sys, "stdin", lines)
-    with rest_server(Model()) as url:
-        script.main([url, MODEL])
+    script.main([served.url["rest"], MODEL])
     found = [json.loads(line)["label"] for line in capsys.readouterr().out.splitlines()]
     assert found == ["short", "long"]
 
 
-def test_errors_are_told_in_a_line(script):
-    with rest_server(Model()) as url:
-        with pytest.raises(SystemExit, match="query_server: .*NOT_FOUND: Servable not found"):
-            script.main([url, "other", "a"])
+def test_errors_are_told_in_a_line(script, served):
+    with pytest.raises(SystemExit, match="query_server: .*NOT_FOUND: Servable not found"):
+        script.main([served.url["rest"], "other", "a"])
     with pytest.raises(SystemExit, match="query_server: `url` must begin with http://"):
         script.main(["localhost", MODEL, "a"])
 
