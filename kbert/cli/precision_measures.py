@@ -50,12 +50,12 @@ def measure_precisions(
     Raises:
         ValueError: The file has no labels, or does not fit the model.
     """
-    examples = _examples(model, run, file)
-    rows = _rows(examples)[:_MOST_ROWS]
+    examples = examples_of(model, run, file)
+    rows = rows_of(examples)[:_MOST_ROWS]
     of: dict[str, Any] = {}
     for precision in precisions:
         measured = in_precision(model, precision)
-        metrics = _metrics(measured, examples)
+        metrics = metrics_of(measured, examples)
         of[precision or str(measured.compute_dtype)] = {
             "weight_bytes": _weight_bytes(measured, precision),
             "rows_per_second": _rows_per_second(measured, precision, rows),
@@ -69,7 +69,17 @@ def measure_precisions(
     }
 
 
-def _examples(model: Any, run: Path, file: Path) -> Any:
+def examples_of(model: Any, run: Path, file: Path) -> Any:
+    """Labelled examples for a model.
+
+    Args:
+        model: The model.
+        run: Where it lies, or any folder.
+        file: The examples.
+
+    Raises:
+        ValueError: The file has no labels, or the model is of a task that is measured otherwise.
+    """
     if hasattr(model, "transformer") or hasattr(model, "objective"):
         raise ValueError(
             "`--measure` must be given for a model that classifies, scores, chooses or reads. "
@@ -83,7 +93,13 @@ def _examples(model: Any, run: Path, file: Path) -> Any:
     return found
 
 
-def _metrics(model: Any, examples: Any) -> dict[str, Any]:
+def metrics_of(model: Any, examples: Any) -> dict[str, Any]:
+    """The metrics of the model's task.
+
+    Args:
+        model: The model.
+        examples: From `examples_of`.
+    """
     if isinstance(examples, TaggedSentences | QuestionExamples):
         return measure_reading(model, examples)[0]
     labels = getattr(model, "labels", None)
@@ -91,8 +107,12 @@ def _metrics(model: Any, examples: Any) -> dict[str, Any]:
     return measure(targets(examples, labels), predictions, labels, None)
 
 
-def _rows(examples: Any) -> list[Row]:
-    """What the model's main signature reads of each example."""
+def rows_of(examples: Any) -> list[Row]:
+    """What a model's main signature reads of each example.
+
+    Args:
+        examples: From `examples_of`.
+    """
     if isinstance(examples, TaggedSentences):
         return [(" ".join(words),) for words in examples.words]
     if isinstance(examples, QuestionExamples):

@@ -1,0 +1,120 @@
+"""100,000 hostile strings for each signature of each task, against exports of tiny encoders.
+
+    PYTHONPATH=. python benchmarks/hostile_strings.py [--count 100000] [--only Classifier ...]
+
+Random bytes, broken UTF-8, NUL, deep combining marks, emoji, right-to-left and control characters,
+special tokens that somebody typed, twenty strings of 1 MB: `tests/serving/hostile_strings.py`, and
+what must hold of each answer. In batches of 1 to 200 rows, fewer of over 2 MB. A batch that takes
+ten minutes ends the program with a traceback. Signatures on token ids take no strings.
+"""
+
+import argparse
+import faulthandler
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from side_by_side.results import write
+
+from kbert.serving.exported import Exported, load_export
+from kbert.serving.saved_model import export
+from tests import small_pipelines as small
+from tests.serving.hostile_strings import faults, hostile_strings
+from tests.small_translator import small_translator
+
+RESULTS = Path(__file__).parent / "results" / "hostile_strings.json"
+MODELS = {
+    "Classifier": small.small_classifier,
+    "Classifier of pairs": lambda: small.small_classifier(pair=True),
+    "Regressor": small.small_regressor,
+    "MultipleChoice": small.small_multiple_choice,
+    "QuestionAnswerer": small.small_question_answerer,
+    "SpanTagger": small.small_span_tagger,
+    "EntityRecognizer": small.small_entity_recognizer,
+    "MaskedLanguageModel": small.small_masked_language_model,
+    "Translator": small_translator,
+    "Translator with BERT": lambda: small_translator(fused=True),
+}
+BATCH_BYTES = 2_000_000
+SECONDS = 600
+
+
+def batches(count: int, seed: int, width: int) -> Iterator[list[list[bytes]]]:
+    """Rows of `width` strings, some at a time."""
+    draw = random.Random(seed)
+    columns = [hostile_strings(count, seed + i, large=20) for i in range(width)]
+    batch: list[list[bytes]] = []
+    wanted = size = 0
+    for row in zip(*columns):
+        batch.append(list(row))
+        size += sum(map(len, row))
+        wanted = wanted or draw.choice([1, 2, 7, 32, 64, 200])
+        if len(batch) >= wanted or size > BATCH_BYTES:
+            yield batch
+            batch, wanted, size = [], 0, 0
+    if batch:
+        yield batch
+
+
+def inputs_of(found: Exported, signature: str, rows: list[list[bytes]]) -> dict[str, Any]:
+    """A batch as the signature wants it."""
+    names = found.input_names(signature)
+    if names == ["context", "choices"]:
+        return {"context": [row[0] for row in rows], "choices": [row[1:] for row in rows]}
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def asked(found: Exported, signature: str, count: int, seed: int) -> dict[str, Any]:
+    """All strings to one signature."""
+    names = found.input_names(signature)
+    width = 3 if "choices" in names else len(names)
+    told: list[str] = []
+    start, slowest, rows = time.monotonic(), 0.0, 0
+    for number, batch in enumerate(batches(count, seed, width)):
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        inputs, began = inputs_of(found, signature, batch), time.monotonic()
+        try:
+            told += list(faults(inputs, found.run(inputs, signature)))
+        except Exception as error:
+            told.append(f"batch {number}: {type(error).__name__}: {str(error)[:300]}")
+        slowest, rows = max(slowest, time.monotonic() - began), rows + len(batch)
+    faulthandler.cancel_dump_traceback_later()
+    for one in told[:20]:
+        print("   ", one, flush=True)
+    return {
+        "signature": signature,
+        "rows": rows,
+        "faults": len(told),
+        "seconds": round(time.monotonic() - start),
+        "slowest_batch_s": round(slowest, 1),
+    }
+
+
+def main() -> None:
+    """Asks all signatures, and writes what came of it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", nargs="*", default=list(MODELS))
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    results = []
+    for model in arguments.only:
+        with tempfile.TemporaryDirectory() as base:
+            path = export(MODELS[model](), base, "tiny", max_batch_size=2)
+            found = load_export(path)
+            for name in found.metadata["signatures"]:
+                if name != "tokens":
+                    result = asked(found, name, arguments.count, arguments.seed)
+                    results.append({"model": model, **result})
+                    settings = {"strings a signature": arguments.count, "seed": arguments.seed}
+                    write(arguments.results, {"signatures": results}, [], settings)
+    sys.exit(any(one["faults"] for one in results))
+
+
+if __name__ == "__main__":
+    main()
