@@ -44,7 +44,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/checkpoints/object_graph.py::__init__"): (
         "the graph of an object-based checkpoint is a protocol buffer that TensorFlow defines"
     ),
-    ("tensorflow_imports", "kbert/optimization/adamw.py::_tensorflow"): (
+    ("tensorflow_imports", "kbert/optimization/tensorflow_update.py::tensorflow"): (
         "a fused update, taken only where the running backend is TensorFlow"
     ),
     ("heavy_imports_at_the_top", "kbert/metrics/glue.py"): (

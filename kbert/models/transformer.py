@@ -167,12 +167,13 @@ class Transformer(TransformerLayers):
 
     def logits(self, states: Any) -> Any:
         """States (..., D) to float32 logits (..., V)."""
+        wide = "float64" if self.compute_dtype == "float64" else "float32"
         if self.tied == "none":
-            return ops.cast(self.output_linear(states), "float32")
+            return ops.cast(self.output_linear(states), wide)
         table = ops.cast(self.target_embedding.embeddings, states.dtype)
         flat = ops.reshape(states, (-1, self.hidden_dim))
         found = ops.matmul(flat, ops.transpose(table))
-        found = ops.cast(self.output_linear(found) if self.output_bias else found, "float32")
+        found = ops.cast(self.output_linear(found) if self.output_bias else found, wide)
         return ops.reshape(found, (*ops.shape(states)[:-1], self.vocabulary_size))
 
     def start_decoding(

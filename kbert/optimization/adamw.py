@@ -5,6 +5,17 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.optimization.replicas import replica_context
+from kbert.optimization.tensorflow_update import (
+    apply_in_one_pass,
+    assign_own,
+    dense_where_fixed,
+    native_variable,
+    summed_over_replicas,
+    tensorflow,
+    with_each_row_once,
+)
+
 NOT_DECAYED = ("bias", "gamma", "beta")
 
 
@@ -38,7 +49,14 @@ class AdamW(keras.optimizers.Optimizer):
 
     With Keras' `gradient_accumulation_steps` a schedule counts updates, as it would with large
     batches; Keras' own optimizers ask it for a rate by the number of small ones.
+
+    Where several replicas share a batch, the gradients are added up before anything else is done
+    with them: their norm, and what accumulates, are those of the whole batch. (Keras' own
+    optimizers clip the gradients of each replica.)
     """
+
+    # Clipped, and accumulated, are the gradients of the whole batch.
+    sums_before_clipping = True
 
     def __init__(
         self,
@@ -80,12 +98,39 @@ class AdamW(keras.optimizers.Optimizer):
         self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
         if keras.backend.backend() != "tensorflow":
             return super().apply(grads, trainable_variables)
-        grads = [_with_each_row_once(gradient) for gradient in grads]
+        grads = [dense_where_fixed(gradient) for gradient in grads]
+        grads = summed_over_replicas(grads, replica_context())
+        grads = [with_each_row_once(gradient) for gradient in grads]
         # Keras learns that data of unknown length are at their end from a step that fails. What
         # needs no data would still happen in it: the decay, and the count of the steps.
         needed = [gradient for gradient in grads if gradient is not None][:1]
-        with _tensorflow().control_dependencies(needed):
+        with tensorflow().control_dependencies(needed):
             return super().apply(grads, trainable_variables)
+
+    def _backend_update_step(
+        self, grads: Any, trainable_variables: Any, learning_rate: Any
+    ) -> None:
+        if replica_context() is None:
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        # All replicas have the same gradients: each updates its own weights, and none waits.
+        for gradient, variable in zip(grads, trainable_variables):
+            self.update_step(gradient, native_variable(variable), learning_rate)
+
+    def _backend_increment_gradient_accumulators(self, grads: Any, acc_grads: Any) -> None:
+        if replica_context() is None:
+            super()._backend_increment_gradient_accumulators(grads, acc_grads)
+            return
+        for gradient, sum in zip(grads, acc_grads):
+            assign_own(sum, sum + gradient)
+
+    def _backend_reset_gradient_accumulators(self) -> None:
+        if replica_context() is None:
+            super()._backend_reset_gradient_accumulators()
+            return
+        for sum in self._accumulated_gradients:
+            if sum is not None:
+                assign_own(sum, ops.zeros_like(sum))
 
     def _get_current_learning_rate(self) -> Any:
         if isinstance(self._learning_rate, keras.optimizers.schedules.LearningRateSchedule):
@@ -100,12 +145,16 @@ class AdamW(keras.optimizers.Optimizer):
         correction = ops.sqrt(1 - beta_2_power)
         index = self._get_variable_index(variable)
         if self.decay > 0 and self._decayed[index]:
-            self.assign_sub(variable, (rate * self.decay) * variable)
+            decay = (rate * self.decay) * variable
+            if replica_context() is None:
+                self.assign_sub(variable, decay)
+            else:
+                assign_own(variable, variable - decay)
         momentum, velocity = self._momentums[index], self._velocities[index]
         epsilon = self.epsilon * correction
         if keras.backend.backend() == "tensorflow":
             numbers = (beta_1_power, beta_2_power, rate, self.beta_1, self.beta_2, epsilon)
-            _apply_in_one_pass(variable, momentum, velocity, gradient, numbers)
+            apply_in_one_pass(variable, momentum, velocity, gradient, numbers)
             return
         self.assign_add(momentum, (gradient - momentum) * (1 - self.beta_1))
         self.assign_add(velocity, (ops.square(gradient) - velocity) * (1 - self.beta_2))
@@ -121,42 +170,3 @@ class AdamW(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
         )
         return config
-
-
-def _tensorflow() -> Any:
-    """TensorFlow, asked for only where it is the running backend."""
-    import tensorflow
-
-    return tensorflow
-
-
-def _with_each_row_once(gradient: Any) -> Any:
-    """An embedding's gradient with the parts of a row added up.
-
-    TensorFlow lists a row as often as its token occurs, and Keras takes the norm of the list.
-    """
-    tf = _tensorflow()
-    if not isinstance(gradient, tf.IndexedSlices):
-        return gradient
-    rows, places = tf.unique(gradient.indices)
-    sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.shape(rows)[0])
-    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
-
-
-def _apply_in_one_pass(
-    variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
-) -> None:
-    """TensorFlow's fused kernel: one pass over the weights where single operations need eight."""
-    tf = _tensorflow()
-    tf.raw_ops.ResourceApplyAdam(
-        var=variable.handle,
-        m=momentum.value.handle,
-        v=velocity.value.handle,
-        **dict(
-            zip(
-                ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon"),
-                (tf.cast(number, variable.dtype) for number in numbers),
-            )
-        ),
-        grad=tf.convert_to_tensor(gradient),  # an embedding's IndexedSlices become dense
-    )

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.optimization.wide import widened
+
 
 @keras.saving.register_keras_serializable("kbert")
 class SoftmaxCrossEntropy(keras.losses.Loss):
@@ -39,10 +41,11 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
         Returns:
             (B,).
         """
-        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=-1)
-        terms = class_distribution(y_true, y_pred) * log_probabilities
+        log_probabilities = ops.log_softmax(widened(y_pred), axis=-1)
+        distribution = class_distribution(y_true, y_pred)
+        terms = ops.cast(distribution, log_probabilities.dtype) * log_probabilities
         if self.class_weights is not None:
-            terms = terms * ops.convert_to_tensor(self.class_weights, dtype="float32")
+            terms = terms * ops.convert_to_tensor(self.class_weights, dtype=terms.dtype)
         return -ops.sum(terms, axis=-1)
 
     def get_config(self) -> dict[str, Any]:

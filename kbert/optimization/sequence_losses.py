@@ -5,7 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.optimization.replicas import over_replicas
 from kbert.optimization.streaming_mean import StreamingMean
+from kbert.optimization.wide import widened
 
 # In targets: no such position, or a token that counts nothing.
 ABSENT = -1
@@ -38,7 +40,7 @@ class SpanCrossEntropy(keras.losses.Loss):
         Returns:
             (B,).
         """
-        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=1)
+        log_probabilities = ops.log_softmax(widened(y_pred), axis=1)
         # Two spans may begin alike: a position counts once, however often it is given.
         places = ops.arange(ops.shape(y_pred)[1], dtype="int32")[:, None]  # (T, 1)
         given = ops.any(ops.equal(_positions(y_true)[:, :, None], places), axis=1)  # (B, T, 2)
@@ -102,7 +104,8 @@ class TokenCrossEntropy(keras.losses.Loss):
         sums, counted = self.sums(y_true, y_pred)
         if self.per == "sequence":
             return sums
-        rows = ops.cast(ops.shape(sums)[0], sums.dtype)
+        # Of the whole batch, which several replicas may share.
+        rows, counted = over_replicas(ops.cast(ops.shape(sums)[0], sums.dtype), counted)
         return sums * (rows / ops.maximum(counted, 1.0))
 
     def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
@@ -115,9 +118,9 @@ class TokenCrossEntropy(keras.losses.Loss):
         Returns:
             (B,) and a scalar, of one float dtype.
         """
-        log_probabilities = ops.log_softmax(ops.cast(y_pred, "float32"), axis=-1)
-        distribution = token_distribution(y_true, y_pred)
-        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), "float32"))
+        log_probabilities = ops.log_softmax(widened(y_pred), axis=-1)
+        distribution = ops.cast(token_distribution(y_true, y_pred), log_probabilities.dtype)
+        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), distribution.dtype))
         return -ops.sum(distribution * log_probabilities, axis=(1, 2)), counted
 
     def get_config(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from keras import ops
 
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.optimization.streaming_mean import StreamingMean
+from kbert.optimization.wide import wide_dtype
 
 # exp of more than this would overflow float32.
 _MOST = 88.0
@@ -184,7 +185,7 @@ def _row_losses(logits: Any, targets: Any, smoothing: float) -> Any:
     gradient p - q: neither needs q as an array. The softmax p is found once, and the backward pass
     turns it into the gradient, in the same memory where the backend allows that.
     """
-    dtype = "float64" if keras.backend.standardize_dtype(logits.dtype) == "float64" else "float32"
+    dtype = wide_dtype(keras.backend.standardize_dtype(logits.dtype))
     targets_share = 1.0 - smoothing
 
     # The targets, which have no gradient, come from outside: backends disagree on what to return.

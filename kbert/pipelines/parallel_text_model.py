@@ -11,6 +11,7 @@ from kbert.data.pipeline import pack_examples
 from kbert.data.text_tensor import text_tensor
 from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
+from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_batches import TextBatches, check_targets
 from kbert.pipelines.text_inputs import as_list, read_single_texts
@@ -30,7 +31,7 @@ _SEARCH = (
 )
 
 
-class ParallelTextModel(TextBatches, Translation):
+class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     """Adds raw sentences to a translation model on token ids.
 
     `fit` and `evaluate` take pairs of them, `translations` and `answers` sentences to translate; a

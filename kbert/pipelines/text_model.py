@@ -7,11 +7,12 @@ from typing import Any
 import keras
 
 from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
 from kbert.text.wordpiece import WordPiece
 
 
-class TextModel(keras.Model):
+class TextModel(ReplicatedModel):
     """A task's model with the `tokenizer` of its encoder."""
 
     tokenizer: WordPiece

@@ -3,12 +3,12 @@
 from typing import Any
 
 import keras
-from keras import ops
 
 from kbert.layers.dropout import Dropout
 from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.losses import SoftmaxCrossEntropy, label_accuracy
+from kbert.optimization.wide import widened
 from kbert.tasks.encoder_task import EncoderTask
 
 HEADS = ("pooler", "two_layer")
@@ -78,7 +78,7 @@ class SequenceHead(keras.layers.Layer):
         else:
             state = outputs["pooled_output"]
         logits = self.classifier(self.dropout_layer(state, training=training))
-        return ops.cast(logits, "float32")
+        return widened(logits)
 
     def get_config(self) -> dict[str, Any]:
         return {

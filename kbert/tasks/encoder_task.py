@@ -3,8 +3,10 @@
 from typing import Any
 
 import keras
+from keras import ops, tree
 
 from kbert.optimization.adamw import AdamW
+from kbert.optimization.replicas import whole_batch_loss
 
 
 class EncoderTask(keras.Model):
@@ -35,6 +37,18 @@ class EncoderTask(keras.Model):
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Keras' `compute_loss`, of the whole batch where several replicas share one."""
+        loss = super().compute_loss(x, y, y_pred, sample_weight, training)
+        return whole_batch_loss(loss, ops.shape(tree.flatten(y_pred)[0])[0])
 
     def default_loss(self) -> Any:
         """The task's loss."""

@@ -13,6 +13,7 @@ from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.pretraining_metrics import NextSentenceMetrics, PredictedTokenMetrics
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
+from kbert.optimization.wide import widened
 from kbert.tasks.encoder_task import EncoderTask
 from kbert.tasks.pretraining_objectives import (
     LEARNING_RATE,
@@ -127,8 +128,7 @@ class Pretraining(EncoderTask):
 
     def pair_logits(self, pooled: Any) -> Any:
         """Pooled outputs (B, D) to float32 logits (B, 2): it follows, it does not."""
-        wide = "float64" if self.compute_dtype == "float64" else "float32"
-        return ops.cast(self.pair_head(pooled), wide)
+        return widened(self.pair_head(pooled))
 
     def head_layers(self) -> dict[str, Any]:
         """The layers of the heads, under the names that Hugging Face gives such."""

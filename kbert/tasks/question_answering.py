@@ -8,6 +8,7 @@ from keras import ops
 from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
+from kbert.optimization.wide import wide_dtype
 from kbert.tasks.encoder_task import EncoderTask
 
 # What padding gets: far below every logit, yet finite.
@@ -27,9 +28,9 @@ class SpanExtraction(EncoderTask):
     def __init__(self, encoder: Bert, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
-        # In float32 under any policy: answers are told apart by small differences.
+        # In float32 at least, under any policy: answers are told apart by small differences.
         self.span_head = normal_linear(
-            2, encoder.initializer_range, dtype="float32", name="span_head"
+            2, encoder.initializer_range, dtype=wide_dtype(self.compute_dtype), name="span_head"
         )
         self.build()
 

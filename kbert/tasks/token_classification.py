@@ -8,6 +8,7 @@ from kbert.layers.dropout import Dropout
 from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
+from kbert.optimization.wide import wide_dtype
 from kbert.tasks.encoder_task import EncoderTask
 
 
@@ -36,9 +37,12 @@ class TokenClassification(EncoderTask):
         self.num_labels = num_labels
         self.dropout = dropout
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        # In float32 under any policy: labels are told apart by small differences.
+        # In float32 at least, under any policy: labels are told apart by small differences.
         self.token_head = normal_linear(
-            num_labels, encoder.initializer_range, dtype="float32", name="token_head"
+            num_labels,
+            encoder.initializer_range,
+            dtype=wide_dtype(self.compute_dtype),
+            name="token_head",
         )
         self.build()
 

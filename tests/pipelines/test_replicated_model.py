@@ -1,0 +1,73 @@
+"""Training with two replicas, by a process of its own whose CPU is two devices."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.optimization.adamw import AdamW
+from kbert.pipelines.replicated_model import is_multi_worker
+from tests.replica_process import result_of
+from tests.small_pipelines import small_classifier
+
+# As the program runs them: see there.
+RUNS = ("descent", "adamw")
+
+
+@pytest.fixture(scope="module")
+def apart(repository):
+    return result_of("tests.exact_losses", repository)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_two_replicas_learn_what_one_device_learns(apart, run):
+    # In float64, over eight steps; Keras' mean of means would be apart by tenths.
+    assert max(apart[run]["weights"].values()) < 1e-9, apart[run]["weights"]
+    assert min(apart[run]["learned"].values()) > 0.01, apart[run]["learned"]
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_the_loss_that_is_shown_is_that_of_the_whole_batch(apart, run):
+    assert apart[run]["losses"] < 1e-9
+
+
+@pytest.fixture(scope="module")
+def one_replica():
+    """A strategy of one replica, for what needs no second one."""
+    return tf.distribute.MirroredStrategy(["CPU:0"])
+
+
+def test_a_model_knows_the_strategy_that_it_was_made_with(one_replica):
+    assert not small_classifier().is_replicated
+    with one_replica.scope():
+        model = small_classifier()
+    assert model.is_replicated
+    assert model.distribute_strategy.num_replicas_in_sync == 1
+    assert not is_multi_worker(one_replica)
+
+
+def test_one_replica_predicts_and_trains_on_single_batches(one_replica):
+    texts = ["a good film", "bad", "the film"]
+    with one_replica.scope():
+        model = small_classifier()
+    model.compile("sgd")
+    np.testing.assert_allclose(model.predict(texts), small_classifier().predict(texts), atol=1e-6)
+    batch = next(iter(model.dataset(model.pack(texts), np.array([0, 1, 2]))))
+    before = model.test_on_batch(*batch, return_dict=True)["loss"]
+    shown = model.train_on_batch(*batch, return_dict=True)["loss"]
+    assert shown == pytest.approx(before, abs=1e-6)
+    assert model.test_on_batch(*batch, return_dict=True)["loss"] < before
+
+
+def test_what_would_not_be_of_the_whole_batch_is_refused(one_replica):
+    outside = AdamW()
+    with one_replica.scope():
+        model = small_classifier()
+        clipping = keras.optimizers.SGD(global_clipnorm=1.0)
+        summed = keras.losses.MeanSquaredError(reduction="sum")
+    with pytest.raises(ValueError, match="within the scope of the strategy .* Received: a AdamW"):
+        model.compile(outside)
+    with pytest.raises(ValueError, match=r"must be kbert's AdamW .* SGD\(global_clipnorm=1.0\)"):
+        model.compile(clipping)
+    with pytest.raises(ValueError, match=r"a mean over the batch .* \(?.*reduction='sum'"):
+        model.compile(loss=summed)
