@@ -25,7 +25,8 @@ from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.train_state import Position, load_state
 
 BASE = "all-MiniLM-L6-v2"
 SEED = 1
@@ -78,7 +79,7 @@ def main() -> None:
         return model.dataset(windows, targets, first_epoch=epoch, first_batch=batch, **options)
 
     log = keras.callbacks.LambdaCallback(on_train_batch_end=log_line(time.monotonic()))
-    callbacks = [StateSaver(states, position), log]
+    callbacks = [StateSaver(Saving(states), position), log]
     fit_from(model, position, arguments.epochs, batches, callbacks=callbacks, verbose=0)
     folder = arguments.run / "model"
     if not folder.exists():

@@ -13,7 +13,8 @@ from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.bert_features import bert_features
 from kbert.pipelines.translation import Translator
 from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
-from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.train_state import Position, load_state
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def trained(
         return model.dataset(pairs, bert_states=states, **options, **first)
 
     callbacks = [
-        StateSaver(run / "states", position),
+        StateSaver(Saving(run / "states"), position),
         WeightsKeeper(run / "epochs", recipe.kept),
         keras.callbacks.LambdaCallback(on_epoch_end=_log_line(time.monotonic())),
     ]

@@ -4,6 +4,7 @@ Format: https://github.com/huggingface/safetensors#format
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ from safetensors.numpy import save_file
 
 from kbert.checkpoints.json_object import read_json_object
 
+# How the library's text names an error of the system.
+_SYSTEM_ERROR = re.compile(r"os error (\d+)|code: (\d+)")
 FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
@@ -115,11 +118,21 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata:
         path: The file.
         tensors: Name -> array.
         metadata: Texts for the file's header.
+
+    Raises:
+        OSError: There is no room for it, or another reason of the system's.
     """
     plain = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     path.touch()
     readers = path.stat().st_mode  # as the umask has it; the library lets nobody else read
-    save_file(plain, path, metadata=metadata)
+    try:
+        save_file(plain, path, metadata=metadata)
+    except SafetensorError as error:
+        number = _SYSTEM_ERROR.search(str(error))
+        if number is None:
+            raise
+        code = int(number[1] or number[2])
+        raise OSError(code, os.strerror(code), str(path)) from error
     path.chmod(readers)
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import typer
 
+from kbert.training.stop_signals import TrainingStopped
+
 BAD_INPUT = 2
 FAILURE = 1
 STOPPED = 130  # 128 + SIGINT, as shells count
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 DEBUG = "KBERT_DEBUG"
 # What the user can put right: values, files, folders. Everything else is a failure of the run.
@@ -21,7 +24,8 @@ _USERS = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, Is
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
     """Wraps a verb so that its errors become one message and an exit code, without a traceback.
 
-    Exit code 2 stands for bad input, 1 for everything else. With `--debug` (or the variable
+    Exit code 2 stands for bad input, 75 for a training that was asked to stop and can go on, 1 for
+    everything else. With `--debug` (or the variable
     KBERT_DEBUG) the traceback comes before the message.
 
     Args:
@@ -38,6 +42,9 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
             # The reader of stdout has gone, as `head` does; Python must not complain at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from error
+        except TrainingStopped as error:
+            _tell(str(error))
+            raise typer.Exit(TRY_AGAIN) from error
         except KeyboardInterrupt as error:
             _tell("Stopped.")
             raise typer.Exit(STOPPED) from error

@@ -37,7 +37,8 @@ def train(
 
     All examples are read and checked before the training starts.
     The run directory is whole when it is there: a stopped run stays
-    OUTPUT.incomplete. The result on stdout is JSON.
+    OUTPUT.incomplete, and the same command goes on with it. The result
+    on stdout is JSON.
 
     Examples:
 

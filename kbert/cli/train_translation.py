@@ -29,8 +29,8 @@ def train_translation(
 
     All pairs are read and filtered before the training starts.
     The run directory is whole when it is there: a stopped run stays
-    OUTPUT.incomplete, and --resume goes on with it. The result on
-    stdout is JSON.
+    OUTPUT.incomplete, and the same command goes on with it. The result
+    on stdout is JSON.
 
     Examples:
 
@@ -41,7 +41,7 @@ def train_translation(
       kbert train translation --train train.tsv --warm-start runs/en-de \\
           --bert all-MiniLM-L6-v2 --features cache --output runs/fused
 
-      kbert train translation --config run.yaml --resume
+      kbert train translation --config run.yaml
     """
     values = {**given_values(given, TranslationConfig), "task": task or TASK}
     made = TranslationConfig

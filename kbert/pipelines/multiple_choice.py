@@ -1,5 +1,6 @@
 """Multiple choice: a context and K choices in, the best choice out (SWAG)."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -7,7 +8,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from kbert.data.pipeline import read_ahead
+from kbert.data.batching import batch_plan
+from kbert.data.epochs import Epochs
+from kbert.data.pipeline import planned_batches, read_ahead
 from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
@@ -99,6 +102,8 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         shuffle: bool = False,
         seed: int = 0,
         sample_weight: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
     ) -> tf.data.Dataset:
         """Batches of token ids (B, K, T), with indices (B,) and weights (B,) where given.
 
@@ -109,6 +114,8 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
             shuffle: whether to shuffle, anew each pass.
             seed: of the shuffling.
             sample_weight: n weights, or None.
+            first_epoch: number of the first pass, where an earlier process made those before it.
+            first_batch: batches that are left out; such a dataset is the rest of one epoch.
 
         Raises:
             ValueError: the rows do not all have the same number of choices, or an index is out of
@@ -126,16 +133,19 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
             columns.append(tf.constant(check_indices(y, inputs)))
         if sample_weight is not None:
             columns.append(tf.constant(np.asarray(sample_weight, "float32")))
-        dataset = tf.data.Dataset.from_tensor_slices(tuple(columns))
-        if shuffle:
-            dataset = dataset.shuffle(len(inputs), seed=seed)
 
-        def encode(context: Any, choice: Any, *targets: Any) -> Any:
+        def encode(rows: tf.Tensor) -> Any:
+            context, choice, *targets = (tf.gather(column, rows) for column in columns)
             numbers = model_inputs(self.preprocess(context, choice))
             return (numbers, *targets) if targets else numbers
 
-        dataset = dataset.batch(batch_size).map(encode, num_parallel_calls=tf.data.AUTOTUNE)
-        return read_ahead(dataset)
+        # Rows of one length each: they keep their order, or that of seed and epoch.
+        plan = partial(batch_plan, np.ones(len(inputs)), batch_size, None, shuffle, seed)
+        epochs = Epochs(first_epoch)
+        dataset = planned_batches(plan, epochs, first_batch, is_constant=True)
+        dataset = read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
+        dataset.epochs = epochs
+        return dataset
 
     def batches(
         self,

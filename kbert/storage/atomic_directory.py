@@ -53,6 +53,36 @@ def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Ite
     _flush(target.parent)
 
 
+def rename_directory(
+    folder: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    replace: bool = False,
+    without: str | None = None,
+) -> None:
+    """Gives a folder that is whole its name, when all that it holds is on the disk.
+
+    It is there under one of the two names at any time, also where the process is killed.
+
+    Args:
+        folder: The folder, a sibling of `target`.
+        target: Its new name.
+        replace: As in `atomic_directory`, which also tells what becomes of a replaced folder.
+        without: A file in it that goes just before, such as a lock that others look at.
+
+    Raises:
+        FileExistsError: If `target` is there and `replace` is False.
+        NotADirectoryError: If `target` is a file.
+    """
+    source, path = Path(os.path.abspath(folder)), Path(os.path.abspath(target))
+    _check_target(path, replace)
+    _flush_tree(source)
+    if without is not None:
+        (source / without).unlink()
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.old")
+    _move_into_place(source, path, aside)
+    _flush(path.parent)
+
+
 def remove_atomically(path: str | os.PathLike[str]) -> None:
     """Removes a folder with all that it holds, so that nobody sees a part of it under its name.
 

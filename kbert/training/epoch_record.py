@@ -4,6 +4,7 @@ import math
 import shutil
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +78,29 @@ class EpochRecord(keras.callbacks.Callback):
         if self._folder is None:
             raise ValueError("`folder` must be given for weights to be kept. Received: None")
         return self._folder / f"epoch-{self.best_epoch}"
+
+    def told(self) -> dict[str, Any]:
+        """What a process that goes on has to know, as JSON can hold it; for `restore`."""
+        names = ("epochs", "best_epoch", "best_value")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, told: Mapping[str, Any]) -> None:
+        """Takes up what an earlier process wrote down.
+
+        Args:
+            told: From `told`, as a state has it; empty where there is none.
+        """
+        for name, value in told.items():
+            setattr(self, name, value)
+        if self._folder is None:
+            return
+        # Weights that are not told of are those of an epoch that will be done again; where it was
+        # the best one, those of the best before it are gone.
+        for folder in self._folder.glob("epoch-*") if self._folder.is_dir() else ():
+            if folder != self.kept:
+                shutil.rmtree(folder)
+        if not self.kept.is_dir():
+            self.best_epoch, self.best_value = 0, None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the clock."""

@@ -5,12 +5,14 @@ Source of the default grid: Devlin et al. 2019, appendix A.3 (batch 16, 32; Adam
 """
 
 import itertools
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from kbert.training.environment import environment
 from kbert.training.evaluation import is_better
+from kbert.training.resumed_run import goes_on, kept_run
 from kbert.training.run_config import GRID_KEYS, RunConfig
 from kbert.training.run_data import RunData, read_run_data
 from kbert.training.run_directory import (
@@ -70,25 +72,29 @@ def train_grid(config: RunConfig) -> Path:
     """
     output, log = config.output or "", RunLog()
     points = grid_points(config)
-    check_output(output, config.overwrite)
+    resume = goes_on(config)
+    check_output(output, config.overwrite, resume)
     with log.listening():
+        kept_run(config, log)
         data = read_run_data(config)
-        with run_directory(output, config.overwrite) as folder, log.writing(folder / LOG):
+        with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
             write_config(config, folder)
             write_json(environment(), folder / ENVIRONMENT)
             rows: list[dict[str, Any]] = []
             best: dict[str, Any] | None = None
             for number, point in enumerate(points, start=1):
                 log.line(f"-- grid {number} of {len(points)}: {_words(point)}")
-                run = _train_point(config, point, folder / f"grid-{number}", data)
+                run = folder / f"grid-{number}"
+                if not run.is_dir():  # else it was finished before a stop
+                    _train_point(config, point, run, data)
                 row = {"folder": run.name, **point, **_summary(run, config)}
                 rows.append(row)
                 log.line(_row(row))
                 if best is None or is_better(row["monitor"], row["value"], best["value"]):
                     best = row
-                    shutil.rmtree(folder / MODEL, ignore_errors=True)
-                    shutil.move(run / MODEL, folder / MODEL)
-                _drop_models(run)
+                # What was the best so far may be it no longer.
+                for other in rows:
+                    _drop_models(folder / other["folder"], other is best)
             if best is not None:
                 _write_best(folder, best, rows)
                 log.line("\n".join(["the grid:", *map(_row, rows), f"best: {_words(best)}"]))
@@ -114,14 +120,16 @@ def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
     }
 
 
-def _drop_models(run: Path) -> None:
+def _drop_models(run: Path, is_best: bool) -> None:
     """Weights are large; of a grid only the winner's are kept."""
-    for folder in (run, *run.glob("seed-*")):
+    for folder in (*run.glob("seed-*"), *(() if is_best else (run,))):
         shutil.rmtree(folder / MODEL, ignore_errors=True)
 
 
 def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     metrics = load_run(folder / best["folder"]).metrics
+    if not (folder / MODEL).is_dir():  # where a stop came just behind it
+        os.rename(folder / best["folder"] / MODEL, folder / MODEL)
     write_json({**metrics, "grid": rows, "best": best["folder"]}, folder / METRICS)
     shutil.copy2(folder / best["folder"] / REPORT, folder / REPORT)
 

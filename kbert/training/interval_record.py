@@ -3,18 +3,18 @@
 To Keras an interval is an epoch of so many steps.
 """
 
-import json
 import math
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import keras
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.training.bad_batch import BadBatch
 from kbert.training.run_log import RunLog
+from kbert.training.state_saver import Saving
+from kbert.training.stop_signals import GO_ON, StopSignals, TrainingStopped
 from kbert.training.train_state import Position, save_state
 
 # Between two lines about the steps inside an interval, where no progress bar can be drawn.
@@ -25,15 +25,13 @@ _VALIDATION = "val_"
 class IntervalRecord(keras.callbacks.Callback):
     """Writes down what each interval brought, and then saves the state of the training.
 
-    What was written down beyond the newest state is forgotten: those steps are done again.
-
     Args:
-        journal: The file with what was written down.
-        states: The folder of the states.
-        keep: How many states stay.
+        saving: Where states are saved; `every` is the length of an interval.
         tokens_per_step: Cells of a batch, for the speed.
         total_steps: Steps of the whole training.
         log: Where the lines go.
+        stop: What was asked of the process.
+        bad_batch: Looks at losses; None looks at none.
 
     Attributes:
         intervals: One dict an interval: its last step, metrics and times.
@@ -44,23 +42,23 @@ class IntervalRecord(keras.callbacks.Callback):
 
     def __init__(
         self,
-        journal: Path,
-        states: Path,
-        keep: int,
+        saving: Saving,
         tokens_per_step: int,
         total_steps: int,
         log: RunLog,
+        stop: StopSignals | None = None,
+        bad_batch: BadBatch | None = None,
     ) -> None:
         super().__init__()
         self.intervals: list[dict[str, Any]] = []
         self.position = Position()
         self.place: Callable[[int], dict[str, int]] = lambda batches: {}
-        self._journal = journal
-        self._states = states
-        self._keep = keep
+        self._saving = saving
         self._tokens_per_step = tokens_per_step
         self._total_steps = total_steps
         self._log = log
+        self._stop = stop
+        self._bad_batch = bad_batch
         self._batches = self._first_step = self._interval_steps = 0
         self._begin = self._last_line = 0.0
 
@@ -71,9 +69,7 @@ class IntervalRecord(keras.callbacks.Callback):
             position: From `kbert.training.train_state.load_state`.
         """
         self.position = position
-        if self._journal.is_file():
-            found = json.loads(self._journal.read_text(encoding="utf-8"))
-            self.intervals = [one for one in found if one["step"] <= position.step]
+        self.intervals = position.told.get("intervals", [])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         """Counts the batches of this call of `fit` from here on."""
@@ -89,30 +85,33 @@ class IntervalRecord(keras.callbacks.Callback):
 
         Raises:
             FloatingPointError: The loss is no finite number.
+            TrainingStopped: Somebody asked for it; the state is saved.
         """
+        logs = logs or {}
+        loss = float(logs.get("loss", 0.0))
+        if self._bad_batch is not None and not math.isfinite(loss):
+            self._bad_batch.check(loss, self._now())
         self._batches += batch + 1 - self._interval_steps
         self._interval_steps = batch + 1
-        logs = logs or {}
         step = self._first_step + self._batches
-        self._check(logs, step)
+        if batch + 1 < (self.params or {}).get("steps", 0):
+            self._stop_if_asked()
         now = time.perf_counter()
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
             return
         self._last_line = now
         speed = self._interval_steps / (now - self._begin)
-        loss = logs.get("loss", math.nan)
         self._log.line(f"  step {step}: loss {loss:.4f}, {speed:.2f} steps/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Writes the interval down, and saves the state.
 
         Raises:
-            FloatingPointError: The loss is no finite number.
+            TrainingStopped: Somebody asked for it; the state is saved.
         """
         seconds = time.perf_counter() - self._begin
         step = self._first_step + self._batches
         numbers = {name: float(value) for name, value in (logs or {}).items()}
-        self._check(numbers, step)
         held_out = {
             name.removeprefix(_VALIDATION): value
             for name, value in numbers.items()
@@ -127,19 +126,25 @@ class IntervalRecord(keras.callbacks.Callback):
         if held_out:
             record["validation"] = held_out
         self.intervals.append(record)
-        write_atomically(self._journal, json.dumps(self.intervals))
-        self.position = Position(step=step, data=self.place(self._batches))
-        save_state(self._states, self.model, self.position, self._keep)
+        self._save()
         self._log.line(interval_line(record, self._total_steps))
+        self._stop_if_asked()
 
-    @staticmethod
-    def _check(logs: dict[str, Any], step: int) -> None:
-        loss = float(logs.get("loss", 0.0))
-        if not math.isfinite(loss):
-            raise FloatingPointError(
-                f"the loss must stay finite. Received: {loss} at step {step}. Try a lower "
-                "learning_rate; the last state is from before"
-            )
+    def _now(self) -> Position:
+        """How far the training is within an interval too."""
+        step, data = self._first_step + self._batches, self.place(self._batches)
+        return Position(step=step, data=data, told={"intervals": self.intervals})
+
+    def _save(self) -> None:
+        self.position = self._now()
+        save_state(self._saving.folder, self.model, self.position, self._saving.keep)
+
+    def _stop_if_asked(self) -> None:
+        if self._stop is not None and self._stop.received is not None:
+            if self.position.step < self._first_step + self._batches:
+                self._save()
+            asked = f"stopped by {self._stop.received} after step {self.position.step}"
+            raise TrainingStopped(f"{asked}. {GO_ON}")
 
 
 def interval_line(record: dict[str, Any], total_steps: int) -> str:

@@ -7,6 +7,7 @@ from kbert.tasks.pretraining_objectives import LEARNING_RATE, OBJECTIVES, WARMUP
 from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import choice, flag, number, option, patterns, text, whole
 from kbert.training.pretraining_checks import check_pretraining
+from kbert.training.strategy_options import replicas_option, strategy_option
 
 TASK = "pretraining"
 _DATA, _EXAMPLES, _MODEL = "Data", "Examples", "Model"
@@ -144,6 +145,9 @@ class PretrainingConfig(Configuration):
     resume: bool = option(
         True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
     )
+    allow_config_change: bool = option(
+        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
+    )
     save_every: int = option(
         1000, whole(1), _RUN, "Steps between two states, each measured and written."
     )
@@ -155,6 +159,8 @@ class PretrainingConfig(Configuration):
     deterministic: bool = option(
         False, flag(), _RUN, "Use only operations that give the same bits again; slower."
     )
+    strategy: str = strategy_option(_RUN)
+    replicas: int | None = replicas_option(_RUN)
     tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:

@@ -16,7 +16,10 @@ from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.text.wordpiece import WordPiece
 from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.team import own_share, told_to_all
 
+# Of a position; of several workers each has its own.
+_PLACE = ("epoch", "window", "example")
 _MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
 
 
@@ -141,7 +144,12 @@ def train_batches(
     Returns:
         A dataset with `stream`; see `kbert.data.pretraining_dataset`.
     """
-    return _batches(config, corpus, tokenizer, first_position=CorpusPosition(**place))
+    share = own_share(config)
+    number = share.get("worker", 0)
+    own = {
+        name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE
+    }
+    return _batches(config, corpus, tokenizer, first_position=CorpusPosition(**own), **share)
 
 
 def place_after(dataset: Any, batches: int) -> dict[str, int]:
@@ -151,7 +159,26 @@ def place_after(dataset: Any, batches: int) -> dict[str, int]:
         dataset: From `train_batches`.
         batches: How many have been trained on.
     """
-    return asdict(dataset.stream.position(batches))
+    own = asdict(dataset.stream.position(batches))
+    return {
+        f"{name}{_of_worker(number)}": value
+        for number, values in enumerate(told_to_all([own[name] for name in _PLACE]))
+        for name, value in zip(_PLACE, values)
+    }
+
+
+def _of_worker(number: int) -> str:
+    """What the numbers of a worker's place are called behind their names."""
+    return f" of worker {number}" if number else ""
+
+
+def next_pass(place: dict[str, int]) -> dict[str, int]:
+    """The beginning of the next pass over the text.
+
+    Args:
+        place: A place within a pass, from `place_after`.
+    """
+    return asdict(CorpusPosition(epoch=place.get("epoch", -1) + 1))
 
 
 def validation_batches(
@@ -178,11 +205,10 @@ def _batches(
     return pretraining_dataset(
         corpus,
         plain_tokenizer(tokenizer),
-        batch_size=config.batch_size,
         max_sequence_length=config.max_sequence_length,
         objective=config.objective,
         short_share=config.short_share,
         seed=config.seed,
         **masking,
-        **stream,
+        **{"batch_size": config.batch_size, **stream},
     )

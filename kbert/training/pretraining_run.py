@@ -1,10 +1,11 @@
 """One run of pretraining: from files of plain text to a finished run directory."""
 
 import contextlib
+import hashlib
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.pipelines.masked_language_model import MaskedLanguageModel
+from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.environment import environment
 from kbert.training.interval_record import IntervalRecord
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.pretraining_data import (
     PretrainingText,
     check_examples,
+    next_pass,
     place_after,
     read_text,
     train_batches,
@@ -27,9 +30,8 @@ from kbert.training.pretraining_data import (
 )
 from kbert.training.pretraining_evaluation import measure_pretrained
 from kbert.training.pretraining_model import build_pretrained, compile_pretrained
-from kbert.training.resumed_run import check_same_data, check_same_run
+from kbert.training.resumed_run import check_same_data, goes_on, kept_run
 from kbert.training.run_directory import (
-    CONFIG,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -37,16 +39,24 @@ from kbert.training.run_directory import (
     REPORT,
     check_output,
     run_directory,
-    stopped_run,
     write_config,
     write_json,
 )
 from kbert.training.run_log import RunLog
 from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
-from kbert.training.train_state import load_state
+from kbert.training.running_metrics import RunningMetrics
+from kbert.training.state_saver import Saving
+from kbert.training.stop_signals import StopSignals, stop_signals
+from kbert.training.team import placed
+from kbert.training.train_state import Position, load_state
 
 # In the folder of a run that is being written, and gone when it is finished.
-STATES, JOURNAL = "states", "intervals.json"
+STATES = "states"
+# With the text they say which example is the next.
+_OF_THE_ORDER = (
+    *("objective", "max_sequence_length", "short_share", "batch_size", "seed"),
+    *("encoder", "vocabulary", "vocabulary_size", "lowercase"),
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +66,10 @@ class _Ready:
     text: PretrainingText
     model: MaskedLanguageModel
     report: dict[str, Any]
+    is_same: bool
 
 
+@placed
 def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
     """Pretrains an encoder on plain text.
 
@@ -78,42 +90,41 @@ def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
             the run to go on with is another one.
         FileNotFoundError: A file is missing.
         FileExistsError: The output is there already.
-        FloatingPointError: The loss became infinite or NaN.
+        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
+        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
     log = RunLog() if log is None else log
     begin = time.perf_counter()
     output = config.output or ""
-    resume = config.resume and not config.overwrite
+    resume = goes_on(config)
     check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow's switch has no way back
         tf.config.experimental.enable_op_determinism()
-    with log.listening():
+    with log.listening(), stop_signals() as stop:
         keras.utils.set_random_seed(config.seed)
-        ready = _prepared(config, log, resume)
+        ready = _prepared(config, log)
         with run_directory(output, config.overwrite, resume) as folder:
             with log.writing(folder / LOG):
                 if not (folder / METRICS).is_file():
                     _write_start(config, ready, folder)
-                    record = _fit(config, ready, folder, log)
+                    with stop.deferred():
+                        record = _fit(config, ready, folder, log, stop)
                     metrics = _finish(config, ready, record, folder)
                     metrics["seconds"] = time.perf_counter() - begin
                     write_json(metrics, folder / METRICS)
                 shutil.rmtree(folder / STATES, ignore_errors=True)
-                for name in (JOURNAL, VOCABULARY):  # the model has its own
-                    (folder / name).unlink(missing_ok=True)
+                (folder / VOCABULARY).unlink(missing_ok=True)  # the model has its own
                 log.line(f"finished in {time.perf_counter() - begin:.0f} s: {output}")
     return Path(output)
 
 
-def _prepared(config: PretrainingConfig, log: RunLog, resume: bool) -> _Ready:
+def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
     """Reads, checks and builds all, and tells about it."""
-    kept = stopped_run(config.output or "") if resume else None
-    if kept is not None:
-        check_same_run(kept, config)
-        log.line(f"goes on with what is in {kept}")
+    kept = kept_run(config, log)
     text = read_text(config)
-    if kept is not None:
-        check_same_data(kept, text.train.fingerprint)
+    is_same = kept is None or check_same_data(
+        kept, _data_sha256(config, text), config.allow_config_change
+    )
     vocabulary = run_vocabulary(config, text.train, kept)
     model = build_pretrained(config, vocabulary)
     check_examples(config, text, model.tokenizer)
@@ -123,7 +134,7 @@ def _prepared(config: PretrainingConfig, log: RunLog, resume: bool) -> _Ready:
         "glue": None,
         "objective": config.objective,
         "text": text.about(),
-        "data_sha256": text.train.fingerprint,
+        "data_sha256": _data_sha256(config, text),
         "tokens_per_step": _cells(config),
         "steps": config.steps,
         "warmup_steps": config.warmup,
@@ -137,7 +148,13 @@ def _prepared(config: PretrainingConfig, log: RunLog, resume: bool) -> _Ready:
         f"parameters: {report['parameters']:,}; steps: {config.steps:,} of {_cells(config):,} "
         f"tokens ({config.warmup:,} of warm-up)"
     )
-    return _Ready(text, model, report)
+    return _Ready(text, model, report, is_same)
+
+
+def _data_sha256(config: PretrainingConfig, text: PretrainingText) -> str:
+    """A hash of all that the order of the examples depends on."""
+    parts = [text.train.fingerprint, *(str(getattr(config, key)) for key in _OF_THE_ORDER)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _cells(config: PretrainingConfig) -> int:
@@ -145,29 +162,36 @@ def _cells(config: PretrainingConfig) -> int:
 
 
 def _write_start(config: PretrainingConfig, ready: _Ready, folder: Path) -> None:
-    if not (folder / CONFIG).is_file():
-        write_config(config, folder)
+    write_config(config, folder)
     ready.model.tokenizer.vocabulary.save(folder / VOCABULARY)
     write_json(ready.report, folder / REPORT)
     write_json(environment(), folder / ENVIRONMENT)
 
 
 def _fit(
-    config: PretrainingConfig, ready: _Ready, folder: Path, log: RunLog
+    config: PretrainingConfig, ready: _Ready, folder: Path, log: RunLog, stop: StopSignals
 ) -> IntervalRecord:
     """Trains to the end, interval by interval."""
     model, tokenizer = ready.model, ready.model.tokenizer
+    words = pieces_of(tokenizer.vocabulary.tokens)
+
+    def batches_from(position: Position) -> Any:
+        return train_batches(config, ready.text.train, tokenizer, position.data)
+
     record = IntervalRecord(
-        folder / JOURNAL,
-        folder / STATES,
-        config.keep_states,
+        Saving(folder / STATES, config.save_every, config.keep_states),
         _cells(config),
         config.steps,
         log,
+        stop,
+        BadBatch(folder, batches_from, dict.fromkeys(("token_ids", "masked_tokens"), words)),
     )
     position = load_state(folder / STATES, model)
     if position is not None:
-        record.restore(position)
+        # Other examples: what follows in the order of these says nothing of them.
+        again = position if ready.is_same else replace(position, data=next_pass(position.data))
+        within = position.step % config.save_every > 0
+        record.restore(again if within else replace(again, sums=()))
         log.line(f"goes on after step {position.step}")
     callbacks: list[Any] = [record]
     if config.tensorboard:
@@ -176,14 +200,11 @@ def _fit(
     if ready.text.validation is not None:
         steps = config.validation_steps
         held_out = validation_batches(config, ready.text.validation, tokenizer, steps)
-    whole, rest = divmod(config.steps, config.save_every)
-    # Keras takes each interval for an epoch; the last one may be shorter.
-    for end, length in ((whole, config.save_every), (whole + 1, rest)):
-        first = -(-record.position.step // config.save_every)
-        if length == 0 or record.position.step >= config.steps or first >= end:
-            continue
-        batches = train_batches(config, ready.text.train, tokenizer, record.position.data)
+    while record.position.step < config.steps:
+        first, end, length = intervals_from(record.position.step, config.steps, config.save_every)
+        batches = batches_from(record.position)
         record.place = partial(place_after, batches)
+        running = [RunningMetrics(record.position.sums)]
         # Keras draws its bar on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr):
             model.fit(
@@ -192,10 +213,27 @@ def _fit(
                 epochs=end,
                 steps_per_epoch=length,
                 validation_data=held_out,
-                callbacks=callbacks,
+                callbacks=[*running, *callbacks],
                 verbose=1 if sys.stderr.isatty() else 0,
             )
     return record
+
+
+def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:
+    """The intervals of one length that come next; to Keras they are epochs.
+
+    Args:
+        step: Steps that are done.
+        steps: Steps in all, more than these.
+        every: Steps of an interval; the last one may be shorter, and a begun one is.
+
+    Returns:
+        Number of the first interval, number behind the last, and their steps.
+    """
+    first = step // every
+    if step % every == 0 and steps - step >= every:
+        return first, steps // every, every
+    return first, first + 1, min((first + 1) * every, steps) - step
 
 
 def _finish(

@@ -1,57 +1,128 @@
 """Whether what a stopped run left is of the run that is to go on with it."""
 
+import hashlib
 import json
+import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kbert.training.config_file import read_config_file
 from kbert.training.configuration import Configuration
-from kbert.training.run_directory import CONFIG, REPORT
+from kbert.training.run_directory import CONFIG, REPORT, stopped_run
+from kbert.training.run_log import RunLog
+from kbert.training.train_state import Position
 
-# They say how a run is started, not what it does.
-_OF_THE_START = ("output", "overwrite", "resume")
+logger = logging.getLogger(__name__)
+# They say how a run is started and what it leaves on its way, not what it does.
+_OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
 
 
-def check_same_run(folder: Path, config: Configuration) -> None:
+def goes_on(config: Any) -> bool:
+    """Tells whether a configuration goes on with what a stopped run left.
+
+    Args:
+        config: A configuration with `resume` and `overwrite`.
+    """
+    return bool(config.resume and not config.overwrite)
+
+
+def kept_run(config: Any, log: RunLog) -> Path | None:
+    """Returns the folder that a stopped run left to go on with, or None.
+
+    Args:
+        config: The configuration of the run that is to go on.
+        log: Where a line about it goes.
+
+    Raises:
+        ValueError: As `check_same_run`.
+    """
+    kept = stopped_run(config.output or "") if goes_on(config) else None
+    if kept is not None:
+        check_same_run(kept, config)
+        log.line(f"goes on with what is in {kept}")
+    return kept
+
+
+def check_same_run(folder: Path, config: Configuration) -> list[str]:
     """Checks that a stopped run had the same configuration.
 
     Args:
         folder: What the run left.
         config: The configuration that it is to go on with.
 
+    Returns:
+        The keys that have changed, where `allow_config_change` says that they may; a warning tells
+        them.
+
     Raises:
-        ValueError: It had another one (the message names the keys), or its file is damaged.
+        ValueError: They may not (the message names them), or the file of the run is damaged.
     """
     if not (folder / CONFIG).is_file():
-        return  # it was stopped before it wrote anything
+        return []  # it was stopped before it wrote anything
     before, now = read_config_file(folder / CONFIG), config.to_dict()
     keys = [key for key in now if key not in _OF_THE_START and before.get(key) != now[key]]
-    if keys:
-        told = ", ".join(f"{key}={now[key]!r} (it had {before.get(key)!r})" for key in keys)
+    told = ", ".join(f"{key}={now[key]!r} (it had {before.get(key)!r})" for key in keys)
+    if keys and not now["allow_config_change"]:
         raise ValueError(
             f"`resume` must go on with the same configuration as in {folder / CONFIG}. Received: "
-            f"{told}"
+            f"{told}. Set allow_config_change to go on all the same, or overwrite to start anew"
         )
+    if keys:
+        logger.warning("goes on with another configuration: %s", told)
+    return keys
 
 
-def check_same_data(folder: Path, sha256: str) -> None:
+def check_same_data(folder: Path, sha256: str, may_change: bool = False) -> bool:
     """Checks that a stopped run had the same data.
 
     Args:
         folder: What the run left.
         sha256: Hash of the data that it is to go on with.
+        may_change: Whether others are allowed; then a warning tells of them.
+
+    Returns:
+        Whether they are the same, or nothing is known of them.
 
     Raises:
         ValueError: It had others, or its report is damaged.
     """
     if not (folder / REPORT).is_file():
-        return
+        return True
     try:
         report: dict[str, Any] = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{folder / REPORT} must be JSON. Received: {error}") from error
-    if report.get("data_sha256") != sha256:
+    if report.get("data_sha256") == sha256:
+        return True
+    if not may_change:
         raise ValueError(
             f"`resume` must go on with the same data as the run in {folder}. Received: "
             "others; the files have changed since"
         )
+    logger.warning("goes on with other data than before")
+    return False
+
+
+def sha256_of_arrays(*arrays: np.ndarray) -> str:
+    """Returns a hash of examples, for `check_same_data`.
+
+    Args:
+        *arrays: What they consist of.
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def at_epoch_begin(position: Position) -> Position:
+    """Where to go on with other examples: what was done of an epoch says nothing of them.
+
+    Args:
+        position: Where the training was.
+    """
+    return replace(position, batch=0)

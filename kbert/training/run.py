@@ -6,11 +6,14 @@ from kbert.training.any_config import AnyConfig
 from kbert.training.grid import train_grid
 from kbert.training.seeds import train_seeds
 from kbert.training.single_run import train_once
+from kbert.training.stop_signals import stop_signals
+from kbert.training.team import placed
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_data import read_translation_data
 from kbert.training.translation_run import train_translation
 
 
+@placed
 def train(config: AnyConfig) -> Path:
     """Trains as a configuration says: once, with several seeds, or over a grid.
 
@@ -19,7 +22,7 @@ def train(config: AnyConfig) -> Path:
     The run directory holds `config.yaml`, `model/` (kbert's own format, with the vocabulary),
     `metrics.json` (final, and epoch by epoch), `report.json`, `environment.json` and `log.txt`. It
     is called `<output>.incomplete` until the run is finished. See `kbert.training.run_directory`.
-    A run of translation also holds `subwords/`, and can go on after a stop.
+    A run of translation also holds `subwords/`. What was stopped goes on, see docs/resuming.md.
 
     Args:
         config: The configuration.
@@ -31,8 +34,14 @@ def train(config: AnyConfig) -> Path:
         ValueError: Data, encoder or configuration are wrong or do not fit each other.
         FileNotFoundError: A file is missing.
         FileExistsError: The output, or what a stopped run left of it, is there already.
-        FloatingPointError: The loss became infinite or NaN.
+        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
+        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
+    with stop_signals():  # between the runs of several seeds, too
+        return _trained(config)
+
+
+def _trained(config: AnyConfig) -> Path:
     if isinstance(config, TranslationConfig):
         if config.seeds > 1:
             return train_seeds(config, read=read_translation_data, once=train_translation)

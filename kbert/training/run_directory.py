@@ -1,5 +1,6 @@
 """The folder of a run: `RUN.incomplete` while it is written, `RUN` when the run is finished."""
 
+import errno
 import fcntl
 import json
 import os
@@ -10,7 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import atomic_directory, write_atomically
+from kbert.storage.atomic_directory import (
+    remove_leftovers,
+    rename_directory,
+    write_atomically,
+)
 from kbert.training.any_config import StoredConfig, config_from_dict
 from kbert.training.config_file import config_text, read_config_file
 from kbert.training.configuration import Configuration
@@ -25,6 +30,7 @@ MODEL = "model"
 CHECKPOINTS = "checkpoints"
 # Inside a run that is being written; a copied or renamed folder is still known by it.
 MARK = "INCOMPLETE"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,14 @@ class Run:
 
 
 def check_output(
-    output: str | os.PathLike[str], overwrite: bool, resume: bool | None = None
+    output: str | os.PathLike[str], overwrite: bool, resume: bool = False
 ) -> None:
     """Checks, before any work, that a run may be written.
 
     Args:
         output: The run directory to make.
         overwrite: Whether a run, or what a stopped run left, may be replaced.
-        resume: Whether to go on with what a stopped run left; None where its task cannot.
+        resume: Whether to go on with what a stopped run left.
 
     Raises:
         FileExistsError: Something is there that may not be replaced.
@@ -85,16 +91,15 @@ def check_output(
             f"output={output!s}, which has no {CONFIG}"
         )
     if partial.exists() and not overwrite and not resume:
-        ways = "Set resume to go on with it" if resume is False else "Stopped runs are not resumed"
         raise FileExistsError(
             f"`{partial}` is there: a run that was stopped before its end, or one that is still "
-            f"being written. {ways}. Delete it, or set overwrite to start anew"
+            f"being written. Set resume to go on with it, or overwrite to start anew"
         )
 
 
 @contextmanager
 def run_directory(
-    output: str | os.PathLike[str], overwrite: bool = False, resume: bool | None = None
+    output: str | os.PathLike[str], overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
     """Gives the folder `<output>.incomplete` to work in, which becomes `output` at the end.
 
@@ -120,14 +125,12 @@ def run_directory(
     if partial.exists() and not resume:
         with _locked(partial):
             shutil.rmtree(partial)
-    partial.mkdir(exist_ok=bool(resume))
+    partial.mkdir(exist_ok=resume)
     with _locked(partial):
-        yield partial
-        with atomic_directory(target, replace=overwrite) as folder:
-            for entry in sorted(partial.iterdir()):
-                if entry.name != MARK:
-                    os.rename(entry, folder / entry.name)
-    shutil.rmtree(partial)
+        remove_leftovers(partial)  # of a process that was killed while it wrote there
+        with _room_needed(partial):
+            yield partial
+            rename_directory(partial, target, replace=overwrite, without=MARK)
 
 
 def stopped_run(output: str | os.PathLike[str]) -> Path | None:
@@ -193,7 +196,7 @@ def write_config(config: Configuration, folder: Path) -> None:
         config: The configuration.
         folder: The folder of the run.
     """
-    (folder / CONFIG).write_text(config_text(config.to_dict()), encoding="utf-8")
+    write_atomically(folder / CONFIG, config_text(config.to_dict()))
 
 
 def write_json(value: Any, path: Path) -> None:
@@ -215,6 +218,21 @@ _STOPPED = (
 
 def _partial(target: Path) -> Path:
     return target.with_name(f"{target.name}{INCOMPLETE}")
+
+
+@contextmanager
+def _room_needed(partial: Path) -> Iterator[None]:
+    """Says of a disk that is full what it means for the run."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise OSError(
+            error.errno,
+            f"there is no room left to write ({error.strerror}). What {partial} holds, the last "
+            "state too, stands: make room, and the same command goes on with it",
+        ) from error
 
 
 @contextmanager

@@ -70,16 +70,26 @@ class TextInput(PackedInput):
 
     packed: PackedExamples
 
-    def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
+    def dataset(
+        self,
+        model: Any,
+        config: RunConfig,
+        targets: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
+    ) -> Any:
         """Returns the batches to train on; each pass shuffles anew.
 
         Args:
             model: A `Classifier` or `Regressor`.
             config: The run's configuration.
             targets: A target an example, or None.
+            first_epoch: Number of the first pass.
+            first_batch: Batches that are left out, of an epoch that goes on.
         """
+        place = {"first_epoch": first_epoch, "first_batch": first_batch}
         return model.dataset(
-            self.packed, targets, **batch_sizes(config), shuffle=True, seed=config.seed
+            self.packed, targets, **batch_sizes(config), shuffle=True, seed=config.seed, **place
         )
 
     def predict(self, model: Any) -> np.ndarray:
@@ -115,16 +125,26 @@ class ChoiceInput:
         """Whether tokens of one of the choices were cut off, bool (n,)."""
         return np.any(self._by_choice(self.packed.truncated), axis=1)
 
-    def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
+    def dataset(
+        self,
+        model: Any,
+        config: RunConfig,
+        targets: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
+    ) -> Any:
         """Returns the batches to train on; each pass shuffles anew.
 
         Args:
             model: A `MultipleChoice`.
             config: The run's configuration.
             targets: The index of the right choice of each example, or None.
+            first_epoch: Number of the first pass.
+            first_batch: Batches that are left out, of an epoch that goes on.
         """
+        place = {"first_epoch": first_epoch, "first_batch": first_batch}
         x = (self.contexts, self.choices)
-        return model.choice_dataset(x, targets, config.batch_size, True, config.seed)
+        return model.choice_dataset(x, targets, config.batch_size, True, config.seed, **place)
 
     def steps(self, config: RunConfig) -> list[int]:
         """Returns the number of steps of each epoch.

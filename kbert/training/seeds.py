@@ -10,7 +10,7 @@ from typing import Any
 from kbert.training.any_config import AnyConfig
 from kbert.training.environment import environment
 from kbert.training.evaluation import is_better, numbers
-from kbert.training.resumed_run import check_same_run
+from kbert.training.resumed_run import goes_on, kept_run
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import read_run_data
 from kbert.training.run_directory import (
@@ -22,7 +22,6 @@ from kbert.training.run_directory import (
     check_output,
     load_run,
     run_directory,
-    stopped_run,
     write_config,
     write_json,
 )
@@ -58,13 +57,11 @@ def train_seeds(
     Raises:
         ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
     """
-    output, resume = config.output or "", getattr(config, "resume", None)
+    output, resume = config.output or "", goes_on(config)
     log = RunLog() if log is None else log
     check_output(output, config.overwrite, resume)
-    kept = stopped_run(output) if resume else None
-    if kept is not None:
-        check_same_run(kept, config)
     with log.listening():
+        kept_run(config, log)
         data = read(config) if data is None else data
         with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
             write_config(config, folder)

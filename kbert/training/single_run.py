@@ -1,19 +1,30 @@
 """One training run with one seed: from checked examples to a finished run directory."""
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
 from kbert.training.report import report_lines, start_report
+from kbert.training.resumed_run import (
+    at_epoch_begin,
+    check_same_data,
+    goes_on,
+    kept_run,
+    sha256_of_arrays,
+)
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, read_run_data
 from kbert.training.run_directory import (
@@ -30,10 +41,33 @@ from kbert.training.run_directory import (
 )
 from kbert.training.run_log import RunLog
 from kbert.training.run_model import build_model, compile_model
+from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.stop_signals import StopSignals, stop_signals
+from kbert.training.train_state import Position, load_state
+
+# In the folder of a run that is being written, and gone when it is finished.
+STATES = "states"
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """All that a run needs before its first step."""
+
+    model: Any
+    glue: str | None
+    parts: dict[str, AnyPrepared]
+    monitor: str
+    steps: list[int]
+    report: dict[str, Any]
+    is_same: bool
 
 
 def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | None = None) -> Path:
     """Trains with one seed.
+
+    The state is saved now and then. Where a stopped run of the same configuration left states, it
+    goes on from the newest one, and batches, dropout and rates are then those that they would have
+    been without the stop.
 
     Args:
         config: The configuration; `seeds` and `grid` are not looked at.
@@ -44,46 +78,54 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
         The run directory.
 
     Raises:
-        ValueError: The data or the encoder do not fit; nothing has been written then.
+        ValueError: The data or the encoder do not fit, and nothing has been written; or the run to
+            go on with is another one.
         FileExistsError: The output is there already.
-        FloatingPointError: The loss became infinite or NaN.
+        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
+        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
     log = RunLog() if log is None else log
     begin = time.perf_counter()
-    check_output(_output(config), config.overwrite)
-    with log.listening(), _deterministic(config):
+    resume = goes_on(config)
+    check_output(_output(config), config.overwrite, resume)
+    with log.listening(), stop_signals() as stop, _deterministic(config):
         keras.utils.set_random_seed(config.seed)
-        data = read_run_data(config) if data is None else data
-        monitor = monitored_metric(config.task, config.monitor, data.labels, data.glue)
-        class_weights(config, data)  # its errors belong before the encoder is loaded
-        model = build_model(config, data)
-        parts = {name: prepare(model, examples, data.glue) for name, examples in data.parts.items()}
-        inputs = {name: part.input for name, part in parts.items()}
-        steps = inputs["train"].steps(config)
-        compile_model(model, config, data, sum(steps))
-        report = start_report(config, data, model, inputs, steps)
-        report["warnings"] = list(log.warnings)
-        log.line(report_lines(report))
-        with run_directory(_output(config), config.overwrite) as folder:
+        ready = _prepared(config, data, log)
+        with run_directory(_output(config), config.overwrite, resume) as folder:
             with log.writing(folder / LOG):
-                write_config(config, folder)
-                write_json(report, folder / REPORT)
-                write_json(environment(), folder / ENVIRONMENT)
-                record = EpochRecord(
-                    config,
-                    parts.get("validation"),
-                    monitor,
-                    int(inputs["train"].lengths.sum()),
-                    folder / CHECKPOINTS,
-                    log,
-                )
-                _fit(model, config, parts["train"], record, folder)
-                about: dict[str, Any] = {"task": config.task, "glue": data.glue}
-                metrics = about | _finish(type(model), record, config, parts, folder)
-                metrics["seconds"] = time.perf_counter() - begin
-                write_json(metrics, folder / METRICS)
-                log.line(f"finished in {metrics['seconds']:.0f} s: {_output(config)}")
+                if not (folder / METRICS).is_file():
+                    write_config(config, folder)
+                    write_json(ready.report, folder / REPORT)
+                    write_json(environment(), folder / ENVIRONMENT)
+                    with stop.deferred():
+                        record = _fit(config, ready, folder, log, stop)
+                    metrics = _finish(config, ready, record, folder)
+                    metrics["seconds"] = time.perf_counter() - begin
+                    write_json(metrics, folder / METRICS)
+                for name in (STATES, CHECKPOINTS):
+                    shutil.rmtree(folder / name, ignore_errors=True)
+                log.line(f"finished in {time.perf_counter() - begin:.0f} s: {_output(config)}")
     return Path(_output(config))
+
+
+def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:
+    """Reads, checks and builds all, and tells about it."""
+    kept = kept_run(config, log)
+    data = read_run_data(config) if data is None else data
+    monitor = monitored_metric(config.task, config.monitor, data.labels, data.glue)
+    class_weights(config, data)  # its errors belong before the encoder is loaded
+    model = build_model(config, data)
+    parts = {name: prepare(model, examples, data.glue) for name, examples in data.parts.items()}
+    inputs = {name: part.input for name, part in parts.items()}
+    packed = inputs["train"].packed
+    sha256 = sha256_of_arrays(packed.token_ids, packed.lengths, parts["train"].right)
+    is_same = kept is None or check_same_data(kept, sha256, config.allow_config_change)
+    steps = inputs["train"].steps(config)
+    compile_model(model, config, data, sum(steps))
+    report = start_report(config, data, model, inputs, steps)
+    report |= {"data_sha256": sha256, "warnings": list(log.warnings)}
+    log.line(report_lines(report))
+    return _Ready(model, data.glue, parts, monitor, steps, report, is_same)
 
 
 def _output(config: RunConfig) -> str:
@@ -99,34 +141,59 @@ def _deterministic(config: RunConfig) -> Iterator[None]:
 
 
 def _fit(
-    model: Any, config: RunConfig, train: AnyPrepared, record: EpochRecord, folder: Path
-) -> None:
-    """Trains; the record learns of each epoch and keeps the best weights."""
+    config: RunConfig, ready: _Ready, folder: Path, log: RunLog, stop: StopSignals
+) -> EpochRecord:
+    """Trains to the end; the record learns of each epoch and keeps the best weights."""
+    model, train = ready.model, ready.parts["train"]
+    tokens = int(train.input.lengths.sum())
+    validation = ready.parts.get("validation")
+    record = EpochRecord(config, validation, ready.monitor, tokens, folder / CHECKPOINTS, log)
+    position = load_state(folder / STATES, model) or Position()
+    record.restore(position.told)
+    if position.step:
+        log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
+    if not ready.is_same:
+        position = at_epoch_begin(position)
+
+    def batches(epoch: int, batch: int) -> Any:
+        return train.input.dataset(model, config, train.right, epoch, batch)
+
+    words = {"token_ids": pieces_of(model.tokenizer.vocabulary.tokens)}
+    bad_batch = BadBatch(folder, lambda at: batches(at.epoch, at.batch), words)
     callbacks: list[Any] = [record]
     if config.tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False))
-    # Keras draws its bar on stdout, which is for results.
-    with contextlib.redirect_stdout(sys.stderr):
-        model.fit(
-            train.input.dataset(model, config, train.right),
-            epochs=config.epochs,
-            callbacks=callbacks,
-            verbose=1 if sys.stderr.isatty() else 0,
-        )
+    saving = Saving(folder / STATES, config.save_every, config.keep_states)
+    callbacks.append(
+        StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
+    )
+    if not record.is_over(position.epoch):
+        # Keras draws its bar on stdout, which is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            fit_from(
+                model,
+                position,
+                config.epochs,
+                batches,
+                batches=None if config.batch_tokens is None else ready.steps,
+                callbacks=callbacks,
+                verbose=1 if sys.stderr.isatty() else 0,
+            )
+    return record
 
 
 def _finish(
-    pipeline: Any,
-    record: EpochRecord,
-    config: RunConfig,
-    parts: dict[str, AnyPrepared],
-    folder: Path,
+    config: RunConfig, ready: _Ready, record: EpochRecord, folder: Path
 ) -> dict[str, Any]:
     """Puts the kept weights in their place, and measures what was written there."""
-    record.kept.rename(folder / MODEL)
-    (folder / CHECKPOINTS).rmdir()
-    model = pipeline.from_pretrained(folder / MODEL, dtype=config.precision)
+    if not (folder / MODEL).is_dir():  # where a stop came just behind it
+        with atomic_directory(folder / MODEL) as model_folder:
+            shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
+    model = type(ready.model).from_pretrained(folder / MODEL, dtype=config.precision)
+    parts = ready.parts
     return {
+        "task": config.task,
+        "glue": ready.glue,
         "monitor": record.monitor if "validation" in parts else None,
         "kept_epoch": record.best_epoch,
         "final": {

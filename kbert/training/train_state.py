@@ -1,31 +1,31 @@
 """The state of a training between two steps: all that is needed to go on as if nothing had been.
 
-A state is a folder `step-N` with every variable of model, optimizer and metrics and the position in
-the data. It appears whole or not at all, its files are checked by hash, and of several the newest
-whole one is used.
+A state is a folder `step-N` with every variable of model, optimizer, metrics and seeds, the place
+in the data, and what was measured so far. It appears whole or not at all, all of it is checked by
+hash, and of several the newest whole one is used.
 """
 
+import hashlib
 import json
 import logging
 import re
 import shutil
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 from safetensors.numpy import load_file
 
 from kbert.checkpoints.safetensors_files import write_safetensors
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.checksums import sha256_of, verify_sha256
 
 logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
 _ABOUT = "state.json"
+_METRICS = "metrics/"
+_TOLD = ("step", "epoch", "batch", "data", "told")
 _NAME = re.compile(r"step-(\d+)")
 
 
@@ -38,12 +38,16 @@ class Position:
         epoch: The epoch that goes on, from 0.
         batch: Its batches that are done.
         data: Numbers that say where the data go on, where epoch and batch do not.
+        told: What was measured and written down so far, as JSON has it.
+        sums: Of a loaded state, what the metrics had of the epoch that goes on.
     """
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
     data: dict[str, int] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    sums: tuple[np.ndarray, ...] = field(default=(), compare=False)
 
 
 def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> Path:
@@ -57,15 +61,31 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
 
     Returns:
         The folder of the state.
+
+    Raises:
+        FloatingPointError: A weight is no finite number; nothing is written then.
+        OSError: It cannot be written; the states before it stand.
     """
+    arrays = {name: np.asarray(v) for name, v in _variables(model).items()}
+    for number, variable in enumerate(model.metrics_variables):
+        arrays[f"{_METRICS}{number:05d}"] = np.asarray(variable)
+    broken = next((name for name, array in arrays.items() if not _is_finite(array)), None)
+    if broken is not None:
+        raise FloatingPointError(
+            f"the weights must stay finite. Received: NaN or infinity in {broken} after step "
+            f"{position.step}, which is not saved. Try a lower learning_rate"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"step-{position.step:09d}"
     with atomic_directory(target, replace=True) as partial:
-        arrays = {name: np.asarray(v) for name, v in _variables(model).items()}
         write_safetensors(partial / _ARRAYS, arrays, format="kbert")
-        about = {**asdict(position), "sha256": sha256_of(partial / _ARRAYS)}
+        about = {name: getattr(position, name) for name in _TOLD}
+        about["sha256"] = sha256_of(partial / _ARRAYS)
+        about["checksum"] = _checksum(about)
         (partial / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
-    for old in _states(folder)[keep:]:
+    states = _states(folder)
+    newer = states.index(target)  # what is newer was damaged, and done again
+    for old in (*states[:newer], *states[newer + keep :]):
         shutil.rmtree(old)
     return target
 
@@ -74,7 +94,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
     """Gives a model the newest whole state.
 
     Args:
-        folder: Where states lie.
+        folder: Where states lie; no other process is at work there.
         model: The same model, compiled alike.
 
     Returns:
@@ -83,93 +103,52 @@ def load_state(folder: Path, model: Any) -> Position | None:
     Raises:
         ValueError: The state is of another model.
     """
+    remove_leftovers(folder)
     for state in _states(folder):
         try:
-            about = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
-            verify_sha256(state / _ARRAYS, about["sha256"])
+            about = _about(state)
         except (OSError, ValueError, KeyError) as error:
             logger.warning("%s is damaged and not used: %s", state, error)
             continue
         model.optimizer.build(model.trainable_variables)
         variables = _variables(model)
         arrays = load_file(state / _ARRAYS)
+        # By themselves: Keras makes the variables of metrics when it sees the first batch.
+        sums = tuple(arrays.pop(name) for name in sorted(arrays) if name.startswith(_METRICS))
         if set(arrays) != set(variables):
             raise ValueError(
                 f"`{state}` must be of the same model. Received: "
                 f"{sorted(set(arrays) ^ set(variables))[:5]} in only one of them"
             )
         for name, variable in variables.items():
+            if arrays[name].size != np.prod(variable.shape):
+                raise ValueError(
+                    f"`{state}` must be of the same model. Received: {name} of shape "
+                    f"{arrays[name].shape}, not {tuple(variable.shape)}"
+                )
             variable.assign(arrays[name].reshape(variable.shape))  # scalars are stored as (1,)
-        return Position(about["step"], about["epoch"], about["batch"], about.get("data", {}))
+        return Position(**{name: about[name] for name in _TOLD}, sums=sums)
     return None
 
 
-class StateSaver(keras.callbacks.Callback):
-    """Saves the state of a training now and then, and at its end.
-
-    Args:
-        folder: Where states lie.
-        start: Where the training goes on.
-        seconds: Time between two states.
-    """
-
-    def __init__(self, folder: Path, start: Position | None = None, seconds: float = 300) -> None:
-        super().__init__()
-        self._folder = folder
-        self._position = start or Position()
-        # Of the epoch that goes on, the batches that an earlier process did.
-        self._before = self._position.batch
-        self._seconds = seconds
-        self._last = time.monotonic()
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts the step, and saves if it is time."""
-        at = self._position
-        if batch + 1 == (self.params or {}).get("steps"):
-            self._position = Position(at.step + 1, at.epoch + 1, 0)
-        else:
-            self._position = Position(at.step + 1, at.epoch, self._before + batch + 1)
-        if time.monotonic() - self._last >= self._seconds:
-            self._save()
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins the next epoch, and saves."""
-        self._position = Position(self._position.step, epoch + 1, 0)
-        self._before = 0
-        self._save()
-
-    def _save(self) -> None:
-        save_state(self._folder, self.model, self._position)
-        self._last = time.monotonic()
+def _about(state: Path) -> dict[str, Any]:
+    """What a state says of itself, when all of it has been checked."""
+    about: dict[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
+    if about.pop("checksum") != _checksum(about):
+        raise ValueError(f"`{state / _ABOUT}` must have the checksum that it tells")
+    verify_sha256(state / _ARRAYS, about["sha256"])
+    return about
 
 
-def fit_from(
-    model: Any,
-    position: Position,
-    epochs: int,
-    dataset: Callable[[int, int], Any],
-    **kwargs: Any,
-) -> None:
-    """Trains a model from a position on.
+def _checksum(about: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
-    Args:
-        model: A compiled model.
-        position: From `load_state`, or the beginning.
-        epochs: Epochs in all.
-        dataset: Gives the batches from an epoch and a batch of it on, see
-            `kbert.data.pipeline.batched_dataset`.
-        **kwargs: Further arguments of the model's `fit`.
-    """
-    begin = position.epoch
-    if position.batch and begin < epochs:
-        # By itself: Keras would take the rest of an epoch for the length of all.
-        rest = dataset(begin, position.batch)
-        model.fit(rest, initial_epoch=begin, epochs=begin + 1, **kwargs)
-        begin += 1
-        if model.stop_training:  # Keras' next `fit` would forget it
-            return
-    if begin < epochs:
-        model.fit(dataset(begin, 0), initial_epoch=begin, epochs=epochs, **kwargs)
+
+def _is_finite(array: np.ndarray) -> bool:
+    # Types that NumPy does not know by itself, such as bfloat16, are of the kind "V".
+    if array.dtype.kind not in "fV":
+        return True
+    return bool(np.isfinite(array.astype("float32") if array.dtype.kind == "V" else array).all())
 
 
 def _states(folder: Path) -> list[Path]:

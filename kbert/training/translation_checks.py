@@ -33,7 +33,6 @@ def check_translation(config: Any) -> None:
     _check_data(config)
     _check_subwords(config)
     _check_model(config)
-    _check_run(config)
 
 
 def _check_data(config: Any) -> None:
@@ -76,8 +75,3 @@ def _check_model(config: Any) -> None:
         raise wrong("features", "left out with train_bert: its states change", config.features)
     if config.nbest > config.beam_size:
         raise wrong("nbest", f"at most beam_size={config.beam_size}", config.nbest)
-
-
-def _check_run(config: Any) -> None:
-    if config.resume and config.overwrite:
-        raise wrong("overwrite", "false with resume, which goes on with what is there", True)

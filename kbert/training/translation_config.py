@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from kbert.models.sizes import TRANSFORMER_SIZES
 from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import choice, column, flag, number, option, text, whole
+from kbert.training.strategy_options import replicas_option, strategy_option
 from kbert.training.translation_checks import check_translation
 
 TASK = "translation"
@@ -201,13 +202,22 @@ class TranslationConfig(Configuration):
     output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
     overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
     resume: bool = option(
-        False, flag(), _RUN, "Go on with a run of this configuration that was stopped."
+        True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
     )
+    allow_config_change: bool = option(
+        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
+    )
+    save_every: int | None = option(
+        None, whole(1, optional=True), _RUN, "Steps between two states; by default five minutes."
+    )
+    keep_states: int = option(2, whole(1), _RUN, "How many states stay, the newest ones.")
     seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
     seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
     deterministic: bool = option(
         False, flag(), _RUN, "Use only operations that give the same bits again; slower."
     )
+    strategy: str = strategy_option(_RUN)
+    replicas: int | None = replicas_option(_RUN)
     tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:

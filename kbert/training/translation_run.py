@@ -14,14 +14,14 @@ import tensorflow as tf
 from kbert.pipelines.translation import Translator
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.text.subword import Subword
+from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
 from kbert.training.environment import environment
+from kbert.training.epoch_record import EpochRecord
 from kbert.training.prepared_pairs import PreparedPairs, prepare_pairs
-from kbert.training.resumable_record import ResumableRecord
-from kbert.training.resumed_run import check_same_data, check_same_run
+from kbert.training.resumed_run import at_epoch_begin, check_same_data, goes_on, kept_run
 from kbert.training.run_directory import (
     CHECKPOINTS,
-    CONFIG,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -29,13 +29,14 @@ from kbert.training.run_directory import (
     REPORT,
     check_output,
     run_directory,
-    stopped_run,
     write_config,
     write_json,
 )
 from kbert.training.run_log import RunLog
 from kbert.training.run_subwords import run_subwords, write_subwords
-from kbert.training.train_state import Position, StateSaver, fit_from, load_state
+from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.stop_signals import StopSignals, stop_signals
+from kbert.training.train_state import Position, load_state
 from kbert.training.translation_config import SEARCHED, TranslationConfig
 from kbert.training.translation_data import TranslationData, read_translation_data
 from kbert.training.translation_evaluation import (
@@ -53,7 +54,7 @@ from kbert.training.translation_model import (
 from kbert.training.translation_report import translation_lines, translation_report
 
 # In the folder of a run that is being written, and gone when it is finished.
-STATES, EPOCHS, JOURNAL = "states", "epochs", "epochs.json"
+STATES, EPOCHS = "states", "epochs"
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class _Ready:
     built: Built
     parts: dict[str, PreparedPairs]
     report: dict[str, Any]
+    is_same: bool
 
 
 def train_translation(
@@ -72,9 +74,9 @@ def train_translation(
 ) -> Path:
     """Trains a translator with one seed.
 
-    With `resume` it goes on where a stopped run of the same configuration was: the state is saved
-    every few minutes and after each epoch, and batches, dropout and rates are then those that they
-    would have been without the stop.
+    Where a stopped run of the same configuration left states, it goes on from the newest one: the
+    state is saved now and then, and batches, dropout and rates are then those that they would have
+    been without the stop.
 
     Args:
         config: The configuration; `seeds` is not looked at.
@@ -88,22 +90,24 @@ def train_translation(
         ValueError: Pairs, subwords, sizes or BERT do not fit, and nothing has been written; or the
             run to go on with is another one.
         FileExistsError: The output is there already.
-        FloatingPointError: The loss became infinite or NaN.
+        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
+        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
     log = RunLog() if log is None else log
     begin = time.perf_counter()
-    output = config.output or ""
-    check_output(output, config.overwrite, config.resume)
+    output, resume = config.output or "", goes_on(config)
+    check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow's switch has no way back
         tf.config.experimental.enable_op_determinism()
-    with log.listening():
+    with log.listening(), stop_signals() as stop:
         keras.utils.set_random_seed(config.seed)
         ready = _prepared(config, data, log)
-        with run_directory(output, config.overwrite, config.resume) as folder:
+        with run_directory(output, config.overwrite, resume) as folder:
             with log.writing(folder / LOG):
                 if not (folder / METRICS).is_file():
                     _write_start(config, ready, folder)
-                    record = _fit(config, ready, folder, log)
+                    with stop.deferred():
+                        record = _fit(config, ready, folder, log, stop)
                     metrics = _finish(config, ready, record, folder)
                     metrics["seconds"] = time.perf_counter() - begin
                     write_json(metrics, folder / METRICS)
@@ -114,13 +118,9 @@ def train_translation(
 
 def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunLog) -> _Ready:
     """Reads, checks and builds all, and tells about it."""
-    kept = stopped_run(config.output or "") if config.resume else None
-    if kept is not None:
-        check_same_run(kept, config)
-        log.line(f"goes on with what is in {kept}")
+    kept = kept_run(config, log)
     data = read_translation_data(config) if data is None else data
-    if kept is not None:
-        check_same_data(kept, data.sha256)
+    is_same = kept is None or check_same_data(kept, data.sha256, config.allow_config_change)
     if config.target_language is not None:
         check_language(config.target_language)
     warm = load_warm_start(config)
@@ -145,22 +145,22 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     report = translation_report(config, data, built, parts)
     report["warnings"] = list(log.warnings)
     log.line(translation_lines(report, parts))
-    return _Ready(data, subwords, built, parts, report)
+    return _Ready(data, subwords, built, parts, report, is_same)
 
 
 def _write_start(config: TranslationConfig, ready: _Ready, folder: Path) -> None:
-    if not (folder / CONFIG).is_file():
-        write_config(config, folder)
+    write_config(config, folder)
     write_subwords(ready.subwords, folder)
     write_json(ready.report, folder / REPORT)
     write_json(environment(), folder / ENVIRONMENT)
 
 
-def _fit(config: TranslationConfig, ready: _Ready, folder: Path, log: RunLog) -> ResumableRecord:
+def _fit(
+    config: TranslationConfig, ready: _Ready, folder: Path, log: RunLog, stop: StopSignals
+) -> EpochRecord:
     """Trains to the end; the record keeps the best weights, or the last ones are kept."""
     model, train = ready.built.model, ready.parts["train"]
-    record = ResumableRecord(
-        folder / JOURNAL,
+    record = EpochRecord(
         config,
         _measured(config, ready),
         config.monitor,
@@ -169,16 +169,16 @@ def _fit(config: TranslationConfig, ready: _Ready, folder: Path, log: RunLog) ->
         log,
     )
     position = load_state(folder / STATES, model) or Position()
-    record.restore(position.epoch)
+    record.restore(position.told)
     if position.step:
         log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")
+    if not ready.is_same:
+        position = at_epoch_begin(position)
     callbacks: list[Any] = [record]
     if config.average is not None:
         callbacks.append(WeightsKeeper(folder / EPOCHS, config.average))
     if config.tensorboard:
         callbacks.append(keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False))
-    # The last one: what the others wrote about an epoch is there when a state says that it is done.
-    callbacks.append(StateSaver(folder / STATES, position))
 
     def batches(epoch: int, batch: int) -> Any:
         return train.dataset(
@@ -191,12 +191,23 @@ def _fit(config: TranslationConfig, ready: _Ready, folder: Path, log: RunLog) ->
             first_batch=batch,
         )
 
+    words = {
+        f"{side}_token_ids": pieces_of(subwords.pieces)
+        for side, subwords in zip(("source", "target"), ready.subwords)
+    }
+    bad_batch = BadBatch(folder, lambda at: batches(at.epoch, at.batch), words)
+    saving = Saving(folder / STATES, config.save_every, config.keep_states)
+    # The last one: what the others wrote about an epoch is there when a state says that it is done.
+    callbacks.append(
+        StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
+    )
     if not record.is_over(position.epoch):
         # Keras draws its bar on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr):
             verbose = 1 if sys.stderr.isatty() else 0
-            options = {"callbacks": callbacks, "verbose": verbose}
-            fit_from(model, position, config.epochs, batches, **options)
+            fit_from(
+                model, position, config.epochs, batches, callbacks=callbacks, verbose=verbose
+            )
     return record
 
 
@@ -211,7 +222,7 @@ def _measured(config: TranslationConfig, ready: _Ready) -> MeasuredPairs | None:
 
 
 def _finish(
-    config: TranslationConfig, ready: _Ready, record: ResumableRecord, folder: Path
+    config: TranslationConfig, ready: _Ready, record: EpochRecord, folder: Path
 ) -> dict[str, Any]:
     """Puts the weights that stay in their place, and measures what was written there."""
     averaged = None
@@ -247,4 +258,3 @@ def _tidy(folder: Path) -> None:
     """Takes away what only a run that goes on needs."""
     for name in (STATES, EPOCHS, CHECKPOINTS):
         shutil.rmtree(folder / name, ignore_errors=True)
-    (folder / JOURNAL).unlink(missing_ok=True)

@@ -29,14 +29,24 @@ class WindowInput(PackedInput):
         """The windows' token ids; one counts as cut where its question was."""
         return self.windows.packed
 
-    def dataset(self, model: Any, config: RunConfig, targets: Any = None) -> Any:
+    def dataset(
+        self,
+        model: Any,
+        config: RunConfig,
+        targets: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
+    ) -> Any:
         """Returns the batches to train on; each pass shuffles anew.
 
         Args:
             model: The model that the windows were cut for.
             config: The run's configuration.
             targets: `targets` of this, or None for batches without.
+            first_epoch: Number of the first pass.
+            first_batch: Batches that are left out, of an epoch that goes on.
         """
+        place = {"first_epoch": first_epoch, "first_batch": first_batch}
         return model.dataset(
-            self.windows, targets, **batch_sizes(config), shuffle=True, seed=config.seed
+            self.windows, targets, **batch_sizes(config), shuffle=True, seed=config.seed, **place
         )

@@ -6,6 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from kbert.cli.errors import reported
+from kbert.training.stop_signals import TrainingStopped
 
 
 def run(verb, **env):
@@ -31,6 +32,7 @@ def raising(error):
         (KeyError("x"), 1, "Error: KeyError: 'x'"),
         (ValueError(), 2, "Error: ValueError: "),
         (KeyboardInterrupt(), 130, "Stopped.\n"),
+        (TrainingStopped("stopped by SIGTERM"), 75, "stopped by SIGTERM\n"),
     ],
 )
 def test_a_message_and_a_code_without_a_traceback(error, code, message):

@@ -8,6 +8,7 @@ from kbert.storage.atomic_directory import (
     atomic_directory,
     remove_atomically,
     remove_leftovers,
+    rename_directory,
     write_atomically,
 )
 
@@ -194,3 +195,16 @@ def test_what_a_killed_block_leaves_is_a_leftover(tmp_path: Path) -> None:
     context = atomic_directory(tmp_path / "model")
     folder = context.__enter__()
     assert remove_leftovers(tmp_path) == [folder.name]
+
+
+def test_a_whole_folder_gets_its_name(tmp_path: Path) -> None:
+    for number in range(2):
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "lock").touch()
+        (tmp_path / "new" / f"file{number}").touch()
+        if number:
+            with pytest.raises(FileExistsError, match="`path` must not exist yet, unless replace"):
+                rename_directory(tmp_path / "new", tmp_path / "name")
+        rename_directory(tmp_path / "new", tmp_path / "name", bool(number), without="lock")
+        assert os.listdir(tmp_path) == ["name"]
+        assert os.listdir(tmp_path / "name") == [f"file{number}"]

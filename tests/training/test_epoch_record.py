@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,69 @@ def test_values_reach_the_callbacks_after_it(tiny, tmp_path):
 def test_a_loss_that_is_no_number_ends_the_run(tiny, tmp_path):
     with pytest.raises(FloatingPointError, match="Received: nan in epoch 2. Try a lower"):
         run(tiny, tmp_path, [0.5, 0.6], losses=[1.0, float("nan")])
+
+
+def record_of(tiny, tmp_path, values, **config):
+    made = tiny.config(tmp_path / "o", epochs=9, **config)
+    record = EpochRecord(made, Prepared(values), "accuracy", 100, tmp_path / "kept", RunLog())
+    record.set_model(Model())
+    return record
+
+
+def go_on(record, epochs):
+    for epoch in epochs:
+        record.on_epoch_begin(epoch)
+        record.on_epoch_end(epoch, {"loss": 1.0})
+    return record
+
+
+def restored(tiny, tmp_path, told, values, **config):
+    record = record_of(tiny, tmp_path, values, **config)
+    record.restore(told)
+    return record
+
+
+def test_what_was_done_and_the_best_of_it_are_known_again(tiny, tmp_path):
+    whole = go_on(record_of(tiny, tmp_path / "a", [0.5, 0.7, 0.6, 0.8]), range(4))
+    told = go_on(record_of(tiny, tmp_path, [0.5, 0.7]), range(2)).told()
+    again = go_on(restored(tiny, tmp_path, json.loads(json.dumps(told)), [0.6, 0.8]), [2, 3])
+    assert [epoch["validation"] for epoch in again.epochs] == [
+        epoch["validation"] for epoch in whole.epochs
+    ]
+    assert (again.best_epoch, again.best_value) == (whole.best_epoch, whole.best_value) == (4, 0.8)
+    assert set(kept(tmp_path)) == {"epoch-4"}
+
+
+def test_an_epoch_that_no_state_knows_is_done_again(tiny, tmp_path):
+    """Killed when the new best was written, and the one before it gone, but no state."""
+    first = go_on(record_of(tiny, tmp_path, [0.5, 0.7]), [0])
+    told = json.loads(json.dumps(first.told()))
+    go_on(first, [1])
+    again = restored(tiny, tmp_path, told, [0.7])
+    assert (again.best_epoch, again.best_value, kept(tmp_path)) == (0, None, {})
+    assert go_on(again, [1]).best_epoch == 2 and set(kept(tmp_path)) == {"epoch-2"}
+    assert [epoch["epoch"] for epoch in again.epochs] == [1, 2]
+
+
+def test_patience_goes_on(tiny, tmp_path):
+    told = go_on(record_of(tiny, tmp_path, [0.5, 0.4], early_stopping=3), range(2)).told()
+    again = restored(tiny, tmp_path, told, [0.3, 0.2], early_stopping=3)
+    assert not again.is_over(2)
+    go_on(again, [2, 3])
+    assert again.model.stop_training and again.is_over(4)
+    assert restored(tiny, tmp_path, again.told(), [], early_stopping=3).is_over(4)
+
+
+def test_nothing_to_take_up(tiny, tmp_path):
+    record = restored(tiny, tmp_path, {}, [])
+    assert (record.epochs, record.best_epoch) == ([], 0) and not record.is_over(0)
+
+
+def test_a_record_without_weights(tiny, tmp_path):
+    made = tiny.config(tmp_path / "o")
+    record = EpochRecord(made, Prepared([0.5]), "accuracy", 100, None, RunLog())
+    record.set_model(Model())
+    go_on(record, [0])
+    assert record.told()["best_epoch"] == 1 and not (tmp_path / "kept").exists()
+    with pytest.raises(ValueError, match="`folder` must be given"):
+        record.kept

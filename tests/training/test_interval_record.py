@@ -1,11 +1,12 @@
-import json
-
 import keras
 import numpy as np
 import pytest
 
+from kbert.training.bad_batch import BadBatch
 from kbert.training.interval_record import IntervalRecord, interval_line
 from kbert.training.run_log import RunLog
+from kbert.training.state_saver import Saving
+from kbert.training.stop_signals import StopSignals, TrainingStopped
 from kbert.training.train_state import Position, load_state
 
 
@@ -15,8 +16,8 @@ def model():
     return made
 
 
-def record_in(folder, total=6):
-    return IntervalRecord(folder / "journal.json", folder / "states", 1, 10, total, RunLog())
+def record_in(folder, total=6, **others):
+    return IntervalRecord(Saving(folder / "states", 2, 1), 10, total, RunLog(), **others)
 
 
 def fit(trained, record, intervals, first=0, value=1.0):
@@ -30,7 +31,7 @@ def fit(trained, record, intervals, first=0, value=1.0):
         epochs=intervals,
         shuffle=False,
         validation_data=(rows[:10], rows[:10]),
-        callbacks=[record],
+        callbacks=record,
         verbose=0,
     )
 
@@ -43,8 +44,8 @@ def test_what_is_written_down_and_saved(tmp_path, capsys):
     first = record.intervals[0]
     assert set(first["training"]) == set(first["validation"]) == {"loss"}
     assert first["tokens_per_second"] == pytest.approx(20 / first["seconds"])
-    assert json.loads((tmp_path / "journal.json").read_text()) == record.intervals
-    assert record.position == Position(step=4, data={"example": 104})
+    told = {"intervals": record.intervals}
+    assert record.position == Position(step=4, data={"example": 104}, told=told)
     assert len(list((tmp_path / "states").iterdir())) == 1  # as many as are kept
     again = model()
     assert load_state(tmp_path / "states", again) == record.position
@@ -53,13 +54,11 @@ def test_what_is_written_down_and_saved(tmp_path, capsys):
     assert "step 4/6: loss " in capsys.readouterr().err
 
 
-def test_going_on_forgets_what_no_state_knows(tmp_path):
+def test_going_on_knows_what_was_before(tmp_path):
     trained, record = model(), record_in(tmp_path)
     fit(trained, record, 2)
-    more = [*record.intervals, {"step": 6}]
-    (tmp_path / "journal.json").write_text(json.dumps(more))
     second = record_in(tmp_path)
-    second.restore(Position(step=4, data={"example": 3}))
+    second.restore(load_state(tmp_path / "states", trained))
     assert [one["step"] for one in second.intervals] == [2, 4]
     seen = []
     second.place = lambda batches: seen.append(batches) or {}
@@ -70,12 +69,32 @@ def test_going_on_forgets_what_no_state_knows(tmp_path):
 
 
 def test_a_loss_that_is_no_number_ends_it_and_leaves_the_last_state(tmp_path):
-    trained, record = model(), record_in(tmp_path)
+    seen = []
+    bad = BadBatch(tmp_path, lambda at: seen.append(at) or [{"token_ids": np.zeros(2)}])
+    trained, record = model(), record_in(tmp_path, bad_batch=bad)
     fit(trained, record, 1)
     with pytest.raises(FloatingPointError, match="Received: nan at step 3. Try a lower learning_r"):
         fit(trained, record, 2, first=1, value=float("nan"))
+    assert seen[0].step == 2 and (tmp_path / "bad-batch-step-3.npz").is_file()
     assert record.position.step == 2 and len(record.intervals) == 1
     assert load_state(tmp_path / "states", model()).step == 2
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_signal_saves_within_an_interval_too(steps, tmp_path):
+    stop = StopSignals()
+    trained, record = model(), record_in(tmp_path, stop=stop)
+    record.place = lambda batches: {"example": batches}
+
+    class Ask(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            stop.received = "SIGTERM" if batch + 1 == steps else None
+
+    with pytest.raises(TrainingStopped, match=f"stopped by SIGTERM after step {steps}. The same"):
+        fit(trained, [Ask(), record], 2)
+    found = load_state(tmp_path / "states", model())
+    assert (found.step, found.data) == (steps, {"example": steps})
+    assert len(found.told["intervals"]) == steps - 1
 
 
 def test_a_line():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from kbert.pipelines.classification import Classifier
 from kbert.pipelines.load import load
 from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.training.interval_record import IntervalRecord
-from kbert.training.pretraining_run import pretrain
+from kbert.training.pretraining_run import intervals_from, pretrain
 from kbert.training.run_directory import load_run
+from kbert.training.stop_signals import TrainingStopped
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import write_encoder
 
@@ -89,7 +91,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
         pretrain(config)
     assert (tmp_path / "stopped.incomplete").is_dir()
     if batches == 3:
-        with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\)"):
+        with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_ch"):
             pretrain(config.with_values(seed=2))
     run = load_run(pretrain(config))
     assert ("goes on after step 2" in capsys.readouterr().err) == (batches == 3)
@@ -100,6 +102,38 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
     kinds = ("step", "training", "validation")
     for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
         assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+
+
+def test_a_run_that_was_asked_to_stop_within_an_interval(
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys
+):
+    """In the third of five steps, of which every second has a state of its own."""
+    seen = []
+
+    def ask(self, batch, logs=None):
+        seen.append(batch)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    config = tiny_corpus.config(tmp_path / "run")
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 3"):
+        patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
+        pretrain(config)
+    run = load_run(pretrain(config))
+    assert "goes on after step 3" in capsys.readouterr().err
+    for name, array in weights(run).items():
+        np.testing.assert_array_equal(array, weights(finished)[name], err_msg=name)
+    kinds = ("step", "training", "validation")
+    for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
+        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+
+
+def test_intervals_are_cut_by_hand():
+    assert intervals_from(0, 5, 2) == (0, 2, 2)  # steps 1 to 4
+    assert intervals_from(4, 5, 2) == (2, 3, 1)
+    assert intervals_from(3, 5, 2) == (1, 2, 1)  # the rest of one that was begun
+    assert intervals_from(2, 5, 2) == (1, 2, 2)
+    assert intervals_from(0, 3, 9) == (0, 1, 3)
 
 
 def test_going_on_from_an_encoder(tiny_corpus, tmp_path):

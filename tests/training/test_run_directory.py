@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import signal
@@ -67,7 +68,7 @@ def test_what_a_stopped_run_left_is_there_for_the_next(tmp_path):
             fill(folder)
             raise RuntimeError("power")
     assert stopped_run(output) == tmp_path / "run.incomplete"
-    with pytest.raises(FileExistsError, match="Set resume to go on with it. Delete it, or set"):
+    with pytest.raises(FileExistsError, match="Set resume to go on with it, or overwrite"):
         check_output(output, overwrite=False, resume=False)
     with run_directory(output, resume=True) as folder:
         assert sorted(os.listdir(folder)) == ["INCOMPLETE", "config.yaml", "metrics.json"]
@@ -105,7 +106,7 @@ def test_a_killed_process_leaves_no_run(tmp_path):
         process.wait()
     with pytest.raises(FileNotFoundError, match="stopped before its end"):
         load_run(output)
-    with pytest.raises(FileExistsError, match="Stopped runs are not resumed. Delete it"):
+    with pytest.raises(FileExistsError, match="Set resume to go on with it, or overwrite"):
         check_output(output, overwrite=False)
     with run_directory(output, overwrite=True) as folder:
         assert os.listdir(folder) == ["INCOMPLETE"]  # nothing of the stopped run is taken over
@@ -157,3 +158,22 @@ def test_nan_is_no_json(tmp_path):
         write_json({"a": float("nan")}, tmp_path / "a.json")
     write_json({"ü": 1}, tmp_path / "a.json")
     assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"ü": 1}
+
+
+def test_what_a_killed_process_was_writing_does_not_stay(tmp_path):
+    half = tmp_path / "run.incomplete" / ".model.0123456789ab.partial"
+    half.mkdir(parents=True)
+    with run_directory(tmp_path / "run", resume=True) as folder:
+        fill(folder)
+    assert sorted(os.listdir(tmp_path / "run")) == ["config.yaml", "metrics.json"]
+
+
+def test_a_full_disk_is_told(tmp_path):
+    with pytest.raises(OSError, match="no room left to write .No space left on device.*goes on"):
+        with run_directory(tmp_path / "run") as folder:
+            fill(folder)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert (tmp_path / "run.incomplete" / "metrics.json").is_file()
+    with pytest.raises(PermissionError, match="^no$"):
+        with run_directory(tmp_path / "other"):
+            raise PermissionError("no")

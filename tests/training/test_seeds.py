@@ -88,10 +88,9 @@ def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path):
     with pytest.raises(RuntimeError, match="power"):
         train_seeds(config, "the pairs", once=once)
     with pytest.raises(FileExistsError, match="Set resume to go on with it"):
-        train_seeds(config, "the pairs", once=once)
+        train_seeds(config.with_values(resume=False), "the pairs", once=once)
     with pytest.raises(ValueError, match=r"Received: epochs=7 \(it had 2\)"):
-        train_seeds(config.with_values(resume=True, epochs=7), "the pairs", once=once)
-    again = config.with_values(resume=True)
-    run = load_run(train_seeds(again, "the pairs", once=once))
+        train_seeds(config.with_values(epochs=7), "the pairs", once=once)
+    run = load_run(train_seeds(config, "the pairs", once=once))
     assert done == [1, 2, 2, 3] and run.metrics["best_seed"] == 3
     assert run.metrics["mean"]["validation"]["accuracy"] == pytest.approx(0.7)  # 0.6, 0.7, 0.8

@@ -4,15 +4,19 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from safetensors.numpy import load_file
 
 from kbert.pipelines.load import load
+from kbert.training.epoch_record import EpochRecord
 from kbert.training.run_directory import load_run
 from kbert.training.single_run import train_once
+from kbert.training.stop_signals import TrainingStopped
 
 
 def test_what_a_run_holds(finished_run):
@@ -97,27 +101,102 @@ def test_an_existing_run_is_refused_before_any_work(finished_run, tiny):
         train_once(tiny.config(finished_run, train="no such file"))
 
 
-def test_a_killed_training_is_no_run(tiny, tmp_path):
-    config = tiny.config(tmp_path / "run", epochs=10000, batch_size=1)
-    code = (
-        "import json, sys\n"
-        "from kbert.training.run import train\n"
-        "from kbert.training.run_config import RunConfig\n"
-        "train(RunConfig.from_dict(json.loads(sys.argv[1])))\n"
-    )
-    command = [sys.executable, "-c", code, json.dumps(config.to_dict())]
-    kept = tmp_path / "run.incomplete" / "checkpoints"
+def weights(run):
+    return load_file(load_run(run).model_directory / "model.safetensors")
+
+
+def test_a_killed_training_is_no_run_and_goes_on_to_the_same_weights(tiny, tmp_path):
+    values = {"epochs": 10, "save_every": 7, "dropout": 0.3, "monitor": "cross_entropy"}
+    config = tiny.config(tmp_path / "run", **values)
+    states = tmp_path / "run.incomplete" / "states"
+    command = [sys.executable, "-c", PROGRAM, json.dumps(config.to_dict())]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 100
-        while not list(kept.glob("epoch-*/kbert.json")) and time.monotonic() < deadline:
+        deadline = time.monotonic() + 300
+        while not list(states.glob("step-*/state.json")) and time.monotonic() < deadline:
             assert process.poll() is None
-            time.sleep(0.1)
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert os.listdir(tmp_path) == ["run.incomplete"]
-    assert list(kept.glob("epoch-*/kbert.json"))
     for folder in ("run", "run.incomplete"):
         with pytest.raises(FileNotFoundError, match="stopped before its end"):
             load_run(tmp_path / folder)
-    with pytest.raises(FileExistsError, match="Stopped runs are not resumed"):
+    with pytest.raises(FileExistsError, match="Set resume to go on with it"):
+        train_once(config.with_values(resume=False))
+    with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_change"):
+        train_once(config.with_values(seed=2))
+    run = load_run(train_once(config))
+    whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
+    for name, array in weights(whole.directory).items():
+        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
+    names = ("training", "validation", "epoch")
+    for one, other in zip(run.metrics["epochs"], whole.metrics["epochs"], strict=True):
+        assert {name: one[name] for name in names} == {name: other[name] for name in names}
+    assert run.metrics["final"] == whole.metrics["final"]
+    assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
+    assert "goes on after step" in (run.directory / "log.txt").read_text()
+
+
+PROGRAM = """
+import json, sys
+from kbert.training.run import train
+from kbert.training.run_config import RunConfig
+train(RunConfig.from_dict(json.loads(sys.argv[1])))
+"""
+
+
+def ask_to_stop(monkeypatch, batches):
+    """Sends SIGTERM in the middle of a step, once."""
+    seen = []
+
+    def count(self, batch, logs=None):
+        seen.append(batch)
+        if len(seen) == batches:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
+
+
+FILES = {"question-answering": "questions", "ner": "sentences", "multiple-choice": "choices"}
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "multiple-choice",
+        pytest.param("question-answering", marks=pytest.mark.slow),
+        pytest.param("ner", marks=pytest.mark.slow),
+    ],
+)
+def test_every_task_stops_when_asked_and_goes_on(task, tiny, tmp_path, monkeypatch):
+    values = {"batch_size": 3, "epochs": 2}
+    file = getattr(tiny, FILES[task])
+    if task == "multiple-choice":
+        values |= {"task": task, "train": file, "validation": file}
+        make = tiny.config
+    else:
+        make = partial(tiny.reading, task=task, file=file)
+    config = make(tmp_path / "run", **values)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="by SIGTERM after"):
+        ask_to_stop(patched, 2)
         train_once(config)
+    run = load_run(train_once(config))
+    whole = load_run(train_once(make(tmp_path / "whole", **values)))
+    for name, array in weights(whole.directory).items():
+        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
+    assert run.metrics["final"] == whole.metrics["final"]
+
+
+@pytest.mark.slow
+def test_other_examples_begin_the_epoch_anew(tiny, tmp_path, monkeypatch, capsys):
+    config = tiny.config(tmp_path / "run", epochs=2)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
+        ask_to_stop(patched, 2)
+        train_once(config)
+    file = tmp_path / "train.tsv"
+    file.write_text("".join(Path(tiny.texts["train"]).read_text().splitlines(True)[:9]))
+    run = train_once(config.with_values(train=str(file), allow_config_change=True))
+    told = capsys.readouterr().err
+    assert "Warning: goes on with another configuration: train=" in told
+    assert "Warning: goes on with other data than before" in told
+    assert [epoch["epoch"] for epoch in load_run(run).metrics["epochs"]] == [1, 2]

@@ -1,12 +1,13 @@
+import errno
 import json
-from functools import partial
+import resource
 
 import keras
 import numpy as np
 import pytest
 
 from kbert.pipelines.classification import Classifier
-from kbert.training.train_state import Position, StateSaver, fit_from, load_state, save_state
+from kbert.training.train_state import Position, load_state, save_state
 
 TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "was", "it was")]
 LABELS = ["up"] * 3 + ["down"] * 3
@@ -22,43 +23,7 @@ def classifier(tiny):
 def dataset(model, **kwargs):
     packed = model.pack(TEXTS)
     targets = model.encode_targets(LABELS)
-    return model.dataset(packed, targets, batch_size=2, shuffle=True, seed=5, **kwargs)
-
-
-def batches_from(model, epoch, batch):
-    return dataset(model, first_epoch=epoch, first_batch=batch)
-
-
-class Stop(keras.callbacks.Callback):
-    """Ends the process' work after some steps, as a power cut would."""
-
-    def __init__(self, steps):
-        super().__init__()
-        self.left = steps
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("steps", [1, 4, 6])
-def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path):
-    whole = classifier(tiny)
-    whole.fit(dataset(whole), epochs=3, verbose=0)
-    first = classifier(tiny)
-    with pytest.raises(KeyboardInterrupt):
-        callbacks = [StateSaver(tmp_path / "states", seconds=0), Stop(steps)]
-        first.fit(dataset(first), epochs=3, verbose=0, callbacks=callbacks)
-    second = classifier(tiny)
-    at = load_state(tmp_path / "states", second)
-    assert at.step == steps and 3 * at.epoch + at.batch == steps
-    saver = StateSaver(tmp_path / "states", at, seconds=0)
-    rest = partial(batches_from, second)
-    fit_from(second, at, 3, rest, verbose=0, callbacks=[saver])
-    for one, other in zip(whole.variables, second.variables):
-        np.testing.assert_array_equal(one, other, err_msg=one.path)
-    assert load_state(tmp_path / "states", classifier(tiny)) == Position(9, 3, 0)
+    return model.dataset(packed, targets, **{"batch_size": 2, **kwargs}, shuffle=True, seed=5)
 
 
 def test_a_damaged_state_is_left_for_the_one_before(tiny, tmp_path, caplog):
@@ -92,15 +57,52 @@ def test_a_state_of_another_model_is_refused(tiny, tmp_path):
         load_state(tmp_path, model)
 
 
-class StopTraining(keras.callbacks.Callback):
-    """Ends the training after an epoch, as early stopping does."""
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.model.stop_training = True
-
-
-def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny):
+def test_a_state_tells_what_was_measured_and_notices_a_change_of_it(tiny, tmp_path, caplog):
     model = classifier(tiny)
-    rest = partial(batches_from, model)
-    fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
-    assert model.optimizer.iterations == 2  # of three batches an epoch, one was done before
+    model.fit(dataset(model), verbose=0)
+    position = Position(7, 2, 1, {"example": 3}, {"best_value": 0.5})
+    state = save_state(tmp_path, model, position)
+    assert load_state(tmp_path, model) == position
+    about = state / "state.json"
+    about.write_text(about.read_text().replace('"step": 7', '"step": 6'))
+    assert load_state(tmp_path, model) is None
+    assert "must have the checksum that it tells" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["state.json", "variables.safetensors"])
+def test_half_a_file_is_no_state(name, tiny, tmp_path, caplog):
+    model = classifier(tiny)
+    model.fit(dataset(model), verbose=0)
+    save_state(tmp_path, model, Position(1, 0, 1))
+    file = save_state(tmp_path, model, Position(2, 0, 2)) / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    assert load_state(tmp_path, model) == Position(1, 0, 1)
+    save_state(tmp_path, model, Position(2, 0, 2))
+    assert load_state(tmp_path, model) == Position(2, 0, 2)
+
+
+def test_where_there_is_no_room_the_last_state_stands(tiny, tmp_path):
+    """A limit of the size of files stands for a full disk."""
+    model = classifier(tiny)
+    model.fit(dataset(model), verbose=0)
+    save_state(tmp_path, model, Position(1, 0, 1))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        with pytest.raises(OSError) as raised:
+            save_state(tmp_path, model, Position(2, 0, 2))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.errno == errno.EFBIG
+    assert [p.name for p in tmp_path.iterdir()] == ["step-000000001"]
+    assert load_state(tmp_path, model) == Position(1, 0, 1)
+
+
+def test_weights_that_are_no_numbers_are_not_saved(tiny, tmp_path):
+    model = classifier(tiny)
+    model.fit(dataset(model), verbose=0)
+    weight = model.trainable_variables[0]
+    weight.assign(np.full(weight.shape, np.inf, "float32"))
+    with pytest.raises(FloatingPointError, match="NaN or infinity in model/.* after step 3, which"):
+        save_state(tmp_path, model, Position(3, 1, 0))
+    assert load_state(tmp_path, model) is None

@@ -51,7 +51,6 @@ def test_what_goes_together(values):
             "`features` must be left out with train_bert: its states change",
         ),
         ({"nbest": 9}, "`nbest` must be at most beam_size=5. Received: nbest=9"),
-        ({"resume": True, "overwrite": True}, "`overwrite` must be false with resume"),
     ],
 )
 def test_what_contradicts_is_told(values, message):

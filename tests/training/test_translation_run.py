@@ -11,10 +11,10 @@ from safetensors.numpy import load_file
 from kbert.pipelines.load import load
 from kbert.text.subword import Subword
 from kbert.training import translation_run
-from kbert.training.resumable_record import ResumableRecord
+from kbert.training.epoch_record import EpochRecord
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
-from kbert.training.train_state import StateSaver
+from kbert.training.state_saver import Saving
 from kbert.training.translation_run import train_translation
 from tests.training.tiny_translations import PARTS, SOURCES, TARGETS
 
@@ -77,8 +77,8 @@ def stop_after(monkeypatch, batches):
         if len(seen) > batches:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(translation_run, "StateSaver", partial(StateSaver, seconds=0))
-    monkeypatch.setattr(ResumableRecord, "on_train_batch_begin", count)
+    monkeypatch.setattr(translation_run, "Saving", partial(Saving, seconds=0))
+    monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
 
 
 @pytest.mark.parametrize("average", [None, 2])
@@ -97,12 +97,12 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
     with pytest.raises(FileNotFoundError, match="stopped before its end"):
         load_run(tmp_path / "run")
     with pytest.raises(FileExistsError, match="Set resume to go on with it"):
-        train(config)
+        train(config.with_values(resume=False))
     with monkeypatch.context() as patched:  # a second stop, when all but the numbers is there
         patched.setattr(translation_run, "measure_translator", fail)
         with pytest.raises(RuntimeError, match="power"):
-            train(config.with_values(resume=True))
-    run = load_run(train(config.with_values(resume=True)))
+            train(config)
+    run = load_run(train(config))
     one, other = (load_file(x.directory.joinpath(*WEIGHTS)) for x in (whole, run))
     assert all((one[name] == other[name]).all() for name in one)
     assert run.metrics["final"] == whole.metrics["final"]
@@ -126,7 +126,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
         with pytest.raises(RuntimeError, match="power"):
             train(config)
     with pytest.raises(ValueError, match=r"Received: epochs=2 \(it had 1\)"):
-        train(config.with_values(resume=True, epochs=2))
+        train(config.with_values(epochs=2))
     other = tiny_pairs.folder / "validation.tsv"
     fewer = tmp_path / "validation.tsv"
     fewer.write_text("".join(other.read_text().splitlines(keepends=True)[:-1]))
@@ -136,7 +136,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
         lambda _: translation_run_data(tiny_pairs.config(tmp_path, validation=str(fewer))),
     )
     with pytest.raises(ValueError, match="others; the files have changed since"):
-        train(config.with_values(resume=True))
+        train(config)
 
 
 translation_run_data = translation_run.read_translation_data

@@ -1,0 +1,91 @@
+"""Signals that ask a training to stop: it does so where nothing is lost, and can be taken up."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class TrainingStopped(Exception):
+    """A training was asked to stop, and did; the same command goes on with it."""
+
+
+class StopSignals:
+    """What was asked of this process; from `stop_signals`.
+
+    Attributes:
+        received: The name of the signal that waits for a good place to stop, or None.
+    """
+
+    def __init__(self) -> None:
+        self.received: str | None = None
+        self._waits = False
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """While the block runs, a signal only sets `received`; a second Ctrl-C ends the block.
+
+        Raises:
+            TrainingStopped: Nobody looked at `received` until the end.
+        """
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+        if self.received is not None:
+            raise TrainingStopped(f"stopped by {self.received}. {GO_ON}")
+
+    def handle(self, number: int, frame: FrameType | None = None) -> None:
+        """Takes a signal.
+
+        Args:
+            number: Its number.
+            frame: Where the process is; not looked at.
+
+        Raises:
+            TrainingStopped: Nothing has to be waited for.
+            KeyboardInterrupt: Ctrl-C, where nothing has to be waited for, or for the second time.
+        """
+        name = signal.Signals(number).name
+        if number == signal.SIGINT and (not self._waits or self.received is not None):
+            raise KeyboardInterrupt
+        if not self._waits:
+            raise TrainingStopped(f"stopped by {name}. {GO_ON}")
+        if self.received is None:
+            self.received = name
+            # The process may be in the middle of writing to sys.stderr, which takes no second one.
+            os.write(2, f"\n{name}: stops when the running step is done and saved\n".encode())
+
+
+GO_ON = "The same command goes on from the last state"
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopSignals]:
+    """Takes SIGTERM and SIGINT while the block runs.
+
+    In other threads than the main one no signal can be taken, and a signal that the process was
+    told to ignore stays ignored.
+
+    Yields:
+        What is asked.
+    """
+    stop = StopSignals()
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in _SIGNALS:
+            handler = signal.getsignal(number)
+            if handler not in (signal.SIG_IGN, None):  # None: not Python's, and cannot be restored
+                before[number] = handler
+                signal.signal(number, stop.handle)
+    try:
+        yield stop
+    finally:
+        for taken, handler in before.items():
+            signal.signal(taken, handler)

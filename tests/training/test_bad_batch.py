@@ -1,0 +1,36 @@
+import math
+
+import numpy as np
+import pytest
+
+from kbert.training.bad_batch import BadBatch, pieces_of
+from kbert.training.train_state import Position
+
+TOKENS = ("[PAD]", "a", "b")
+
+
+def batches(position):
+    for number in range(position.batch, 9):
+        ids = np.array([[number % 3, 1], [2, 0]], "int32")
+        yield {"token_ids": ids}, np.array([0, number]), np.array([1.0, 0.5])
+
+
+def test_what_is_kept_of_a_batch(tmp_path):
+    bad = BadBatch(tmp_path / "run", batches, {"token_ids": pieces_of(TOKENS), "other": repr})
+    bad.check(0.5, Position(10, 0, 4))
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(FloatingPointError) as raised:
+        bad.check(math.nan, Position(10, 0, 4))
+    path = tmp_path / "run" / "bad-batch-step-11.npz"
+    assert "Received: nan at step 11. Try a lower learning_rate. Its" in str(raised.value)
+    assert f"{path} (token_ids, targets, weights, token_ids_text)" in str(raised.value)
+    with np.load(path) as kept:
+        assert kept["token_ids"].tolist() == [[1, 1], [2, 0]]
+        assert kept["token_ids_text"].tolist() == ["a a", "b [PAD]"]
+        assert kept["targets"].tolist() == [0, 4] and kept["weights"].tolist() == [1.0, 0.5]
+
+
+def test_rows_of_any_shape_and_ids_that_are_none():
+    decode = pieces_of(TOKENS)
+    found = decode(np.array([[[1, 2], [2, -1]]]))
+    assert found.tolist() == [["a b", "b"]]

@@ -1,0 +1,145 @@
+import signal
+from functools import partial
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.training.bad_batch import BadBatch
+from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.stop_signals import TrainingStopped, stop_signals
+from kbert.training.train_state import Position, load_state
+from tests.training.test_train_state import TEXTS, classifier, dataset
+
+
+def batches_from(model, epoch, batch, **kwargs):
+    return dataset(model, first_epoch=epoch, first_batch=batch, **kwargs)
+
+
+class Stop(keras.callbacks.Callback):
+    """Ends the process' work after some steps, as a power cut would."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.left = steps
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("steps", [4, 6])
+def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path):
+    each_step = Saving(tmp_path / "states", seconds=0)
+    whole = classifier(tiny)
+    whole.fit(dataset(whole), epochs=3, verbose=0)
+    first = classifier(tiny)
+    with pytest.raises(KeyboardInterrupt):
+        callbacks = [StateSaver(each_step), Stop(steps)]
+        first.fit(dataset(first), epochs=3, verbose=0, callbacks=callbacks)
+    second = classifier(tiny)
+    at = load_state(tmp_path / "states", second)
+    saved = 5 if steps == 6 else steps  # an epoch that is yet to be measured has no state
+    assert at.step == saved and 3 * at.epoch + at.batch == saved
+    saver = StateSaver(each_step, at)
+    rest = partial(batches_from, second)
+    fit_from(second, at, 3, rest, verbose=0, callbacks=[saver])
+    for one, other in zip(whole.variables, second.variables):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    assert load_state(tmp_path / "states", classifier(tiny)) == Position(9, 3, 0)
+
+
+def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path):
+    """The mean over three batches, of which an earlier process did one."""
+    saving = Saving(tmp_path / "states", every=1)
+    whole = classifier(tiny)
+    expected = whole.fit(dataset(whole), verbose=0).history
+    first = classifier(tiny)
+    with pytest.raises(KeyboardInterrupt):
+        first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
+    second, history = classifier(tiny), keras.callbacks.History()
+    at = load_state(saving.folder, second)
+    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
+    assert history.history == expected
+
+
+def test_epochs_of_unlike_numbers_of_batches(tiny):
+    """Keras would take the first epoch's number for the second."""
+    model, sizes = classifier(tiny), [1, 3, 2]
+
+    def batches(epoch, batch):
+        return dataset(model).take(sizes[epoch]).skip(batch)
+
+    fit_from(model, Position(1, 1, 1), 3, batches, batches=sizes, verbose=0)
+    assert model.optimizer.iterations == 2 + 2
+
+
+def test_when_states_are_saved(tiny, tmp_path):
+    model = classifier(tiny)
+    told = {"best_value": 0.5}
+    saver = StateSaver(Saving(tmp_path, every=2, keep=9), told=lambda: told)
+    model.fit(dataset(model), epochs=2, verbose=0, callbacks=[saver])
+    # Of three batches each; the end of an epoch has none: it took less than half a minute.
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000000002", "step-000000004"]
+    assert load_state(tmp_path, model) == Position(4, 1, 1, told=told)
+
+
+class Signal(keras.callbacks.Callback):
+    """Sends SIGTERM in the middle of a step."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.step = step
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if self.model.optimizer.iterations == self.step:
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("step, at", [(0, Position(1, 0, 1)), (2, Position(3, 1, 0))])
+def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path):
+    model = classifier(tiny)
+    with stop_signals() as stop, stop.deferred():
+        saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
+        with pytest.raises(TrainingStopped, match=f"stopped by SIGTERM after step {at.step}. The "):
+            model.fit(dataset(model), epochs=3, verbose=0, callbacks=[Signal(step), saver])
+        stop.received = None
+    assert load_state(tmp_path / "states", model) == at
+
+
+def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path):
+    """The second batch of three has a weight of infinity."""
+    model = classifier(tiny)
+    packed, targets = model.pack(TEXTS), model.encode_targets(["up"] * 6)
+
+    def weighed(epoch, batch):
+        batches = model.dataset(packed, targets, sample_weights=np.ones(6), batch_size=2)
+        return batches.enumerate().map(spoil).skip(batch)
+
+    def spoil(number, batch):
+        inputs, labels, weights = batch
+        return inputs, labels, tf.where(number == 1, np.inf, tf.cast(weights, tf.float32))
+
+    bad_batch = BadBatch(tmp_path, lambda at: weighed(at.epoch, at.batch))
+    saver = StateSaver(Saving(tmp_path / "states", every=1), bad_batch=bad_batch)
+    with pytest.raises(FloatingPointError, match="Received: (inf|nan) at step 2. Try a lower"):
+        fit_from(model, Position(), 1, weighed, callbacks=[saver], verbose=0)
+    with np.load(tmp_path / "bad-batch-step-2.npz") as kept:
+        assert np.isinf(kept["weights"]).all() and kept["token_ids"].shape[0] == 2
+    assert load_state(tmp_path / "states", classifier(tiny)).step == 1
+
+
+class StopTraining(keras.callbacks.Callback):
+    """Ends the training after an epoch, as early stopping does."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training = True
+
+
+def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny):
+    model = classifier(tiny)
+    rest = partial(batches_from, model)
+    fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
+    assert model.optimizer.iterations == 2  # of three batches an epoch, one was done before
