@@ -1,5 +1,6 @@
 """`kbert serve`."""
 
+import gc
 import logging
 import signal
 import sys
@@ -57,9 +58,10 @@ def serve(
     limits = Limits(max_request_bytes, max_concurrency, timeout)
     options = ServerOptions(host, rest_port, grpc_port, web, poll_seconds, limits)
     stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+    gc.freeze()  # what is there by now stays: no collection after a change of versions looks at it
     with LocalServer(base, options) as server:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
         write_line(
             {
                 "rest": server.rest_url,

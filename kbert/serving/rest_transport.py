@@ -9,12 +9,15 @@ from urllib.parse import quote
 import numpy as np
 import requests
 import tensorflow as tf
+from requests.adapters import HTTPAdapter
 
 from kbert.serving.json_tensors import from_json, to_json
 from kbert.serving.server_errors import ServerError, server_error
 from kbert.serving.signatures import Signature, SignatureTensor
 
 _SHOWN = 500
+# Connections that are kept: as many threads may ask at a time without making new ones.
+_THREADS = 64
 
 
 class RestTransport:
@@ -30,6 +33,9 @@ class RestTransport:
         number = "" if version is None else f"/versions/{version}"
         self.target = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}{number}"
         self._session = requests.Session()
+        adapter = HTTPAdapter(pool_maxsize=_THREADS)
+        for kind in ("http://", "https://"):
+            self._session.mount(kind, adapter)
 
     def predict(
         self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], seconds: float

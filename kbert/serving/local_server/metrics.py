@@ -24,7 +24,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._requests: Count[tuple[str, str]] = Count()
-        self.registry.register(self)  # type: ignore[arg-type]
+        self.registry.register(self)
         self._latency = Histogram(
             ":tensorflow:serving:request_latency",
             "Microseconds from a request's first byte to its answer.",

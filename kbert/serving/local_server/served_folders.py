@@ -5,9 +5,9 @@ Source of the file: tensorflow/serving, `model_server_config.proto`; of what cou
 """
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from google.protobuf import text_format
 
@@ -101,17 +101,16 @@ def _configured(file: Path) -> list[ServedFolder]:
     return sorted(found, key=lambda one: one.name)
 
 
-def _entry(file: Path, one: object) -> ServedFolder:
+def _entry(file: Path, one: Any) -> ServedFolder:
     """A model of the list; where the folder is one of a container, its namesake beside the file."""
-    name, base_path = getattr(one, "name"), getattr(one, "base_path")
-    labels = {str(k): int(v) for k, v in getattr(one, "version_labels").items()}
-    folder = Path(base_path)
+    labels = dict(one.version_labels)
+    folder = Path(one.base_path)
     if not folder.is_dir():
         folder = file.parent / folder.name
-    policy = getattr(one, "model_version_policy")
+    policy = one.model_version_policy
     chosen = policy.WhichOneof("policy_choice")
     if chosen == "specific":
-        numbers: Iterable[int] = policy.specific.versions
-        return ServedFolder(name, folder, specific=tuple(numbers), labels=labels)
+        numbers = tuple(policy.specific.versions)
+        return ServedFolder(one.name, folder, specific=numbers, labels=labels)
     latest = max(1, policy.latest.num_versions) if chosen != "all" else 0
-    return ServedFolder(name, folder, latest, labels=labels)
+    return ServedFolder(one.name, folder, latest, labels=labels)

@@ -85,7 +85,7 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
     Returns:
         One entry; of an export with several tasks, one for each.
     """
-    signatures = {
+    signatures: dict[str, dict[str, Any]] = {
         key: {"inputs": _in_order(key, version), "outputs": list(signature.outputs)}
         for key, signature in version.model.signatures.items()
     }
