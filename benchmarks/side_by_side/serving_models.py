@@ -1,0 +1,78 @@
+"""Models of four tasks as exports, and texts to ask them: what `serving_load.py` asks."""
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from kbert.data.samples import sample_path
+from kbert.models.transformer import Transformer
+from kbert.pipelines.classification import Classifier
+from kbert.pipelines.load import load
+from kbert.pipelines.translation import Translator
+from kbert.serving.saved_model import export
+from kbert.text.subword_training import train_subwords
+
+Rows = list[dict[str, str]]
+TASKS = ("classification", "questions", "names", "translation")
+
+
+def written(task: str, base: Path, translator: Path | None) -> Rows:
+    """Writes an export of a task below `base`, under the task's name.
+
+    Args:
+        task: One of `TASKS`.
+        base: The folder of exports.
+        translator: A translator's folder; one with random weights, which says little, if None.
+
+    Returns:
+        Rows to ask it: name of each input -> text.
+    """
+    if task == "questions":
+        export(load("minilm-squad"), base, task)
+        return _questions()
+    if task == "names":
+        export(load("minilm-ner"), base, task)
+        return [{"text": text} for text in sentences()]
+    if task == "classification":
+        # The head is random: the times are those of a trained one.
+        export(Classifier.from_pretrained("all-MiniLM-L6-v2", ["no", "yes"]), base, task)
+        return [{"text": text} for text in sentences()]
+    model = _random_translator(base.parent) if translator is None else load(str(translator))
+    export(model, base, task)
+    return [{"text": text} for text, _ in _pairs()]
+
+
+def columns(rows: Rows) -> Mapping[str, list[str]]:
+    """Rows as the inputs of a signature."""
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def sentences() -> list[str]:
+    """Short texts of real lengths."""
+    text = sample_path("entities/sentences.conll").read_text(encoding="utf-8")
+    sentences = [block.splitlines() for block in text.strip().split("\n\n")]
+    return [" ".join(line.split("\t")[0] for line in lines) for lines in sentences]
+
+
+def _questions() -> Rows:
+    found = json.loads(sample_path("questions/questions.json").read_text(encoding="utf-8"))
+    return [
+        {"question": one["question"], "context": part["context"]}
+        for article in found["data"]
+        for part in article["paragraphs"]
+        for one in part["qas"]
+    ]
+
+
+def _pairs() -> list[list[str]]:
+    with sample_path("translation/train.tsv").open(encoding="utf-8", newline="") as file:
+        return [row[:2] for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+
+
+def _random_translator(folder: Path) -> Translator:
+    lines = [line for pair in _pairs() for line in pair]
+    pieces = train_subwords([lines], folder / "pieces.model", vocabulary_size=700)
+    # Random models seldom end: the longest translation is that of a short sentence.
+    options = {"beam_size": 4, "length_ratio": 0.0, "length_extra": 12}
+    return Translator(Transformer.from_size("tiny", len(pieces)), pieces, pieces, **options)
