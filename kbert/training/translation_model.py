@@ -1,5 +1,6 @@
 """The translator of a run: new, or begun with another's weights, and fused with BERT on wish."""
 
+from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +83,10 @@ def build_translator(
         FileNotFoundError: There is no such BERT.
         OSError: It cannot be fetched.
     """
-    arguments = _arguments(config, subwords) if warm is None else _arguments_of(warm, config)
+    if warm is None:
+        arguments = transformer_arguments(config, subwords)
+    else:
+        arguments = _arguments_of(warm, config)
     typed: dict[str, Any] = {"dtype": config.precision}
     tokenizer, report = None, None
     if config.bert is None:
@@ -125,8 +129,19 @@ def compile_translator(model: Translator, config: TranslationConfig) -> None:
     model.compile(optimizer)
 
 
-def _arguments(config: TranslationConfig, subwords: tuple[Subword, Subword]) -> dict[str, Any]:
-    """The arguments of a new Transformer."""
+def transformer_arguments(
+    config: TranslationConfig, subwords: tuple[Sized, Sized]
+) -> dict[str, Any]:
+    """The arguments of a new Transformer.
+
+    Args:
+        config: The run's configuration.
+        subwords: Of source and target, one object where they are one model; only their numbers of
+            pieces are looked at.
+
+    Raises:
+        ValueError: They cannot share what `tied` says.
+    """
     source, target = subwords
     numbers = {name: getattr(config, name) for name in _NUMBERS}
     is_joint = source is target

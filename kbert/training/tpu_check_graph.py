@@ -1,0 +1,144 @@
+"""What a TPU cannot run, as the graph of a step shows it: strings, dynamic shapes, no kernel.
+
+A TPU program is compiled for fixed shapes and holds numbers alone. Each problem names the operation
+and the line of Python that made it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels  # the registry has no public name
+
+STRING, DYNAMIC, KERNEL = "string", "dynamic shape", "unsupported operation"
+# What libtpu compiles through, and what no kernel has since the compiler itself follows it.
+_TPU_COMPILER = "XLA_TPU_JIT"
+_FOLLOWED = (
+    *("PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While"),
+    *("StatelessWhile", "Case", "StatelessCase", "Placeholder", "NoOp"),
+)
+_LIBRARIES = ("/tensorflow/", "/keras/", "<frozen", "<__array_function__")
+_ADVICE = {
+    STRING: "do it in tf.data, on the host, and give the step numbers alone",
+    DYNAMIC: "give it a result of a fixed shape: pad the batch (fixed_length, buckets), and use "
+    "tf.where(mask, x, 0) where tf.boolean_mask, tf.unique or tf.where(mask) stands",
+    KERNEL: "compute it from operations that have a TPU kernel, or in tf.data on the host",
+}
+
+
+@dataclass(frozen=True)
+class TpuProblem:
+    """Something for which a TPU would refuse a training step, or be slow at it.
+
+    Attributes:
+        kind: What it is, such as "string".
+        message: What was found, and where.
+        advice: What to change.
+        is_fatal: Whether the step is refused; else it is a warning.
+    """
+
+    kind: str
+    message: str
+    advice: str
+    is_fatal: bool = True
+
+
+def graph_problems(graph: Any) -> list[TpuProblem]:
+    """Strings, and shapes that are known only when the step runs.
+
+    Args:
+        graph: The `FuncGraph` of a step that was traced with fixed shapes.
+
+    Returns:
+        A problem for each operation where one begins, not for those that pass it on.
+    """
+    problems = []
+    for operation in _operations(graph):
+        outputs, inputs = list(operation.outputs), list(operation.inputs)
+        strings = [x for x in (*outputs, *inputs) if x.dtype == tf.string]
+        if strings and not any(x.dtype == tf.string for x in inputs if x.op.type != "Const"):
+            problems.append(_problem(STRING, operation, "handles strings"))
+        is_passed_on = any(_is_dynamic(tensor) for tensor in inputs)
+        if any(_is_dynamic(tensor) for tensor in outputs) and not is_passed_on:
+            problems.append(_problem(DYNAMIC, operation, "has a result whose shape is not fixed"))
+    return _first_of_each(problems)
+
+
+def kernel_problems(graph: Any) -> list[TpuProblem]:
+    """Operations that TensorFlow has no TPU kernel for, by its own registry.
+
+    Only tensorflow-tpu has the kernels, and only once something has been lowered.
+
+    Args:
+        graph: The `FuncGraph` of a step.
+    """
+    problems = []
+    for operation in _operations(graph):
+        if operation.type in _FOLLOWED:
+            continue
+        if not has_tpu_kernel(operation):
+            types = sorted({tensor.dtype.name for tensor in operation.inputs})
+            about = f"has no TPU kernel for {', '.join(types) or 'its attributes'}"
+            problems.append(_problem(KERNEL, operation, about))
+    return _first_of_each(problems)
+
+
+def has_tpu_kernel(operation: Any) -> bool:
+    """Whether one of the registered TPU kernels takes an operation with its types.
+
+    Args:
+        operation: A `tf.Operation`.
+    """
+    given = operation.node_def.attr
+    found = kernels.get_registered_kernels_for_op(operation.type).kernel
+    return any(
+        all(
+            given[limit.name].type in limit.allowed_values.list.type
+            for limit in kernel.constraint
+            if given[limit.name].type
+        )
+        for kernel in found
+        if kernel.device_type == _TPU_COMPILER
+    )
+
+
+def _operations(graph: Any) -> Iterator[Any]:
+    """The operations of a graph, and of those within its control flow."""
+    yield from graph.get_operations()
+    for name in {f.signature.name for f in graph.as_graph_def().library.function}:
+        function = graph._get_function(name)
+        inner = getattr(function, "graph", None)
+        if inner is not None and inner is not graph:
+            yield from inner.get_operations()
+
+
+def _is_dynamic(tensor: Any) -> bool:
+    if tensor.dtype in (tf.resource, tf.variant):
+        return False
+    return not tensor.shape.is_fully_defined()
+
+
+def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
+    line = line_of(operation)
+    where = f" ({line})" if line else ""
+    return TpuProblem(
+        kind, f"{operation.type} {operation.name!r} {about}{where}", _ADVICE[kind]
+    )
+
+
+def line_of(operation: Any) -> str | None:
+    """The line that made an operation, file:number, outside of TensorFlow and Keras; or None.
+
+    Args:
+        operation: A `tf.Operation`.
+    """
+    for frame in reversed(list(operation.traceback)):
+        if not any(library in frame.filename for library in _LIBRARIES):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def _first_of_each(problems: Iterable[TpuProblem]) -> list[TpuProblem]:
+    """Each message once."""
+    return list({problem.message: problem for problem in problems}.values())

@@ -1,0 +1,193 @@
+"""A training step from values to values, made of the graph of the step that trains.
+
+What lowers a graph for a TPU that is not there takes no variables: nothing holds them. So the graph
+of the step, as it was traced, gets its variables as arguments and gives what they hold afterwards;
+all else in it stays as it is.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tensorflow as tf
+
+# Operations that meet a variable: what becomes of its value, from it and the new value.
+_ASSIGNED = {"AssignVariableOp": None, "AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub"}
+_ADAM = "ResourceApplyAdam"
+_READ = "ReadVariableOp"
+
+
+def adam_update(
+    variable: tf.Tensor,
+    momentum: tf.Tensor,
+    velocity: tf.Tensor,
+    beta_1_power: tf.Tensor,
+    beta_2_power: tf.Tensor,
+    rate: tf.Tensor,
+    beta_1: tf.Tensor,
+    beta_2: tf.Tensor,
+    epsilon: tf.Tensor,
+    gradient: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """What TensorFlow's kernel `ResourceApplyAdam` does to its three variables, as a function.
+
+    Source: the documentation of `tf.raw_ops.ResourceApplyAdam`.
+
+    Args:
+        variable: the weight.
+        momentum: m, of its shape.
+        velocity: v, of its shape.
+        beta_1_power: b1^t.
+        beta_2_power: b2^t.
+        rate: the learning rate.
+        beta_1: b1.
+        beta_2: b2.
+        epsilon: added to the root of v.
+        gradient: of the weight.
+
+    Returns:
+        The new weight, m and v.
+    """
+    scaled = rate * tf.sqrt(1.0 - beta_2_power) / (1.0 - beta_1_power)
+    momentum = momentum + (gradient - momentum) * (1.0 - beta_1)
+    velocity = velocity + (tf.square(gradient) - velocity) * (1.0 - beta_2)
+    return variable - scaled * momentum / (tf.sqrt(velocity) + epsilon), momentum, velocity
+
+
+class StepValues:
+    """A traced step as a function of the values of its variables and of its data.
+
+    Args:
+        traced: a concrete function of tensors.
+        variables: all that it may meet, TensorFlow's.
+
+    Attributes:
+        variables: those that it meets, TensorFlow's, in the order of the arguments.
+        written: the numbers among them of those that it writes.
+
+    Raises:
+        ValueError: the step takes something else from outside, or meets a variable in a way that
+            has no counterpart here.
+    """
+
+    def __init__(self, traced: Any, variables: Iterable[Any]) -> None:
+        graph = traced.graph
+        native = [*graph.variables, *variables]
+        known = {id(variable.handle): variable for variable in native}
+        held = [(outer, inner) for outer, inner in graph.captures if outer.dtype == tf.resource]
+        strange = [inner.name for outer, inner in held if id(outer) not in known]
+        if strange:
+            raise ValueError(
+                "the step must take no resource from outside but the variables of model and "
+                f"optimizer. Received also: {', '.join(strange)}"
+            )
+        self.variables = [known[id(outer)] for outer, _ in held]
+        self._places = {inner.op.name: number for number, (_, inner) in enumerate(held)}
+        self._constants = {
+            inner.name: outer for outer, inner in graph.captures if outer.dtype != tf.resource
+        }
+        taken = {inner.name for _, inner in graph.captures}
+        self._data = [tensor.name for tensor in graph.inputs if tensor.name not in taken]
+        self._outputs = [tensor.name for tensor in graph.outputs]
+        self._definition, self._after = self._without_variables(graph)
+        self.written = sorted(self._after)
+
+    def __call__(self, values: list[tf.Tensor], *data: tf.Tensor) -> list[tf.Tensor]:
+        """One step, as graph code.
+
+        Args:
+            values: of `variables`.
+            *data: the tensors of the step's argument, flattened.
+
+        Returns:
+            The new values of the variables that are `written`, and then what the step returns.
+        """
+        given = {f"{name}:0": values[number] for name, number in self._places.items()}
+        given |= dict(zip(self._data, data)) | self._constants
+        # What nothing reads would be an error.
+        given = {name: tensor for name, tensor in given.items() if name in self._read}
+        names = [self._after[number] for number in self.written] + self._outputs
+        return tf.graph_util.import_graph_def(self._definition, given, names, name="")
+
+    def specs(self) -> list[tf.TensorSpec]:
+        """What the variables are: shapes and dtypes."""
+        return [tf.TensorSpec(variable.shape, variable.dtype) for variable in self.variables]
+
+    def _without_variables(self, graph: Any) -> tuple[Any, dict[int, str]]:
+        """The graph with values in the place of variables, and the names of the last values."""
+        definition = graph.as_graph_def()
+        nodes = {node.name: node for node in definition.node}
+        current = {number: name for name, number in self._places.items()}
+        written: dict[int, str] = {}
+        library: dict[str, Any] = {}
+        # Operations stand in the order in which Python made them, which is that of the effects.
+        for operation in graph.get_operations():
+            node, kind = nodes[operation.name], operation.type
+            met = [
+                self._places[tensor.op.name]
+                for tensor in operation.inputs
+                if tensor.op.name in self._places
+            ]
+            if not met:
+                continue
+            first = met[0]
+            if kind == _READ:
+                _rewrite(node, "Identity", [current[first]], operation.outputs[0].dtype)
+                continue
+            if kind in _ASSIGNED:
+                value, change = node.input[1], _ASSIGNED[kind]
+                inputs = [value] if change is None else [current[first], value]
+                _rewrite(node, change or "Identity", inputs, operation.inputs[1].dtype)
+                current[first] = written[first] = node.name
+            elif kind == _ADAM:
+                inputs = [current[number] for number in met] + list(node.input[3:10])
+                _call(node, adam_update, inputs, operation.inputs[9].dtype, 3, library)
+                for place, number in enumerate(met):
+                    current[number] = written[number] = f"{node.name}:{place}"
+            else:
+                raise ValueError(
+                    f"the step must meet its variables by {_READ}, {', '.join(_ASSIGNED)} and "
+                    f"{_ADAM} alone. Received: {kind} {operation.name!r}, as gradients that "
+                    "accumulate over several batches need it"
+                )
+        self._functions = library  # TensorFlow forgets a function that nobody holds
+        arguments = {tensor.op.name for tensor in graph.inputs}
+        kept = [node for node in definition.node if node.name not in arguments]
+        del definition.node[:]  # arguments come from outside: as operations they have no kernel
+        definition.node.extend(kept)
+        self._read = {_tensor(name) for node in kept for name in node.input}
+        return definition, {n: _tensor(name) for n, name in written.items()}
+
+
+def _tensor(name: str) -> str:
+    return name if ":" in name else f"{name}:0"
+
+
+def _rewrite(node: Any, kind: str, inputs: list[str], dtype: tf.DType) -> None:
+    """Makes another operation of a node; what it waits for, it still waits for."""
+    waits = [name for name in node.input if name.startswith("^")]
+    del node.input[:]
+    node.input.extend([*inputs, *waits])
+    node.op = kind
+    node.attr.clear()
+    node.attr["T"].type = dtype.as_datatype_enum
+
+
+def _call(
+    node: Any,
+    function: Callable[..., Any],
+    inputs: list[str],
+    dtype: tf.DType,
+    outputs: int,
+    library: dict[str, Any],
+) -> None:
+    """Makes a call of a function of a node."""
+    spec = tf.TensorSpec(None, dtype)
+    key = f"{function.__name__}_{dtype.name}"
+    if key not in library:
+        traced = tf.function(function, autograph=False).get_concrete_function(*[spec] * len(inputs))
+        library[key] = traced
+    _rewrite(node, "PartitionedCall", inputs, dtype)
+    node.attr.clear()
+    node.attr["Tin"].list.type.extend([dtype.as_datatype_enum] * len(inputs))
+    node.attr["Tout"].list.type.extend([dtype.as_datatype_enum] * outputs)
+    node.attr["f"].func.name = library[key].function_def.signature.name

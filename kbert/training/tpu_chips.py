@@ -1,0 +1,73 @@
+"""TPU chips: what each computes and holds, and how many share a machine."""
+
+from dataclasses import dataclass
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class TpuChip:
+    """A generation of TPUs. TensorFlow sees a chip as one core, except on v4 (see `CHIPS`).
+
+    Attributes:
+        name: such as "v5e".
+        flops: multiplications and additions of bfloat16 a second, at most.
+        memory: bytes of memory (HBM) a core.
+        bandwidth: bytes a second between the memory and the chip.
+        links: bytes a second over the links to other chips, all together.
+        topology: four chips, as the compiler names them.
+        accelerator: four chips, as the machines of Google Cloud name them.
+    """
+
+    name: str
+    flops: float
+    memory: int
+    bandwidth: float
+    links: float
+    topology: str
+    accelerator: str
+
+
+# Source: cloud.google.com/tpu/docs/v5e, /v4, /v5p and /v6e, "System architecture": peak compute
+# per chip (bf16), HBM capacity and bandwidth per chip, inter-chip interconnect bandwidth.
+CHIPS: dict[str, TpuChip] = {
+    chip.name: chip
+    for chip in (
+        TpuChip("v5e", 197e12, 16 * GIB, 819e9, 200e9, "v5e:2x2", "v5litepod-4"),
+        TpuChip("v4", 275e12, 32 * GIB, 1228e9, 300e9, "v4:2x2x1", "v4-8"),
+        TpuChip("v5p", 459e12, 95 * GIB, 2765e9, 600e9, "v5p:2x2x1", "v5p-8"),
+        TpuChip("v6e", 918e12, 32 * GIB, 1640e9, 448e9, "v6e:2x2", "v6e-4"),
+    )
+}
+
+
+def tpu_chip(name: str) -> TpuChip:
+    """The chip of a name.
+
+    Args:
+        name: "v5e", "v4", "v5p" or "v6e".
+
+    Raises:
+        ValueError: The name is not known.
+    """
+    if name not in CHIPS:
+        raise ValueError(f"`chip` must be one of {', '.join(CHIPS)}. Received: chip={name!r}")
+    return CHIPS[name]
+
+
+def variables_of_a_machine(chip: TpuChip) -> dict[str, str]:
+    """Environment variables with which libtpu takes a machine without TPUs for one with four.
+
+    They must be set before TensorFlow is imported.
+
+    Args:
+        chip: Of the machine.
+    """
+    return {
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": chip.accelerator,
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "TPU_WORKER_ID": "0",
+        # JAX, through which libtpu compiles, must not look for one either.
+        "JAX_PLATFORMS": "cpu",
+    }

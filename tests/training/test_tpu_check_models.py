@@ -1,0 +1,112 @@
+"""The model of a configuration and the batch of a core, without data."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kbert.data.fixed_batches import Bucket
+from kbert.training.any_config import config_from_yaml
+from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.run_config import RunConfig
+from kbert.training.tpu_check_models import checked_model, longest_bucket, made_up_vocabulary
+from kbert.training.translation_config import TranslationConfig
+
+_CONFIGS = Path(__file__).parents[2] / "tpu" / "configs"
+_TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32}
+_RUN = {"train": "x.tsv", "encoder": "scratch:tiny", "vocabulary": "none.txt", "output": "o"}
+
+
+def shapes(batch):
+    inputs, targets = batch
+    targets = targets if isinstance(targets, dict) else {"targets": targets}
+    inputs = inputs | targets
+    return {name: tuple(spec.shape) for name, spec in inputs.items()}
+
+
+def test_pretraining():
+    config = PretrainingConfig(
+        text=["x"], vocabulary_size=40, max_sequence_length=20, max_predictions=4, batch_size=6,
+        output="o", **_TINY,
+    )
+    found = checked_model(config, cores=2)
+    assert shapes(found.batch) == {
+        "token_ids": (3, 20), "segment_ids": (3, 20), "padding_mask": (3, 20),
+        "masked_positions": (3, 4), "masked_tokens": (3, 4), "next_sentence": (3,),
+    }
+    assert found.model.encoder.vocabulary_size == 40
+    assert found.model.optimizer.built
+
+
+def test_left_to_right():
+    config = PretrainingConfig(
+        text=["x"], vocabulary_size=40, max_sequence_length=20, batch_size=6, objective="lm",
+        output="o", **_TINY,
+    )
+    assert shapes(checked_model(config, 2).batch)["next_tokens"] == (3, 20)
+
+
+@pytest.mark.parametrize(
+    "values, expected",
+    [
+        ({"task": "classification", "labels": ["a", "b", "c"]}, (4,)),
+        ({"task": "regression"}, (4,)),
+        ({"task": "question-answering"}, (4, 1, 2)),
+    ],
+)
+def test_finetuning(values, expected):
+    length = 24
+    more = {"max_question_length": 8, "stride": 4} if "question" in values["task"] else {}
+    config = RunConfig(**_RUN, **values, **more, batch_size=8, max_sequence_length=length)
+    found = checked_model(config, cores=2)
+    assert shapes(found.batch)["token_ids"] == (4, length)
+    assert shapes(found.batch)["targets"] == expected
+    assert len(found.model.tokenizer.vocabulary) == 30522  # as the published ones
+
+
+def test_translation_has_the_shape_of_its_longest_pairs():
+    config = TranslationConfig(
+        train="x.tsv", vocabulary_size=60, max_length=15, max_sequence_length=32,
+        batch_tokens=128, output="o",
+        num_encoder_layers=1, num_decoder_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32,
+    )
+    # 15 pieces and the end are 16; 128 / 16 = 8 rows, 4 a core.
+    assert longest_bucket(config, 2) == Bucket(4, 16)
+    found = checked_model(config, 2)
+    assert shapes(found.batch)["target_token_ids"] == (4, 16)
+    assert found.model.transformer.vocabulary_size == 60
+
+
+@pytest.mark.parametrize(
+    "config, message",
+    [
+        (
+            RunConfig(**_RUN, task="regression", batch_size=6),
+            "`batch_size` must be divisible by 4, the cores that share a batch. Received: "
+            "batch_size=6",
+        ),
+        (
+            RunConfig(**_RUN, task="regression", batch_tokens=100),
+            "`batch_tokens` must be left out on TPUs",
+        ),
+        (RunConfig(**_RUN, task="ner"), "others have no fixed shapes yet. Received: task='ner'"),
+        (RunConfig(**_RUN), "`labels` must be given for a check of a classification"),
+        (
+            TranslationConfig(train="x", output="o", batch_tokens=100, max_length=99),
+            "`batch_tokens` must be at least 416: 4 cores with a pair of 104 tokens each",
+        ),
+        (TranslationConfig(train="x", output="o", bert="b"), "`bert` must be left out"),
+    ],
+)
+def test_what_has_no_fixed_shapes_is_an_error(config, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        checked_model(config, cores=4)
+
+
+def test_the_shipped_configurations_are_valid():
+    found = {path.stem for path in _CONFIGS.glob("*.yaml") if config_from_yaml(path)}
+    assert found == {"tiny", "pretrain_base", "glue_mnli", "squad", "translation_base"}
+
+
+def test_a_made_up_vocabulary_has_its_size():
+    assert len(made_up_vocabulary(12)) == 12
