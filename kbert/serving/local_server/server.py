@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HOSTS = frozenset(("127.0.0.1", "[::1]", "localhost"))
 NO_PORT = -1
+# Seconds between two requests of a connection. The shorter, the more often a client writes into one
+# that is just being closed.
+_KEEP_ALIVE = 75
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=int(options.limits.timeout) + 1,
             # Of connections, most of which are idle; requests are counted by the gate.
             limit_concurrency=8 * options.limits.max_concurrency + 64,
