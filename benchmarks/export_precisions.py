@@ -58,7 +58,7 @@ def timed(found: Exported, rows: list[Any]) -> tuple[float, float]:
 
 def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
     """A row for each precision of one model."""
-    examples = examples_of(model, base, sample_path(FILES[name]))
+    examples = examples_of(model, base / name, sample_path(FILES[name]))
     rows = rows_of(examples)
     exports, metrics = {}, {}
     for precision in PRECISIONS:
@@ -104,6 +104,7 @@ def main() -> None:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         models = {"classifier": classifier(options.epochs), **shipped}
+        models["classifier"].save_pretrained(Path(folder, "classifier"))
         for name, model in models.items():
             rows += compared(name, model, Path(folder), options.rounds)
         tasks = {name.replace("-", "_"): model for name, model in shipped.items()}

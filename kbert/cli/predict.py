@@ -26,41 +26,52 @@ _Nbest = Annotated[
 ]
 
 
+_Model = Annotated[
+    Path, typer.Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+]
+_Text = Annotated[
+    Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
+]
+_TextA = Annotated[Optional[str], typer.Option(help="The first text of a pair.")]
+_TextB = Annotated[Optional[str], typer.Option(help="The second text of a pair.")]
+_Question = Annotated[
+    Optional[list[str]], typer.Option(help="A question; may be given several times.")
+]
+_Context = Annotated[Optional[str], typer.Option(help="The text that answers it.")]
+_ContextFile = Annotated[
+    Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
+]
+_Task = Annotated[Optional[str], typer.Option(help="The task, of an export that has several.")]
+_Input = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--input", help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet."
+    ),
+]
+_Output = Annotated[
+    Optional[Path],
+    typer.Option(help="The file to make of them, with the answers; its end tells its format."),
+]
+_BatchSize = Annotated[
+    int, typer.Option(min=1, help="Lines that are read and answered at a time.")
+]
+
+
 @reported
 def predict(
-    model: Annotated[
-        Path, typer.Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
-    ],
-    text: Annotated[
-        Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
-    ] = None,
-    text_a: Annotated[Optional[str], typer.Option(help="The first text of a pair.")] = None,
-    text_b: Annotated[Optional[str], typer.Option(help="The second text of a pair.")] = None,
-    question: Annotated[
-        Optional[list[str]], typer.Option(help="A question; may be given several times.")
-    ] = None,
-    context: Annotated[Optional[str], typer.Option(help="The text that answers it.")] = None,
-    context_file: Annotated[
-        Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
-    ] = None,
+    model: _Model,
+    text: _Text = None,
+    text_a: _TextA = None,
+    text_b: _TextB = None,
+    question: _Question = None,
+    context: _Context = None,
+    context_file: _ContextFile = None,
     show: _Show = False,
     nbest: _Nbest = None,
-    task: Annotated[
-        Optional[str], typer.Option(help="The task, of an export that has several.")
-    ] = None,
-    source: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--input", help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet."
-        ),
-    ] = None,
-    output: Annotated[
-        Optional[Path],
-        typer.Option(help="The file to make of them, with the answers; its end tells its format."),
-    ] = None,
-    batch_size: Annotated[
-        int, typer.Option(min=1, help="Lines that are read and answered at a time.")
-    ] = _BATCH_SIZE,
+    task: _Task = None,
+    source: _Input = None,
+    output: _Output = None,
+    batch_size: _BatchSize = _BATCH_SIZE,
 ) -> None:
     """Answer, fill or translate texts: one JSON object a line, in their order.
 
@@ -84,16 +95,9 @@ def predict(
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show
     """
-    pairs = (text_a, text_b)
-    rows = _asked(question, context, context_file) or _given(text, *pairs)
+    rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     if source is not None or output is not None:
-        if source is None or output is None or rows is not None or show:
-            raise ValueError(
-                "`--input` and `--output` must be given together, and without texts or --show."
-            )
-        from kbert.cli.file_answers import answer_file
-
-        write_result(answer_file(model, source, output, nbest, task))
+        _answer_file(model, source, output, rows is not None or show, nbest, task)
         return
     from kbert.cli.answering import open_model
 
@@ -111,6 +115,24 @@ def predict(
             else:
                 write_line(answer)
         sys.stdout.flush()
+
+
+def _answer_file(
+    model: Path,
+    source: Path | None,
+    output: Path | None,
+    has_texts: bool,
+    nbest: int | None,
+    task: str | None,
+) -> None:
+    """Answers the rows of a file into another."""
+    if source is None or output is None or has_texts:
+        raise ValueError(
+            "`--input` and `--output` must be given together, and without texts or --show."
+        )
+    from kbert.cli.file_answers import answer_file
+
+    write_result(answer_file(model, source, output, nbest, task))
 
 
 def _asked(
