@@ -88,11 +88,8 @@ def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
                 "rows_a_cpu_second": round(cpu, 1),
             }
         )
-    first = results[0]
-    return [
-        {**row, "speed_up": round(row["rows_a_cpu_second"] / first["rows_a_cpu_second"], 2)}
-        for row in results
-    ]
+    first = results[0]["rows_a_cpu_second"]
+    return [{**row, "speed_up": round(row["rows_a_cpu_second"] / first, 2)} for row in results]
 
 
 def main() -> None:
@@ -103,8 +100,8 @@ def main() -> None:
     shipped = {name: kbert.load(name) for name in ("minilm-squad", "minilm-ner")}
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        models = {"classifier": classifier(options.epochs), **shipped}
-        models["classifier"].save_pretrained(Path(folder, "classifier"))
+        (trained := classifier(options.epochs)).save_pretrained(Path(folder, "classifier"))
+        models = {"classifier": trained, **shipped}
         for name, model in models.items():
             rows += compared(name, model, Path(folder), options.rounds)
         tasks = {name.replace("-", "_"): model for name, model in shipped.items()}

@@ -13,6 +13,7 @@ from kbert.data.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.tasks.token_classification import TokenClassification
+from kbert.text.chunks import map_in_chunks, places_in_chunks
 from kbert.text.entities import Entities, TagRules, best_path, find_entities, tag_rules
 from kbert.text.offsets import TokenOffsets
 from kbert.text.spans import SpanText, cut_spans
@@ -21,6 +22,8 @@ from kbert.text.windows import Windows, WindowTokens
 from kbert.text.wordpiece import WordPiece
 
 _SMALLEST = 1e-30
+# Words that are decoded together: a batch of usual texts is one piece.
+_CHUNK_WORDS = 1 << 16
 
 
 class TaggedTexts(NamedTuple):
@@ -119,10 +122,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
-        dense = first.to_tensor(0.0, shape=(None, None, self.num_labels))
-        lengths = tf.cast(units.first.row_lengths(), tf.int32)
-        path = best_path(tf.math.log(dense + _SMALLEST), lengths, self.rules)
-        found = find_entities(path, dense, lengths, self.tag_names)
+        path, found = self._decoded(first)
         count = tf.cast(found.first.row_lengths(), tf.int32)
         filled = tf.sequence_mask(count)
 
@@ -138,9 +138,42 @@ class TokenLabeller(WindowedModel, TokenClassification):
             tokens(found.last, units.last),
             filled,
         )
-        return TaggedTexts(
-            path, found, texts, found.score.to_tensor(0.0), found.kind.to_tensor(0), count
-        )
+        score, kind = found.score.to_tensor(0.0), found.kind.to_tensor(0)
+        return TaggedTexts(path.to_tensor(0), found, texts, score, kind, count)
+
+    def _decoded(self, probabilities: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Entities]:
+        """The tags of words, int32 (B, (words)), and the entities that they make.
+
+        Rows of like length are decoded together: one long text would make a batch of short ones
+        as large as if all were long.
+
+        Args:
+            probabilities: float32 (B, (words), C).
+        """
+        lengths = tf.cast(probabilities.row_lengths(), tf.int32)
+
+        def decode(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
+            some = tf.gather(lengths, chosen)
+            part = tf.gather(probabilities, chosen)
+            dense = part.to_tensor(0.0, shape=(None, None, self.num_labels))
+            path = best_path(tf.math.log(dense + _SMALLEST), some, self.rules)
+            found = find_entities(path, dense, some, self.tag_names)
+            words = tf.boolean_mask(path, tf.sequence_mask(some, tf.shape(path)[1]))
+            return words, found.first.row_lengths(), *(column.values for column in found)
+
+        types = (tf.int32, tf.int64, tf.int32, tf.int32, tf.int32, tf.float32)
+        outputs = [tf.TensorSpec((None,), dtype) for dtype in types]
+        sizes = tf.maximum(lengths, 1)
+        words, counts, *columns = map_in_chunks(decode, sizes, _CHUNK_WORDS, outputs)
+        places = places_in_chunks(sizes)
+
+        def in_order(values: tf.Tensor, row_lengths: tf.Tensor) -> tf.RaggedTensor:
+            return tf.gather(tf.RaggedTensor.from_row_lengths(values, row_lengths), places)
+
+        # The lengths of the rows in the order of the chunks.
+        by_chunk = tf.gather(lengths, tf.math.invert_permutation(places))
+        path = in_order(words, tf.cast(by_chunk, tf.int64))
+        return path, Entities(*(in_order(column, counts) for column in columns))
 
     @property
     def rules(self) -> TagRules:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.pipelines import token_labeller
 from kbert.pipelines.token_labeller import TokenLabeller
+from kbert.text.entities import best_path
 from kbert.text.units import every_token, text_words
 from tests.pipelines.reading_reference import token_probabilities, tokens_of
 from tests.small_pipelines import (
@@ -48,6 +50,29 @@ def test_with_questions():
     both = zip(asked, TEXT, strict=True)
     expected = np.concatenate([token_probabilities(model, q, text) for q, text in both])
     np.testing.assert_allclose(found, expected, atol=2e-5)
+
+
+def test_a_long_text_does_not_make_short_ones_large(model, monkeypatch):
+    """A text of 1 MB among 200 short ones took gigabytes, and ended the process."""
+    texts = ["good film " * 40, "", *TEXT, "a b c"]
+    text, offsets = tokenized(model, texts)
+    units = text_words(offsets, model.tokenizer.vocabulary)
+    probabilities = model.token_probabilities(offsets, None)
+    expected = model.tag_words(text, offsets, units, probabilities)  # in one piece
+    cells = []
+
+    def counted(scores, lengths, rules):
+        cells.append(scores.shape[0] * scores.shape[1])
+        return best_path(scores, lengths, rules)
+
+    monkeypatch.setattr(token_labeller, "best_path", counted)
+    monkeypatch.setattr(token_labeller, "_CHUNK_WORDS", 90)
+    found = model.tag_words(text, offsets, units, probabilities)
+    assert max(cells) <= 90 and len(cells) > 2
+    both = (tf.nest.flatten(x, expand_composites=True) for x in (found, expected))
+    for one, other in zip(*both, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found.count.numpy().max() > 1
 
 
 @pytest.mark.parametrize("texts", [["", " "], [b"\xff"]])
