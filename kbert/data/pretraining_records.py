@@ -8,18 +8,22 @@ Each record is a tf.train.Example of one masked example: `input_ids`, `input_mas
 Shapes: T tokens, P predictions.
 """
 
+import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from kbert.data.example_bytes import example_bytes
 from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.checksums import sha256_of
 
 _PREFIX = "pretraining"
+MANIFEST = "manifest.json"
 _Batch = dict[str, tf.Tensor]
 
 
@@ -29,6 +33,7 @@ def write_records(
     shards: int = 1,
     compress: bool = False,
     replace: bool = False,
+    about: Mapping[str, Any] | None = None,
 ) -> int:
     """Writes masked examples; the folder is there whole or not at all.
 
@@ -39,6 +44,8 @@ def write_records(
         shards: into how many files; examples go to them by turns.
         compress: whether the files are gzipped.
         replace: whether a folder that is there may be replaced.
+        about: how the examples were made, as JSON has it: `manifest.json` then tells it, with the
+            number of examples and the SHA-256 of each file.
 
     Returns:
         The number of examples.
@@ -64,7 +71,17 @@ def write_records(
                 f"`batches` must have an example for each of the `shards`={shards} files. "
                 f"Received: {written or 'none'}"
             )
+        stack.close()
+        if about is not None:
+            _write_manifest(folder, written, about)
     return written
+
+
+def _write_manifest(folder: Path, examples: int, about: Mapping[str, Any]) -> None:
+    files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+    told = {"examples": examples, "files": files, **about}
+    text = json.dumps(told, indent=2, ensure_ascii=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:

@@ -36,6 +36,7 @@ class IntervalRecord(keras.callbacks.Callback):
     Attributes:
         intervals: One dict an interval: its last step, metrics and times.
         position: How far the training has come; it may be set before it begins.
+        input_speed: Tokens a second of the input alone, to be compared with what the model takes.
         place: Tells, of a number of batches in this call of `fit`, where the data are; to be set
             before each.
     """
@@ -52,6 +53,7 @@ class IntervalRecord(keras.callbacks.Callback):
         super().__init__()
         self.intervals: list[dict[str, Any]] = []
         self.position = Position()
+        self.input_speed: float | None = None
         self.place: Callable[[int], dict[str, int]] = lambda batches: {}
         self._saving = saving
         self._tokens_per_step = tokens_per_step
@@ -128,6 +130,9 @@ class IntervalRecord(keras.callbacks.Callback):
         self.intervals.append(record)
         self._save()
         self._log.line(interval_line(record, self._total_steps))
+        if len(self.intervals) == 1 and self.input_speed is not None:
+            times = self.input_speed / record["tokens_per_second"]
+            self._log.line(f"  the input alone gives {times:.1f} times what the model takes")
         self._stop_if_asked()
 
     def _now(self) -> Position:

@@ -10,6 +10,8 @@ _OF_A_NEW_MODEL = (
     *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"),
     "positions",
 )
+# What has been decided where records were made.
+_OF_TEXT = ("separator", "encoding_errors", "short_share")
 _OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
 
 
@@ -24,7 +26,9 @@ def check_pretraining(config: Any) -> None:
     """
     if config.output is None:
         raise wrong("output", "given: the run directory to make", None)
-    if config.text is None:
+    if config.records is not None:
+        _check_records(config)
+    elif config.text is None:
         raise wrong("text", "given: the files to learn from", None)
     given = {key: getattr(config, key) for key in ("encoder", "vocabulary", "vocabulary_size")}
     if sum(value is not None for value in given.values()) != 1:
@@ -43,3 +47,14 @@ def check_pretraining(config: Any) -> None:
         check_default(config, ("validation_steps",), "without validation")
     if config.warmup > config.steps:
         raise wrong("warmup_steps", f"at most {config.steps}, the steps", config.warmup_steps)
+
+
+def _check_records(config: Any) -> None:
+    if config.text is not None:
+        raise wrong("text", "left out with records", config.text)
+    check_default(config, (*_OF_TEXT, *_OF_MASKS), "with records, whose examples are ready")
+    if is_causal(config.objective):
+        raise wrong("objective", "mlm or mlm_nsp with records, which are masked", config.objective)
+    if config.vocabulary_size is not None:
+        expected = "left out with records: vocabulary is what they were made with"
+        raise wrong("vocabulary_size", expected, config.vocabulary_size)

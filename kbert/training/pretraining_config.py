@@ -41,8 +41,14 @@ class PretrainingConfig(Configuration):
         "Files of plain text, or patterns such as corpus/*.txt, with a comma between: UTF-8, also "
         ".gz, a blank line between documents.",
     )
+    records: list[str] | None = option(
+        None,
+        patterns(),
+        _DATA,
+        "Instead of text: TFRecords of examples in the layout of google-research/bert.",
+    )
     validation: list[str] | None = option(
-        None, patterns(), _DATA, "Text to be measured at each saved state, as `text`."
+        None, patterns(), _DATA, "What is measured at each saved state: text, or records too."
     )
     separator: str | None = option(
         None,

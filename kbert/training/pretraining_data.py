@@ -1,6 +1,7 @@
 """The text of a run of pretraining: files found, checked, and turned into batches."""
 
 import glob
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -16,10 +17,19 @@ from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.text.wordpiece import WordPiece
 from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.record_files import (
+    RecordFiles,
+    check_records,
+    held_out_records,
+    record_batches,
+)
 from kbert.training.team import own_share, told_to_all
 
+# The input's speed is measured for about this long.
+_SECONDS, _MOST_BATCHES = 2.0, 1000
 # Of a position; of several workers each has its own.
 _PLACE = ("epoch", "window", "example")
+Source = Corpus | RecordFiles
 _MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
 
 
@@ -32,21 +42,21 @@ class PretrainingText:
         validation: What is measured, or None.
     """
 
-    train: Corpus
-    validation: Corpus | None
+    train: Source
+    validation: Source | None
 
     def about(self) -> dict[str, Any]:
         """What a report says of it, as JSON can hold it."""
         parts = {"train": self.train, "validation": self.validation}
         return {
             name: {
-                "files": len(corpus.files),
-                "bytes": sum(file.stat().st_size for file in corpus.files),
-                "sha256": corpus.fingerprint,
-                "source": str(corpus),
+                "files": len(source.files),
+                "bytes": sum(file.stat().st_size for file in source.files),
+                "sha256": source.fingerprint,
+                "source": str(source),
             }
-            for name, corpus in parts.items()
-            if corpus is not None
+            for name, source in parts.items()
+            if source is not None
         }
 
 
@@ -60,22 +70,28 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
         ValueError: A file is no text, all are empty, or one is in both parts.
         FileNotFoundError: A pattern matches no file.
     """
-    files = found_files("text", config.text or [])
+    key = "text" if config.records is None else "records"
+    files = found_files(key, getattr(config, key) or [])
     settings: dict[str, Any] = {
         "separator": config.separator,
         "encoding_errors": config.encoding_errors,
     }
+
+    def source(found: list[Path]) -> Source:
+        is_text = config.records is None
+        return Corpus(found, **settings) if is_text else RecordFiles(tuple(found))
+
     if config.validation is None:
-        return PretrainingText(Corpus(files, **settings), None)
+        return PretrainingText(source(files), None)
     held_out = found_files("validation", config.validation)
     learned = {file.resolve() for file in files}
     both = [file for file in held_out if file.resolve() in learned]
     if both:
         raise ValueError(
-            "`validation` must be other files than `text`: what was learned says nothing. "
+            f"`validation` must be other files than `{key}`: what was learned says nothing. "
             f"Received in both: {both[0]}"
         )
-    return PretrainingText(Corpus(files, **settings), Corpus(held_out, **settings))
+    return PretrainingText(source(files), source(held_out))
 
 
 def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
@@ -126,25 +142,29 @@ def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: 
     length = config.max_sequence_length
     maker = ExampleMaker(plain_tokenizer(tokenizer), length, config.short_share, pairs)
     for corpus in (text.train, text.validation):
-        if corpus is not None:
+        if isinstance(corpus, RecordFiles):
+            check_records(config, corpus, len(tokenizer.vocabulary))
+        elif corpus is not None:
             next(ExampleStream(corpus, maker, 1, shuffle=False, epochs=1).batches())
 
 
 def train_batches(
-    config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, place: dict[str, int]
+    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, place: dict[str, int]
 ) -> Any:
     """Batches to train on, without end.
 
     Args:
         config: The run's configuration.
-        corpus: The text.
+        corpus: The text, or the records.
         tokenizer: The model's.
         place: Where to go on, from `place_after`; empty for the beginning.
 
     Returns:
-        A dataset with `stream`; see `kbert.data.pretraining_dataset`.
+        A dataset for `place_after`; see `kbert.data.pretraining_dataset`.
     """
     share = own_share(config)
+    if isinstance(corpus, RecordFiles):
+        return record_batches(config, corpus, place.get("batches", 0), **share)
     number = share.get("worker", 0)
     own = {
         name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE
@@ -159,6 +179,8 @@ def place_after(dataset: Any, batches: int) -> dict[str, int]:
         dataset: From `train_batches`.
         batches: How many have been trained on.
     """
+    if hasattr(dataset, "first_batch"):  # of records; all workers are equally far
+        return {"batches": dataset.first_batch + batches}
     own = asdict(dataset.stream.position(batches))
     return {
         f"{name}{_of_worker(number)}": value
@@ -178,20 +200,47 @@ def next_pass(place: dict[str, int]) -> dict[str, int]:
     Args:
         place: A place within a pass, from `place_after`.
     """
+    if "batches" in place:  # of records, which begin anew
+        return {}
     return asdict(CorpusPosition(epoch=place.get("epoch", -1) + 1))
 
 
+def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece) -> float:
+    """Returns how many tokens a second the input gives where nothing else runs, padding included.
+
+    From the first byte that is read, so that no part of the work is left out; the time that the
+    graph takes to be made counts too, so in a long training it gives more.
+
+    Args:
+        config: The run's configuration.
+        corpus: The text, or the records.
+        tokenizer: The model's.
+    """
+    begin, cells = time.perf_counter(), 0
+    if isinstance(corpus, RecordFiles):
+        dataset = record_batches(config, corpus, 0)
+    else:
+        dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
+    for inputs, _ in dataset.take(_MOST_BATCHES):
+        cells += int(tf.size(inputs["token_ids"]))
+        if time.perf_counter() - begin > _SECONDS:
+            break
+    return cells / (time.perf_counter() - begin)
+
+
 def validation_batches(
-    config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, steps: int | None
+    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, steps: int | None
 ) -> Any:
     """Batches to measure, the same ones each time.
 
     Args:
         config: The run's configuration.
-        corpus: The held-out text.
+        corpus: The held-out text, or records.
         tokenizer: The model's.
         steps: How many, the first ones; None for all.
     """
+    if isinstance(corpus, RecordFiles):
+        return held_out_records(config, corpus, steps)
     dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
     # Keras takes an end that it was not told of for a mistake, and warns.
     count = sum(1 for _ in islice(dataset.stream.batches(), steps))

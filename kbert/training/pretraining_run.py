@@ -22,6 +22,7 @@ from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.pretraining_data import (
     PretrainingText,
     check_examples,
+    input_speed,
     next_pass,
     place_after,
     read_text,
@@ -140,13 +141,15 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
         "warmup_steps": config.warmup,
         "parameters": int(sum(np.prod(v.shape) for v in model.trainable_variables)),
         "vocabulary_size": model.encoder.vocabulary_size,
+        "input_tokens_per_second": input_speed(config, text.train, model.tokenizer),
         "warnings": list(log.warnings),
     }
     for part, about in report["text"].items():
         log.line(f"{part}: {about['files']} files, {about['bytes']:,} bytes  ({about['source']})")
     log.line(
         f"parameters: {report['parameters']:,}; steps: {config.steps:,} of {_cells(config):,} "
-        f"tokens ({config.warmup:,} of warm-up)"
+        f"tokens ({config.warmup:,} of warm-up); input alone: "
+        f"{report['input_tokens_per_second']:,.0f} tokens/s"
     )
     return _Ready(text, model, report, is_same)
 
@@ -186,6 +189,7 @@ def _fit(
         stop,
         BadBatch(folder, batches_from, dict.fromkeys(("token_ids", "masked_tokens"), words)),
     )
+    record.input_speed = ready.report["input_tokens_per_second"]
     position = load_state(folder / STATES, model)
     if position is not None:
         # Other examples: what follows in the order of these says nothing of them.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from kbert.data.corpus import Corpus
 from kbert.text.vocabulary import Vocabulary
@@ -14,13 +15,13 @@ _MOST_CHARACTERS = 1 << 28
 
 
 def run_vocabulary(
-    config: PretrainingConfig, corpus: Corpus, kept: Path | None = None
+    config: PretrainingConfig, corpus: Any, kept: Path | None = None
 ) -> Vocabulary | None:
     """Returns the vocabulary of a new model, or None where an encoder brings its own.
 
     Args:
         config: The run's configuration.
-        corpus: The text to learn it from.
+        corpus: The text to learn it from, a `Corpus`; nothing is learned of records.
         kept: What a stopped run left, with the vocabulary that it began with.
 
     Raises:

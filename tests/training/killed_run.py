@@ -38,7 +38,12 @@ def kill_until_done(
                 # It says when what takes the longest, the imports, is over.
                 if not process.stdout or process.stdout.readline() != "begins\n":
                     raise RuntimeError("the process ended before it began")
-                time.sleep(draw.uniform(0.0, seconds))
+                # Half of them come early, the others when there is something new to lose.
+                if kill % 2:
+                    wait_for_another_state(process, states)
+                    time.sleep(draw.uniform(0.0, 2.0))
+                else:
+                    time.sleep(draw.uniform(0.0, seconds))
                 process.send_signal(signal.SIGKILL)
             process.wait()
         if process.returncode == 0:
@@ -46,6 +51,13 @@ def kill_until_done(
     if process.returncode != 0:
         raise RuntimeError(f"the last process ended with {process.returncode}")
     return resumed
+
+
+def wait_for_another_state(process: "subprocess.Popen[str]", states: Path) -> None:
+    """Until there is a state that was not there, or the process ends."""
+    before = set(states.glob("step-*"))
+    while process.poll() is None and not set(states.glob("step-*")) - before:
+        time.sleep(0.01)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@ import pytest
 from kbert.training.pretraining_config import PretrainingConfig
 
 LEAST = {"text": ["a.txt"], "vocabulary": "vocab.txt", "output": "o"}
+RECORDS = {**LEAST, "text": None, "records": ["*.tfrecord"]}
 GOING_ON = {**LEAST, "vocabulary": None, "encoder": "e"}
 
 
@@ -25,6 +26,13 @@ def test_what_fits(values):
     "values, message",
     [
         ({**LEAST, "output": None}, "`output` must be given: the run directory to make."),
+        ({**RECORDS, "text": ["a.txt"]}, "`text` must be left out with records. Received"),
+        ({**RECORDS, "masked_share": 0.2}, "`masked_share` must be left out with records, whose"),
+        ({**RECORDS, "objective": "lm"}, "`objective` must be mlm or mlm_nsp with records"),
+        (
+            {**RECORDS, "vocabulary": None, "vocabulary_size": 90},
+            "`vocabulary_size` must be left out with records: vocabulary is what they were made",
+        ),
         ({**LEAST, "text": None}, "`text` must be given: the files to learn from. Received"),
         ({**LEAST, "vocabulary": None}, "One of `encoder`, to go on from, and `vocabulary` or `v"),
         (

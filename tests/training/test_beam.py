@@ -1,0 +1,56 @@
+"""The same examples, whether a pipeline makes them or one process."""
+
+import sys
+
+import pytest
+import tensorflow as tf
+
+from kbert.training.beam import prepare_with_beam, records_of_part
+from kbert.training.preparation import prepare_records
+from kbert.training.preparation_config import PreparationConfig
+from tests.training.tiny_corpus import TinyCorpus
+
+
+@pytest.fixture
+def config(tmp_path):
+    tiny_corpus = TinyCorpus(tmp_path)
+    return PreparationConfig.from_dict(
+        {
+            "text": [str(tmp_path / "part*.txt")],
+            "vocabulary": str(tiny_corpus.vocabulary),
+            "output": str(tmp_path / "records"),
+            "max_sequence_length": 20,
+            "block_bytes": 1000,
+            "copies": 2,
+            "shards": 3,
+        }
+    )
+
+
+def records(folder):
+    files = sorted(map(str, folder.glob("*.tfrecord")))
+    assert [name[-25:] for name in files] == [f"-{i:05d}-of-00003.tfrecord"[-25:] for i in range(3)]
+    return sorted(tf.data.TFRecordDataset(files).as_numpy_iterator())
+
+
+def test_parts_together_are_the_whole(config, tmp_path):
+    count = prepare_records(config)
+    whole = records(tmp_path / "records")
+    parts = [list(records_of_part(part, 2, config.to_dict())) for part in range(2)]
+    assert all(parts) and sorted(sum(parts, [])) == whole and len(whole) == count
+
+
+def test_a_pipeline_writes_the_same_examples(config, tmp_path):
+    pytest.importorskip("apache_beam", reason='pip install "kbert[beam]"')
+    prepare_with_beam(config, parts=2)
+    found = records(tmp_path / "records")
+    with pytest.raises(FileExistsError, match="`output` must not exist yet, unless overwrite"):
+        prepare_with_beam(config)
+    prepare_records(config.with_values(output=str(tmp_path / "here")))
+    assert found == records(tmp_path / "here") and len(found) > 20
+
+
+def test_without_beam(config, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    with pytest.raises(ImportError, match=r'pip install "kbert\[beam\]"'):
+        prepare_with_beam(config)
