@@ -17,8 +17,10 @@ from kbert.cli.errors import DEBUG
 from kbert.cli.evaluate import evaluate
 from kbert.cli.export import export
 from kbert.cli.info import info
+from kbert.cli.launch import PASSED_ON, launch
 from kbert.cli.plot import plot
 from kbert.cli.predict import predict
+from kbert.cli.prepare import prepare
 from kbert.cli.pretrain import pretrain
 from kbert.cli.serve import serve
 from kbert.cli.train import train
@@ -33,8 +35,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=TrainCommand)(train)
-for _verb in (pretrain, evaluate, predict, export, serve, check, convert, plot, info, demo):
+_VERBS = (
+    *(prepare, pretrain, evaluate, predict, export, serve),
+    *(check, convert, plot, info, demo),
+)
+for _verb in _VERBS:
     app.command()(_verb)
+app.command(context_settings=PASSED_ON)(launch)
 
 
 def _show_version(wanted: bool) -> None:

@@ -1,0 +1,161 @@
+"""A run in the place that its configuration names: on one device, on several, among workers."""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from kbert.pipelines.row_splitting import check_divisible
+from kbert.training.configuration import Configuration
+from kbert.training.peers import LostWorker, lost, watched
+from kbert.training.run_directory import stopped_run
+from kbert.training.strategies import strategy
+from kbert.training.strategy_options import MULTI_WORKER, ONE, check_strategy
+from kbert.training.tf_config import Cluster, read_cluster
+
+Config = TypeVar("Config", bound=Configuration)
+# What TensorFlow raises in a worker when it misses another one.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
+
+@contextmanager
+def in_its_place(config: Config) -> Iterator[Config]:
+    """Enters the scope of a run's strategy: models that are made inside train with it.
+
+    Of several workers only the first one, the chief, writes the run directory. The others do the
+    same with a temporary folder, which goes with their process: what they read of a stopped run is
+    a copy of what the chief goes on with, so all need the same file system.
+
+    Args:
+        config: The run's configuration, with `strategy`, `replicas` and `output`.
+
+    Yields:
+        The configuration of this process.
+
+    Raises:
+        ValueError: As `kbert.training.strategies.strategy`, or `batch_size` cannot be divided.
+        LostWorker: Another worker is gone.
+    """
+    values: Any = config
+    check_strategy(values)
+    if values.strategy == ONE:
+        yield config
+    elif values.strategy != MULTI_WORKER:
+        made = _made(values.strategy, values.replicas)
+        _check_batch(config, made)
+        with made.scope():
+            yield config
+    else:
+        with _with_others(config, read_cluster()) as own:
+            yield own
+
+
+def placed(run: Callable[..., Path]) -> Callable[..., Path]:
+    """Lets a function that makes a run directory of a configuration work `in_its_place`.
+
+    Args:
+        run: The function; its first argument is the configuration.
+    """
+
+    @wraps(run)
+    def wrapped(config: Any, *args: Any, **kwargs: Any) -> Path:
+        with in_its_place(config) as own:
+            return run(own, *args, **kwargs)
+
+    return wrapped
+
+
+def own_share(config: Any) -> dict[str, int]:
+    """The part of a stream of examples that is this worker's.
+
+    Args:
+        config: The run's configuration, with `strategy` and `batch_size`.
+
+    Returns:
+        The arguments `batch_size`, `worker` and `workers` of
+        `kbert.data.pretraining_stream.ExampleStream`.
+    """
+    if config.strategy != MULTI_WORKER:
+        return {"batch_size": config.batch_size}
+    cluster = read_cluster()
+    workers = len(cluster.addresses)
+    share = {"worker": cluster.worker, "workers": workers}
+    return {"batch_size": config.batch_size // workers, **share}
+
+
+def told_to_all(values: Sequence[int]) -> list[list[int]]:
+    """What each worker has to say, as all of them then know it.
+
+    Args:
+        values: Of this worker, as many as of the others.
+
+    Returns:
+        The values of each worker; of one alone its own.
+    """
+    current = tf.distribute.get_strategy()
+    if not isinstance(current, tf.distribute.MultiWorkerMirroredStrategy):
+        return [list(values)]
+    cluster = read_cluster()
+    rows = [[0] * len(values) for _ in cluster.addresses]
+    rows[cluster.worker] = list(values)
+    local = len(current.extended.worker_devices)
+    found = _summed(current, tf.constant(rows, tf.int64)) // local
+    return [[int(value) for value in row] for row in found.numpy()]
+
+
+@contextmanager
+def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
+    with watched(cluster):
+        try:
+            made = _made(MULTI_WORKER, None)
+            _check_batch(config, made)
+            with made.scope():
+                yield config if cluster.worker == 0 else _elsewhere(config)
+                # Whoever goes first would be missed by those that still write.
+                _summed(made, tf.ones((), tf.int64))
+        except _LOST as error:
+            reason = " ".join(str(error).split())
+            raise LostWorker(lost(cluster, [], f"no answer ({reason[-300:]})")) from error
+
+
+@lru_cache(maxsize=None)
+def _made(name: str, replicas: int | None) -> tf.distribute.Strategy:
+    """One strategy a process: TensorFlow makes no second one of several workers."""
+    return strategy(name, replicas)
+
+
+def _check_batch(config: Any, made: tf.distribute.Strategy) -> None:
+    if getattr(config, "batch_tokens", None) is None:
+        check_divisible("batch_size", config.batch_size, made.num_replicas_in_sync)
+
+
+def _elsewhere(config: Config) -> Config:
+    """The configuration of a worker that is not the chief: it writes where nobody looks."""
+    folder = Path(tempfile.mkdtemp(prefix="kbert-worker-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    values = config.to_dict()
+    kept = stopped_run(values["output"] or "")
+    if kept is not None and values.get("resume") and not values["overwrite"]:
+        shutil.copytree(kept, folder / kept.name)
+    return config.with_values(output=str(folder / Path(values["output"] or "run").name))
+
+
+def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
+    """The sum of what the replicas of all workers have."""
+
+    @tf.function
+    def every() -> Any:
+        return made.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", value))
+
+    return made.experimental_local_results(every())[0]

@@ -1,0 +1,105 @@
+"""TF_CONFIG, the variable by which each of several workers knows the others: read and checked.
+
+Its format is that of TensorFlow ("Multi-worker training with Keras"): JSON with "cluster", the
+addresses of all workers, and "task", which of them this process is.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VARIABLE = "TF_CONFIG"
+_FORM = (
+    f'{VARIABLE} must be JSON such as {{"cluster": {{"worker": ["10.0.0.1:2222", '
+    '"10.0.0.2:2222"]}, "task": {"type": "worker", "index": 0}}'
+)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers that train together, and which of them this process is.
+
+    Attributes:
+        addresses: "host:port" of each worker, the chief first.
+        worker: The number of this process among them, from 0.
+    """
+
+    addresses: tuple[str, ...]
+    worker: int
+
+
+def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
+    """Reads and checks TF_CONFIG.
+
+    Args:
+        environment: The variables of the process.
+
+    Raises:
+        ValueError: It is not set, is no JSON, or says what makes no sense.
+    """
+    text = environment.get(VARIABLE)
+    if not text:
+        raise ValueError(f"{_FORM}, in the environment of each worker. Received: none")
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{_FORM}. Received: {text!r} ({error})") from error
+    jobs, task = _part(values, "cluster", text), _part(values, "task", text)
+    unknown = sorted(set(jobs) - {"chief", "worker"})
+    if unknown:
+        raise ValueError(
+            f'The jobs of {VARIABLE} must be "worker" and perhaps "chief". Received: {unknown}'
+        )
+    addresses: list[str] = []
+    first: dict[str, int] = {}
+    for job in ("chief", "worker"):
+        first[job] = len(addresses)
+        addresses += _addresses(job, jobs.get(job, []))
+    if len(jobs.get("chief", [])) > 1:
+        raise ValueError(f"{VARIABLE} must have one chief at most. Received: {jobs['chief']}")
+    if not addresses or len(set(addresses)) < len(addresses):
+        raise ValueError(
+            f"The workers of {VARIABLE} must have different addresses, and be one at least. "
+            f"Received: {addresses}"
+        )
+    kind, index = task.get("type"), task.get("index")
+    known = list(jobs[kind]) if isinstance(kind, str) and kind in jobs else []
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(known):
+        raise ValueError(
+            f"The task of {VARIABLE} must be one of its cluster: a type of {sorted(jobs)} and an "
+            f"index below the number of its addresses. Received: {task}"
+        )
+    return Cluster(tuple(addresses), first[str(kind)] + index)
+
+
+def worker_config(addresses: tuple[str, ...], worker: int) -> str:
+    """Returns TF_CONFIG of one of some workers.
+
+    Args:
+        addresses: "host:port" of each.
+        worker: Its number, from 0.
+    """
+    return json.dumps(
+        {"cluster": {"worker": list(addresses)}, "task": {"type": "worker", "index": worker}}
+    )
+
+
+def _part(values: Any, key: str, text: str) -> dict[str, Any]:
+    part = values.get(key) if isinstance(values, dict) else None
+    if not isinstance(part, dict):
+        raise ValueError(f"{_FORM}. Received: {text!r}")
+    return part
+
+
+def _addresses(job: str, given: Any) -> list[str]:
+    addresses = given if isinstance(given, list) else [given]
+    for address in addresses:
+        host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ValueError(
+                f"The addresses of {VARIABLE} must be of the form host:port. Received: "
+                f"{address!r} as a {job}"
+            )
+    return addresses

@@ -1,0 +1,71 @@
+"""Several processes, started together and again. (They train in tests/training/test_team.py.)"""
+
+import json
+import socket
+import sys
+
+import pytest
+
+from kbert.training.launcher import cores_of, free_addresses, launch_workers
+
+# Writes down its TF_CONFIG, and ends with the code that its number and attempt have in a table.
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+folder, codes = Path(sys.argv[1]), json.loads(sys.argv[2])
+config = json.loads(os.environ["TF_CONFIG"])
+number = config["task"]["index"]
+attempt = len(list(folder.glob(f"{number}-*")))
+(folder / f"{number}-{attempt}").write_text(json.dumps(config))
+print("stdout of", number, flush=True)
+print("stderr", file=sys.stderr, flush=True)
+os._exit(codes[number][attempt])
+"""
+
+
+def launched(folder, codes, **kwargs):
+    command = [sys.executable, "-c", PROGRAM, str(folder), json.dumps(codes)]
+    return launch_workers(command, 2, patience=5.0, **kwargs)
+
+
+def test_workers_know_each_other(tmp_path, capfd):
+    assert launched(tmp_path, [[0], [0]]) == 0
+    first, second = (json.loads((tmp_path / f"{i}-0").read_text()) for i in range(2))
+    assert first["cluster"] == second["cluster"] and len(set(first["cluster"]["worker"])) == 2
+    assert [c["task"] for c in (first, second)] == [{"type": "worker", "index": i} for i in (0, 1)]
+    out, err = capfd.readouterr()
+    assert out == "stdout of 0\n"
+    assert sorted(err.splitlines()) == ["[0] stderr", "[1] stderr"]
+
+
+def test_all_start_again_when_one_dies(tmp_path, capfd):
+    assert launched(tmp_path, [[0, 0], [9, 0]], restarts=2) == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
+    told = capfd.readouterr().err
+    assert "worker 1 ended with 9" in told and "start again (1 of 2 times)" in told
+
+
+def test_not_without_end_and_not_for_bad_input(tmp_path):
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    assert launched(tmp_path / "a", [[0, 0], [9, 7]], restarts=1) == 7
+    assert launched(tmp_path / "b", [[2], [2]], restarts=3) == 2
+
+
+def test_free_addresses_are_free_and_different():
+    addresses = free_addresses(3)
+    assert len(set(addresses)) == 3
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        socket.create_server((host, int(port))).close()
+
+
+def test_cores_are_shared_where_there_are_enough():
+    assert [cores_of(i, 2, [0, 2, 4]) for i in (0, 1)] == [{0, 4}, {2}]
+    assert cores_of(1, 2, [3]) == {3}
+
+
+def test_numbers_that_make_no_sense(tmp_path):
+    with pytest.raises(ValueError, match="`workers` must be at least 1. Received: workers=0"):
+        launch_workers(["true"], 0)
+    with pytest.raises(ValueError, match="`restarts` must not be negative. Received: restarts=-1"):
+        launch_workers(["true"], 1, -1)

@@ -1,0 +1,34 @@
+"""Strategies by name; how they train is in tests/pipelines/test_replicated_model.py."""
+
+import pytest
+import tensorflow as tf
+
+from kbert.training import strategy
+from kbert.training.strategies import STRATEGIES
+
+
+def test_one_is_what_tensorflow_has_anyway():
+    assert strategy("one") is tf.distribute.get_strategy()
+
+
+def test_mirrored_takes_the_devices_that_there_are():
+    if tf.config.list_physical_devices("GPU"):
+        pytest.skip("this machine has GPUs")
+    made = strategy("mirrored", replicas=1)
+    assert isinstance(made, tf.distribute.MirroredStrategy) and made.num_replicas_in_sync == 1
+    tf.zeros(1)  # from here on TensorFlow's devices stay as they are
+    with pytest.raises(ValueError, match="before TensorFlow is used .* Received: replicas=64"):
+        strategy("mirrored", replicas=64)
+
+
+def test_what_is_wrong_is_told(monkeypatch):
+    with pytest.raises(ValueError, match="one of one, mirrored, .* Did you mean `mirrored`"):
+        strategy("miror")
+    with pytest.raises(ValueError, match="`replicas` must be left out with strategy='one'"):
+        strategy("one", replicas=2)
+    with pytest.raises(ValueError, match="`replicas` must be at least 1. Received: replicas=0"):
+        strategy("mirrored", replicas=0)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ValueError, match="TF_CONFIG must be JSON"):
+        strategy("multi-worker")
+    assert STRATEGIES == ("one", "mirrored", "multi-worker", "tpu")

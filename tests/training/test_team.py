@@ -1,0 +1,110 @@
+"""Runs in their place: alone here; two workers, of which one dies, in a test that takes long."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.run_config import RunConfig
+from kbert.training.team import in_its_place, own_share, placed, told_to_all
+from kbert.training.tf_config import worker_config
+from tests.training.tiny_corpus import TinyCorpus
+
+MULTI = {"strategy": "multi-worker"}
+
+
+def config(**values):
+    given = {"encoder": "e", "output": "o", "train": "t", "batch_size": 8}
+    return RunConfig.from_dict({**given, **values})
+
+
+def test_alone_nothing_changes():
+    given = config()
+    with in_its_place(given) as own:
+        assert own is given and not tf.distribute.has_strategy()
+    assert told_to_all([3, 4]) == [[3, 4]]
+    assert own_share(SimpleNamespace(strategy="one", batch_size=8)) == {"batch_size": 8}
+
+
+def test_a_run_is_within_the_scope_of_its_strategy():
+    @placed
+    def run(given, more):
+        return given.batch_size, more, tf.distribute.get_strategy().num_replicas_in_sync
+
+    def kind(given):
+        return type(tf.distribute.get_strategy())
+
+    assert run(config(strategy="mirrored", replicas=1), 5) == (8, 5, 1)
+    assert placed(kind)(config(strategy="mirrored", replicas=1)) is tf.distribute.MirroredStrategy
+
+
+def test_a_worker_has_its_share_of_a_batch(monkeypatch):
+    monkeypatch.setenv("TF_CONFIG", worker_config(("a:1", "b:2"), 1))
+    share = own_share(SimpleNamespace(batch_size=8, **MULTI))
+    assert share == {"batch_size": 4, "worker": 1, "workers": 2}
+
+
+def test_what_does_not_go_together_is_told_first():
+    with pytest.raises(ValueError, match="`seeds` must be 1 with strategy='multi-worker'"):
+        with in_its_place(config(seeds=2, **MULTI)):
+            raise AssertionError("not reached")
+
+
+def pretraining(folder, steps):
+    """The command that pretrains a tiny model with two workers."""
+    corpus = TinyCorpus(folder)
+    others = {"steps": steps, "save_every": 10, "validation": None}
+    values = corpus.values(folder / "run", **others)
+    PretrainingConfig.from_dict({**values, **MULTI})  # what is wrong with it is told here
+    options = [
+        part
+        for name, value in values.items()
+        if name not in ("text", "validation")
+        for part in (f"--{name.replace('_', '-')}", str(value))
+    ]
+    launch = [sys.executable, "-m", "kbert.cli.main", "launch", "--workers", "2"]
+    return [*launch, "pretrain", "--text", *values["text"], *options]
+
+
+@pytest.mark.slow
+def test_when_a_worker_is_killed_both_start_again_and_go_on(tmp_path, repository):
+    log = (tmp_path / "log").open("w+")
+    command = pretraining(tmp_path, 600)
+    with subprocess.Popen(
+        command, cwd=repository, stdout=subprocess.PIPE, stderr=log, text=True
+    ) as launcher:
+        states = tmp_path / "run.incomplete" / "states"
+        last = time.monotonic() + 300
+        while not (states.is_dir() and any(states.glob("step-*[1-9]0"))):
+            assert time.monotonic() < last and launcher.poll() is None, log.name
+            time.sleep(0.2)
+        os.kill(worker_of(launcher.pid, 1), signal.SIGKILL)
+        printed, _ = launcher.communicate(timeout=500)
+    log.seek(0)
+    told = log.read()
+    assert launcher.returncode == 0, told[-3000:]
+    assert json.loads(printed)["run"] == str(tmp_path / "run")
+    assert "worker 1 ended with 137" in told
+    assert "all 2 workers must answer as long as a training goes on" in told
+    assert "goes on after step" in told
+    assert (tmp_path / "run" / "model").is_dir()
+
+
+def worker_of(launcher, number):
+    """The process of a worker of a launcher."""
+    listed = Path(f"/proc/{launcher}/task/{launcher}/children").read_text()
+    children = [int(pid) for pid in listed.split()]
+    for child in children:
+        variables = Path(f"/proc/{child}/environ").read_text().split("\0")
+        found = next(v for v in variables if v.startswith("TF_CONFIG="))
+        if json.loads(found.removeprefix("TF_CONFIG="))["task"]["index"] == number:
+            return child
+    raise AssertionError(f"no worker {number} among {children}")
