@@ -175,7 +175,8 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> tup
         # Otherwise two servers would share a port, and nobody would be told.
         ("grpc.so_reuseport", 0),
     )
-    server = grpc.aio.server(options=options)
+    most = 8 * gate.limits.max_concurrency + 64  # the gate refuses long before
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
     predictions, models = PredictionService(store, gate), ModelService(store)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(predictions, server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(models, server)

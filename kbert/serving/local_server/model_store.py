@@ -76,13 +76,18 @@ class ModelStore:
         Args:
             seconds: The pause in between.
         """
+        told = ""
         while True:
             await asyncio.sleep(seconds)
             try:
                 await self.refresh()
-            except (OSError, ValueError) as error:
-                # A folder or a file that is being written: what is loaded goes on answering.
-                logger.warning("The models stay as they are: %s", error)
+                told = ""
+            except Exception as error:
+                # As of a folder or a file that is being written: what is loaded goes on answering,
+                # and the next look is taken. The same words are said once.
+                if str(error) != told:
+                    told = str(error)
+                    logger.warning("The models stay as they are: %s", told)
 
     async def answer(
         self, version: LoadedVersion, signature: str, inputs: Arrays, deadline: float

@@ -1,8 +1,10 @@
 """A server begins, answers over both protocols, and ends in order."""
 
+import shutil
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -81,3 +83,28 @@ def test_it_ends_in_order(meter: Path):
     quick = Retries(most=0)
     with Client(server.grpc_url, "meter", retries=quick) as client, pytest.raises(Overloaded):
         client.signatures()
+
+
+def test_no_request_is_lost_while_versions_change(meter: Path):
+    wrong: list[str] = []
+    with LocalServer(meter.parent, ServerOptions(**FREE)) as server, Client(
+        server.rest_url, "meter", retries=Retries(most=0)
+    ) as client:
+        done = threading.Event()
+
+        def ask(text: str) -> None:
+            while not done.is_set():
+                found = client.predict({"text": [text]})["length"].tolist()
+                if found != [len(text)]:
+                    wrong.append(f"{text}: {found}")
+
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(ask, "x" * length) for length in range(4)]
+            for number in (2, 3):
+                partial = meter.parent / "partial"
+                shutil.copytree(meter, partial)
+                partial.rename(meter.parent / str(number))
+                while client.status().get(number) != "AVAILABLE":
+                    time.sleep(0.05)
+            done.set()
+        assert not wrong and [one.exception() for one in asking] == [None] * 4
