@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kbert.models.bert_fused_transformer import BertFusedTransformer
     from kbert.models.transformer import Transformer
     from kbert.pipelines.classification import Classifier
-    from kbert.pipelines.load import load
     from kbert.pipelines.masked_language_model import MaskedLanguageModel
     from kbert.pipelines.multiple_choice import MultipleChoice
     from kbert.pipelines.ner import EntityRecognizer
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from kbert.pipelines.regression import Regressor
     from kbert.pipelines.span_tagging import SpanTagger
     from kbert.pipelines.translation import Translator
+    from kbert.serving.load_any import load
     from kbert.serving.saved_model import export
     from kbert.serving.together import export_together
     from kbert.text.subword import Subword
@@ -47,7 +47,7 @@ _MODULE_OF = {
     "WordPiece": "kbert.text.wordpiece",
     "export": "kbert.serving.saved_model",
     "export_together": "kbert.serving.together",
-    "load": "kbert.pipelines.load",
+    "load": "kbert.serving.load_any",
     "train_subwords": "kbert.text.subword_training",
 }
 

@@ -35,7 +35,8 @@ class StandIns:
             variable: What is not stored.
             kept: What is stored instead, of the same values.
         """
-        self._shared[id(variable)] = kept
+        if variable is not kept:  # models may have one encoder object
+            self._shared[id(variable)] = kept
 
     def store_int8(self) -> None:
         """Stores all large weights as `Int8Weight`."""

@@ -1,0 +1,76 @@
+"""`kbert.load`: saved models, and exports too."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.pipelines.load import load as load_model
+from kbert.serving.exported import Exported, load_export
+from kbert.serving.metadata import METADATA_FILE
+from kbert.serving.version_folders import find_export
+
+
+class ExportedTask:
+    """One of several tasks of an export.
+
+    Args:
+        export: The export.
+        name: The task, which is the name of its signature.
+    """
+
+    def __init__(self, export: Exported, name: str) -> None:
+        self.export = export
+        self.name = name
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The class names in the order of the scores, or None for a model without."""
+        return self.export.metadata["tasks"][self.name].get("labels")
+
+    def predict(self, *texts: Sequence[Any]) -> dict[str, np.ndarray]:
+        """As `Exported.predict`, of this task.
+
+        Args:
+            *texts: As there.
+        """
+        return self.export.predict(*texts, signature=self.name)
+
+    def answers(self, *texts: Sequence[Any]) -> list[dict[str, Any]]:
+        """As `Exported.answers`, of this task.
+
+        Args:
+            *texts: As there.
+        """
+        return self.export.answers(*texts, signature=self.name)
+
+
+def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+    """Loads a saved model, or an export.
+
+    Args:
+        directory: What `kbert.pipelines.load.load` takes; or an export of kbert, BASE/<model> or
+            BASE/<model>/<version>.
+        **kwargs: As there; none for an export, which is as it was written.
+
+    Returns:
+        As there; of an export a `kbert.serving.exported.Exported`, and of one with several tasks
+        the name of each -> its `ExportedTask`.
+
+    Raises:
+        ValueError: As there, or an export was given arguments.
+    """
+    try:
+        path = find_export(directory)
+    except FileNotFoundError:
+        return load_model(directory, **kwargs)
+    if not (path / METADATA_FILE).is_file():
+        return load_model(directory, **kwargs)
+    if kwargs:
+        raise ValueError(
+            "`kbert.load` must have no further arguments for an export, which is as it was "
+            f"written. Received: {', '.join(kwargs)} for {directory}"
+        )
+    found = load_export(path)
+    return {name: ExportedTask(found, name) for name in found.tasks} or found

@@ -1,0 +1,32 @@
+"""`kbert.load` of models and of exports."""
+
+from pathlib import Path
+
+import pytest
+
+import kbert
+from kbert.pipelines.classification import Classifier
+from kbert.serving.exported import Exported
+from kbert.serving.load_any import ExportedTask, load
+from kbert.serving.together import export_together
+
+
+def test_a_model_and_its_export(classifier: Classifier, exported_path: Path, tmp_path: Path):
+    classifier.save_pretrained(tmp_path / "model")
+    assert isinstance(load(tmp_path / "model"), Classifier)
+    assert kbert.load is load
+    for path in (exported_path, exported_path.parent):
+        assert isinstance(load(path), Exported)
+    with pytest.raises(ValueError, match="must have no further arguments.*Received: dtype for"):
+        load(exported_path, dtype="float32")
+
+
+def test_several_tasks_by_name(classifier: Classifier, tmp_path: Path):
+    models = {"one": classifier, "other": classifier}
+    found = load(export_together(models, tmp_path, max_batch_size=1))
+    assert list(found) == ["one", "other"] and isinstance(found["one"], ExportedTask)
+    assert found["other"].labels == ["no", "yes", "ja"]
+    (expected,) = classifier.answers(["a good film"])
+    (told,) = found["other"].answers(["a good film"])
+    assert told["label"] == expected["label"]
+    assert found["one"].predict(["a good film"])["scores"].shape == (1, 3)
