@@ -153,10 +153,11 @@ def _end(started: Sequence[_Worker]) -> None:
         worker.reader.join(1.0)
 
 
-def _pass_on(number: int, lines: IO[str] | None) -> None:
-    for line in lines or ():
-        sys.stderr.write(f"[{number}] {line}")
-        sys.stderr.flush()
+def _pass_on(number: int, lines: IO[str]) -> None:
+    with lines:
+        for line in lines:
+            sys.stderr.write(f"[{number}] {line}")
+            sys.stderr.flush()
 
 
 def _tell(text: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.corpus import Corpus
+from kbert.data.corpus import BLOCK_BYTES, Corpus
 from kbert.data.pretraining_dataset import pretraining_dataset
 from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
@@ -27,6 +27,8 @@ from kbert.training.team import own_share, told_to_all
 
 # The input's speed is measured for about this long.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
+# Of several workers each reads blocks of its own, some of them even of a small text.
+_BLOCKS_A_WORKER, _LEAST_BLOCK = 8, 256
 # Of a position; of several workers each has its own.
 _PLACE = ("epoch", "window", "example")
 Source = Corpus | RecordFiles
@@ -76,10 +78,12 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
         "separator": config.separator,
         "encoding_errors": config.encoding_errors,
     }
+    workers = own_share(config).get("workers", 1)
 
     def source(found: list[Path]) -> Source:
-        is_text = config.records is None
-        return Corpus(found, **settings) if is_text else RecordFiles(tuple(found))
+        if config.records is not None:
+            return RecordFiles(tuple(found))
+        return Corpus(found, block_bytes=_block_bytes(found, workers), **settings)
 
     if config.validation is None:
         return PretrainingText(source(files), None)
@@ -92,6 +96,14 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
             f"Received in both: {both[0]}"
         )
     return PretrainingText(source(files), source(held_out))
+
+
+def _block_bytes(files: Sequence[Path], workers: int) -> int:
+    """The size of blocks with which each of several workers has some of its own."""
+    if workers == 1:
+        return BLOCK_BYTES
+    size = sum(file.stat().st_size for file in files)
+    return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
 
 
 def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
