@@ -18,7 +18,7 @@ export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint bench wheel-test clean
+.PHONY: help demo test test-slow lint bench bench-tpu wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make test-slow   the tests that take minutes, left out of make test"
 	@echo "make lint        flake8, isort, mypy"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
+	@echo "make bench-tpu   configurations of tpu/ compiled for a TPU without one (minutes each)"
 	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
 	@echo "make clean       remove what builds, tests and demos leave; .venv stays"
 
@@ -84,7 +85,18 @@ bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
 	$(BIN)/python benchmarks/finetuning_speed.py $(DATA)/glue sst2 rte:256:100 cola stsb --like-length
 	$(BIN)/python benchmarks/finetuning.py $(DATA)/glue sst2:3:1 cola:3:3 stsb:3:3 rte:3:5:256
 	$(BIN)/python benchmarks/inference.py $(DATA)/glue
+	$(MAKE) bench-tpu
 	$(BIN)/python benchmarks/report.py
+
+# Configurations of tpu/ compiled for a TPU that is not there. tensorflow-tpu cannot stand beside
+# tensorflow, so it has an environment of its own; its interpreter serves the tests as well:
+# KBERT_TPU_PYTHON=.venv-tpu/bin/python make test-slow.
+.venv-tpu/stamps/installed: tpu/requirements.txt tpu/requirements-no-deps.txt tpu/setup_vm.sh
+	PYTHON="$(PYTHON)" tpu/setup_vm.sh .venv-tpu
+	@mkdir -p $(@D) && touch $@
+
+bench-tpu: .venv-tpu/stamps/installed $(STAMPS)/installed
+	$(BIN)/python benchmarks/tpu_check.py .venv-tpu/bin/python
 
 # What users install, apart from this checkout: the tests of the rooms run beside the wheel.
 wheel-test: $(STAMPS)/installed-test
