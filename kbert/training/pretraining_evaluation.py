@@ -3,20 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-from kbert.data.corpus import Corpus
 from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.pretraining_data import validation_batches
+from kbert.training.pretraining_data import Source, validation_batches
 
 
 def measure_pretrained(
-    folder: Path, corpus: Corpus, config: PretrainingConfig, steps: int | None = None
+    folder: Path, corpus: Source, config: PretrainingConfig, steps: int | None = None
 ) -> dict[str, float]:
     """Measures a saved model in float32, in which it is used.
 
     Args:
         folder: The model's folder.
-        corpus: The text.
+        corpus: The text, or records.
         config: How examples are made of it.
         steps: How many batches are measured, the first ones; None for all.
 

@@ -5,6 +5,7 @@ import sys
 import pytest
 import tensorflow as tf
 
+from kbert.data.pretraining_records import shard_paths
 from kbert.training.beam import prepare_with_beam, records_of_part
 from kbert.training.preparation import prepare_records
 from kbert.training.preparation_config import PreparationConfig
@@ -28,8 +29,7 @@ def config(tmp_path):
 
 
 def records(folder):
-    files = sorted(map(str, folder.glob("*.tfrecord")))
-    assert [name[-25:] for name in files] == [f"-{i:05d}-of-00003.tfrecord"[-25:] for i in range(3)]
+    files = [str(path) for path in shard_paths(folder, 3)]
     return sorted(tf.data.TFRecordDataset(files).as_numpy_iterator())
 
 
