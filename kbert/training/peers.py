@@ -1,6 +1,7 @@
 """Whether the other workers of a cluster are there, asked again and again by a thread."""
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -18,11 +19,24 @@ _MOST_FAILURES = 3
 # Before a worker has ever answered it may still be starting.
 _START = 300.0
 # What the training itself gets to notice, and to end in order.
-_GRACE = 15.0
+GRACE = 15
 
 
 class LostWorker(ConnectionError):
-    """Another worker does not answer any more."""
+    """Another worker does not answer any more; TensorFlow needs a new process to go on."""
+
+
+def end_within(seconds: int) -> None:
+    """Lets the system end this process after a while, whatever it waits for then.
+
+    Without the others TensorFlow may never come to the end of its own clearing up.
+
+    Args:
+        seconds: How long it has to end by itself.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(seconds)
 
 
 def lost(cluster: Cluster, workers: Sequence[int], reason: str) -> str:
@@ -58,7 +72,7 @@ def answers(address: str, seconds: float = _ANSWER) -> bool:
 
 @contextmanager
 def watched(
-    cluster: Cluster, every: float = _EVERY, start: float = _START, grace: float = _GRACE
+    cluster: Cluster, every: float = _EVERY, start: float = _START, grace: float = GRACE
 ) -> Iterator[None]:
     """Ends this process, with a message and the exit code 75, when another worker is gone.
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.pipelines.row_splitting import check_divisible
 from kbert.training.configuration import Configuration
-from kbert.training.peers import LostWorker, lost, watched
+from kbert.training.peers import GRACE, LostWorker, end_within, lost, watched
 from kbert.training.run_directory import stopped_run
 from kbert.training.strategies import strategy
 from kbert.training.strategy_options import MULTI_WORKER, ONE, check_strategy
@@ -125,6 +125,7 @@ def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
                 # Whoever goes first would be missed by those that still write.
                 _summed(made, tf.ones((), tf.int64))
         except _LOST as error:
+            end_within(GRACE)
             reason = " ".join(str(error).split())
             raise LostWorker(lost(cluster, [], f"no answer ({reason[-300:]})")) from error
 

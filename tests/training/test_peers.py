@@ -1,5 +1,6 @@
 """Workers that are there, and workers that are gone."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -63,3 +64,9 @@ def test_the_message_names_whom_it_can():
     cluster = Cluster(("a:1", "b:2", "c:3"), 2)
     assert "no answer from worker 0 (a:1), worker 1 (b:2)" in lost(cluster, [0, 1], "no answer")
     assert "no answer from one of them" in lost(cluster, [], "no answer")
+
+
+def test_a_process_ends_whatever_it_waits_for(repository):
+    program = "from kbert.training.peers import end_within; end_within(1); input()"
+    with subprocess.Popen([sys.executable, "-c", program], cwd=repository, stdin=-1) as process:
+        assert process.wait(30) == -signal.SIGALRM
