@@ -52,6 +52,25 @@ def batch_plan(
     return [batches[i] for i in random.permutation(len(batches))]
 
 
+def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray]:
+    """The batches that have all of their rows.
+
+    Args:
+        batches: from `batch_plan`, which shuffles which examples are left over.
+        batch_size: examples of a whole one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    whole = [batch for batch in batches if len(batch) == batch_size]
+    if not whole:
+        raise ValueError(
+            "`batch_size` must be at most the number of examples where only whole batches are "
+            f"used. Received: batch_size={batch_size}, {sum(map(len, batches))} examples"
+        )
+    return whole
+
+
 def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
     """The share of padding among all cells of the batches, 0 to 1.
 

@@ -206,6 +206,9 @@ def parallel_dataset(
 
     def assemble(batch: dict[str, tf.Tensor]) -> Any:
         found = _padded(pairs, bert_states, batch)
+        if buckets is not None and len(buckets) == 1 and pairs.bert is None:
+            shape = (buckets[0].rows, buckets[0].length)  # known before the first batch
+            found = tf.nest.map_structure(lambda x: tf.ensure_shape(x, shape), found)
         if accumulation_steps == 1:
             return found
         return *found, tf.fill(tf.shape(batch["rows"]), batch["weight"])

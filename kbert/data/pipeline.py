@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batching import batch_plan
+from kbert.data.batching import batch_plan, whole_batches
 from kbert.data.epochs import Epochs
 from kbert.data.text_tensor import text_tensor
 from kbert.text.packing import pack
@@ -157,6 +157,7 @@ def batched_dataset(
     token_labels: np.ndarray | None = None,
     first_epoch: int = 0,
     first_batch: int = 0,
+    drop_remainder: bool = False,
 ) -> tf.data.Dataset:
     """Batches of like length, as `fit` and `evaluate` take them.
 
@@ -175,6 +176,7 @@ def batched_dataset(
             or distributions, whose padding is 0.
         first_epoch: number of the first pass, where an earlier process made those before it.
         first_batch: batches that are left out; such a dataset is the rest of one epoch.
+        drop_remainder: leave out batches of fewer rows; needs `batch_size`.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
@@ -194,12 +196,19 @@ def batched_dataset(
         return (inputs, *columns) if columns else inputs
 
     epochs = Epochs(first_epoch)
-    plan = partial(batch_plan, packed.lengths, batch_size, batch_tokens, shuffle, seed)
-    is_constant = not shuffle or batch_size is not None
-    dataset = planned_batches(plan, epochs, first_batch, is_constant)
+    whole = batch_size if drop_remainder else None
+    plan = partial(_plan, packed.lengths, whole, batch_size, batch_tokens, shuffle, seed)
+    rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
+    dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models tells them
     return dataset
+
+
+def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:
+    """`batch_plan`, of whose batches only those with `whole` rows stay, or all of them for None."""
+    found = batch_plan(lengths, *arguments)
+    return found if whole is None else whole_batches(found, whole)
 
 
 def planned_batches(

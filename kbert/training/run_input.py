@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.batching import batch_plan, padding_share
+from kbert.data.batching import batch_plan, padding_share, whole_batches
 from kbert.data.multiple_choice import ChoiceExamples
 from kbert.data.pipeline import PackedExamples
 from kbert.data.text_pairs import TextExamples
@@ -22,6 +22,24 @@ def batch_sizes(config: RunConfig) -> dict[str, int | None]:
     if config.batch_tokens is not None:
         return {"batch_size": None, "batch_tokens": config.batch_tokens}
     return {"batch_size": config.batch_size, "batch_tokens": None}
+
+
+def fixed_shapes(model: Any, config: RunConfig) -> dict[str, Any]:
+    """Returns the arguments of `batched_dataset` that give all batches of a run one shape.
+
+    A TPU compiles each shape anew; elsewhere there are none, and batches are of like length.
+
+    Args:
+        model: The run's model.
+        config: The run's configuration.
+    """
+    if not _is_fixed(config):
+        return {}
+    return {"fixed_length": model.max_sequence_length, "drop_remainder": True}
+
+
+def _is_fixed(config: RunConfig) -> bool:
+    return config.strategy == "tpu"
 
 
 class PackedInput:
@@ -57,7 +75,8 @@ class PackedInput:
 
     def _plan(self, config: RunConfig, epoch: int) -> list[np.ndarray]:
         sizes = batch_sizes(config)
-        return batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)
+        found = batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)
+        return whole_batches(found, config.batch_size) if _is_fixed(config) else found
 
 
 @dataclass(frozen=True)
@@ -88,9 +107,8 @@ class TextInput(PackedInput):
             first_batch: Batches that are left out, of an epoch that goes on.
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
-        return model.dataset(
-            self.packed, targets, **batch_sizes(config), shuffle=True, seed=config.seed, **place
-        )
+        cut = {**batch_sizes(config), **fixed_shapes(model, config), **place}
+        return model.dataset(self.packed, targets, **cut, shuffle=True, seed=config.seed)
 
     def predict(self, model: Any) -> np.ndarray:
         """Returns what the model predicts for each example, in their order.

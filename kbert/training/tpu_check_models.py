@@ -23,6 +23,7 @@ from kbert.training.pretraining_model import build_pretrained, compile_pretraine
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData
 from kbert.training.run_model import build_model, compile_model
+from kbert.training.translation_bucket import translation_bucket
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_model import compile_translator, transformer_arguments
 
@@ -38,7 +39,6 @@ PUBLISHED_SIZES = {
     "bert-base-chinese": ("base", 21128),
 }
 _STEPS = 1000
-_LENGTH_MULTIPLE = 8
 _TASKS = ("classification", "regression", "question-answering")
 _QUESTION_LENGTH, _LENGTH = 384, 128
 
@@ -90,21 +90,19 @@ def made_up_vocabulary(size: int) -> Vocabulary:
 
 
 def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
-    """The shape of a core's batches of the longest pairs: these need the most memory.
+    """The shape of a core's batches.
 
     Args:
         config: The configuration.
         cores: How many cores share `batch_tokens`.
     """
-    longest = min(config.max_length or config.max_sequence_length, config.max_sequence_length - 1)
-    length = -(-(longest + 1) // _LENGTH_MULTIPLE) * _LENGTH_MULTIPLE
-    rows = config.batch_tokens // length
-    if rows < cores:
+    length = translation_bucket(replace(config, batch_tokens=2**40)).length
+    if config.batch_tokens < cores * length:
         raise ValueError(
             f"`batch_tokens` must be at least {cores * length}: {cores} cores with a pair of "
             f"{length} tokens each. Received: batch_tokens={config.batch_tokens}"
         )
-    return Bucket(rows // cores, length)
+    return Bucket(translation_bucket(config).rows // cores, length)
 
 
 def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
@@ -182,7 +180,7 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
         "source_padding_mask": tf.TensorSpec(tokens.shape, tf.bool),
         "target_token_ids": tokens,
     }
-    about = f"{bucket.rows} pairs of {bucket.length} tokens a side, the longest bucket"
+    about = f"{bucket.rows} pairs of {bucket.length} tokens a side"
     return CheckedModel(model, (inputs, tokens), about)
 
 

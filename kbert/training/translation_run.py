@@ -37,6 +37,7 @@ from kbert.training.run_subwords import run_subwords, write_subwords
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.train_state import Position, load_state
+from kbert.training.translation_bucket import train_buckets
 from kbert.training.translation_config import SEARCHED, TranslationConfig
 from kbert.training.translation_data import TranslationData, read_translation_data
 from kbert.training.translation_evaluation import (
@@ -184,6 +185,7 @@ def _fit(
         return train.dataset(
             model,
             batch_tokens=config.batch_tokens,
+            buckets=train_buckets(config),
             accumulation_steps=config.accumulation_steps,
             shuffle=True,
             seed=config.seed,

@@ -8,7 +8,7 @@ import numpy as np
 from kbert.data.pipeline import PackedExamples
 from kbert.data.windowed_examples import WindowedExamples
 from kbert.training.run_config import RunConfig
-from kbert.training.run_input import PackedInput, batch_sizes
+from kbert.training.run_input import PackedInput, batch_sizes, fixed_shapes
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,5 @@ class WindowInput(PackedInput):
             first_batch: Batches that are left out, of an epoch that goes on.
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
-        return model.dataset(
-            self.windows, targets, **batch_sizes(config), shuffle=True, seed=config.seed, **place
-        )
+        cut = {**batch_sizes(config), **fixed_shapes(model, config), **place}
+        return model.dataset(self.windows, targets, **cut, shuffle=True, seed=config.seed)

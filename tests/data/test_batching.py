@@ -5,11 +5,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.data.batching import BATCHES_PER_POOL, batch_plan, padding_share, within_budget
+from kbert.data.batching import (
+    BATCHES_PER_POOL,
+    batch_plan,
+    padding_share,
+    whole_batches,
+    within_budget,
+)
 
 LENGTHS = st.lists(st.integers(0, 60), max_size=80).map(lambda x: np.array(x, "int32"))
 SIZES = st.integers(1, 20)
 BUDGETS = st.integers(1, 300)
+
+
+def test_whole_batches_by_hand():
+    plan = [np.array([3, 1]), np.array([2]), np.array([0, 4])]
+    assert rows_of(whole_batches(plan, 2)) == [(3, 1), (0, 4)]
+    with pytest.raises(ValueError, match="Received: batch_size=3, 5 examples"):
+        whole_batches(plan, 3)
 
 
 def rows_of(batches):

@@ -185,6 +185,18 @@ def test_fixed_length():
     same(batches[1], naive(packed, [1], 9))
 
 
+def test_whole_batches_of_one_shape():
+    packed = pack_examples(TOKENIZER, ["a film", "good", "very good", "", "film"], None, 9)
+    cut = {"batch_size": 2, "fixed_length": 9, "drop_remainder": True}
+    dataset = batched_dataset(packed, np.arange(5), shuffle=True, **cut)
+    inputs, labels = dataset.element_spec
+    assert tuple(inputs["token_ids"].shape) == (2, 9) and tuple(labels.shape) == (2,)
+    found = [y.tolist() for _, y in dataset.as_numpy_iterator()]
+    assert len(found) == int(dataset.cardinality()) == 2  # of five examples one is left out
+    with pytest.raises(ValueError, match="batch_size=8, 5 examples"):
+        batched_dataset(packed, batch_size=8, drop_remainder=True)
+
+
 def test_shapes_are_known_before_the_first_batch():
     dataset = batched_dataset(packed_of([3, 2]), np.zeros(2, "int32"))
     inputs, labels = dataset.element_spec

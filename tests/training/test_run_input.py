@@ -60,3 +60,13 @@ def test_examples_must_be_what_the_model_reads(classifier, tiny):
     choosing = MultipleChoice.from_pretrained(tiny.encoder, max_sequence_length=8)
     with pytest.raises(ValueError, match="here: the examples must be multiple choice"):
         tokenized(choosing, texts("a"))
+
+
+def test_batches_for_a_tpu_have_one_shape(classifier, tiny, tmp_path):
+    found = tokenized(classifier, texts("good", "bad film", "the plot was fine", "rain", "sun"))
+    config = tiny.config(tmp_path / "o", batch_size=2, epochs=2, strategy="tpu")
+    dataset = found.dataset(classifier, config, np.arange(5))
+    inputs, labels = dataset.element_spec
+    assert tuple(inputs["token_ids"].shape) == (2, classifier.max_sequence_length)
+    assert tuple(labels.shape) == (2,)
+    assert found.steps(config) == [2, 2] and int(dataset.cardinality()) == 2

@@ -1,0 +1,34 @@
+"""The one shape of a translation's batches on a TPU."""
+
+import pytest
+
+from kbert.data.fixed_batches import Bucket
+from kbert.training.translation_bucket import train_buckets, translation_bucket
+from kbert.training.translation_config import TranslationConfig
+
+
+def config(**values):
+    return TranslationConfig(train="x.tsv", output="o", **values)
+
+
+def test_by_hand():
+    # 127 pieces and the end: 128; 16384 / 128 rows. 20 and the end: 24; 1000 // 24 = 41, then 40.
+    found = translation_bucket(config(max_length=127, batch_tokens=16384))
+    assert found == Bucket(128, 128)
+    assert translation_bucket(config(max_length=20, batch_tokens=1000)) == Bucket(40, 24)
+    assert translation_bucket(config(max_length=20, batch_tokens=50)) == Bucket(2, 24)
+
+
+def test_no_more_than_the_model_has_positions_for():
+    found = translation_bucket(config(max_sequence_length=64, batch_tokens=640))
+    assert found == Bucket(8, 64)
+
+
+def test_elsewhere_batches_are_of_like_length():
+    assert train_buckets(config()) is None
+    assert train_buckets(config(strategy="tpu", max_length=7)) == [Bucket(512, 8)]
+
+
+def test_a_pair_must_fit():
+    with pytest.raises(ValueError, match="`batch_tokens` must be at least 104"):
+        translation_bucket(config(max_length=99, batch_tokens=100))
