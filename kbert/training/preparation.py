@@ -1,11 +1,12 @@
 """Records to pretrain on, made of plain text before any training."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from kbert.data.corpus import Corpus
 from kbert.data.pretraining_dataset import pretraining_dataset
-from kbert.data.pretraining_records import write_records
+from kbert.data.pretraining_records import serialized, write_records
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 from kbert.training.preparation_config import PreparationConfig
@@ -72,3 +73,33 @@ def example_settings(config: PreparationConfig) -> dict[str, Any]:
         config: The configuration.
     """
     return {name: getattr(config, name) for name in _EXAMPLES}
+
+
+def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
+    """The examples of a part of the text, as records.
+
+    Args:
+        part: Number of the part, from 0.
+        parts: How many there are.
+        settings: The keys and values of a `PreparationConfig`.
+
+    Yields:
+        Serialized tf.train.Example.
+
+    Raises:
+        ValueError: The part has no example.
+    """
+    config = PreparationConfig.from_dict(settings)
+    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
+    batches = pretraining_dataset(
+        prepared_corpus(config),
+        tokenizer,
+        batch_size=_ROWS,
+        shuffle=False,
+        epochs=config.copies,
+        worker=part,
+        workers=parts,
+        **example_settings(config),
+    )
+    for inputs, targets in batches:
+        yield from serialized(inputs, targets)

@@ -4,7 +4,8 @@ import json
 import pytest
 import tensorflow as tf
 
-from kbert.training.preparation import prepare_records
+from kbert.data.pretraining_records import shard_paths
+from kbert.training.preparation import prepare_records, records_of_part
 from kbert.training.preparation_config import PreparationConfig
 from tests.training.tiny_corpus import TinyCorpus
 
@@ -35,3 +36,22 @@ def test_records_with_a_manifest(tmp_path):
     assert len(example.features.feature["input_ids"].int64_list.value) == 20
     with pytest.raises(FileExistsError, match="`output` must not exist yet, unless overwrite"):
         prepare_records(config)
+
+
+def test_parts_together_are_the_whole(tmp_path):
+    tiny_corpus = TinyCorpus(tmp_path)
+    config = PreparationConfig.from_dict(
+        {
+            "text": [str(tmp_path / "part*.txt")],
+            "vocabulary": str(tiny_corpus.vocabulary),
+            "output": str(tmp_path / "records"),
+            "max_sequence_length": 20,
+            "block_bytes": 1000,
+            "copies": 2,
+        }
+    )
+    count = prepare_records(config)
+    files = [str(path) for path in shard_paths(tmp_path / "records", 1)]
+    whole = sorted(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    parts = [list(records_of_part(part, 2, config.to_dict())) for part in range(2)]
+    assert all(parts) and sorted(sum(parts, [])) == whole and len(whole) == count
