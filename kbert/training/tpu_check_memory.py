@@ -14,6 +14,8 @@ from kbert.training.tpu_chips import GIB, TpuChip
 
 MEMORY = "memory"
 _NEEDED = re.compile(r"Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm")
+# Of one result that is larger than the whole memory.
+_RESULT = re.compile(r"Allocation \(size=(\d+)\) would exceed memory \(size=(\d+)\)")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _ADVICE = (
     "lower batch_size (a core has batch_size / cores rows), max_sequence_length or "
@@ -123,11 +125,18 @@ def refused(message: str, chip: TpuChip) -> TpuProblem:
         message: Of its error.
         chip: That it compiled for.
     """
-    sizes = _NEEDED.search(message)
+    sizes, one = _NEEDED.search(message), _RESULT.search(message)
+    if one is not None:
+        result, given = (int(number) / GIB for number in one.groups())
+        return TpuProblem(
+            MEMORY,
+            f"the step has a result of {result:.2f} GiB, and a {chip.name} has {given:.2f}",
+            _ADVICE,
+        )
     if sizes is None:
         reason = message.strip().splitlines()[0]
         return TpuProblem(
-            "compiler", f"the compiler of the {chip.name} refuses the step: {reason}", "see above"
+            "compiler", f"the compiler of the {chip.name} refuses the step: {reason}", _ADVICE
         )
     pairs = (sizes.groups()[:2], sizes.groups()[2:])
     needed, given = (float(number) * _UNITS[unit] / GIB for number, unit in pairs)

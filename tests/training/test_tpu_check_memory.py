@@ -11,7 +11,12 @@ from kbert.training.tpu_check_memory import (
 )
 from kbert.training.tpu_chips import GIB, tpu_chip
 
-# As libtpu 0.0.19.1 writes it.
+# libtpu 0.0.19.1 wrote this for 16,384 rows of 512 tokens.
+_ONE_RESULT = (
+    "RESOURCE_EXHAUSTED: Allocation (size=34359738368) would exceed memory (size=17179869184) :: "
+    "#allocation440 [shape = 'u32[16384,2,512,512]{3,2,1,0:T(8,128)}', space=hbm]"
+)
+# The form of its refusal where all results together are too much.
 _REFUSAL = (
     "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space hbm. "
     "Used 24.50G of 15.75G hbm. Exceeded hbm capacity by 8.75G.\n\nTotal hbm usage >= 24.75G:"
@@ -42,5 +47,8 @@ def test_the_compilers_refusal_is_read():
     found = refused(_REFUSAL, tpu_chip("v5e"))
     assert found.kind == MEMORY
     assert "needs 24.50 GiB a core, and a v5e has 15.75 for programs" in found.message
+    one = refused(_ONE_RESULT, tpu_chip("v5e"))
+    assert one.kind == MEMORY
+    assert "a result of 32.00 GiB, and a v5e has 16.00" in one.message
     other = refused("INTERNAL: something else\nmore", tpu_chip("v5e"))
     assert other.kind == "compiler" and "INTERNAL: something else" in other.message
