@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from kbert.data.corpus_cuts import Piece, count_pieces, document_end, piece_at, pieces
+from kbert.data.corpus_cuts import BLOCK_BYTES, Piece, count_pieces, document_end, piece_at, pieces
 from kbert.data.joined_files import GZIP, JoinedFiles, open_text
 
 logger = logging.getLogger(__name__)
-BLOCK_BYTES = 1 << 22
 _LOOK = 1 << 16  # bytes of each file that are looked at before anything else
 _GZIP_GAIN = 4  # about as many times is a text larger than its gzip file
 

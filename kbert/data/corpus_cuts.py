@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
+BLOCK_BYTES = 1 << 22  # of a corpus, unless told otherwise
 FILE_SEPARATOR = "\x1c"  # ASCII's, which tokenizers drop
 _ENDS = tuple(map(re.compile, (r"\n", r"[.!?]\s+|[\u3002\uff01\uff1f]", r"\s")))
 _BEGINS_NO_CHARACTER = range(0x80, 0xC0)  # continuation bytes of UTF-8

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kbert.data.corpus import BLOCK_BYTES
+from kbert.data.corpus_cuts import BLOCK_BYTES
 from kbert.training.configuration import Configuration
 from kbert.training.contradictions import wrong
 from kbert.training.option_kinds import choice, flag, number, option, patterns, text, whole

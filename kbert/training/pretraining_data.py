@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.corpus import BLOCK_BYTES, Corpus
+from kbert.data.corpus import Corpus
+from kbert.data.corpus_cuts import BLOCK_BYTES
 from kbert.data.pretraining_dataset import pretraining_dataset
 from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream

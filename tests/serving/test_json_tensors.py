@@ -31,7 +31,8 @@ def test_numbers():
         assert from_json([1, 0], dtype).dtype == dtype.as_numpy_dtype
     assert from_json([True, False], tf.bool).tolist() == [True, False]
     # NumPy alone would make numbers of these.
-    for value, dtype in (([1.5], tf.int32), (["1"], tf.float32), ([True], tf.int32), ([1], tf.bool)):
+    wrong = (([1.5], tf.int32), (["1"], tf.float32), ([True], tf.int32), ([1], tf.bool))
+    for value, dtype in wrong:
         with pytest.raises(ValueError, match=f"elements of type {dtype.name}"):
             from_json(value, dtype)
 

@@ -5,7 +5,6 @@ import pytest
 
 from kbert.training.stop_signals import TrainingStopped, stop_signals
 
-
 send = signal.raise_signal  # in this thread, at once
 
 
