@@ -73,7 +73,7 @@ def test_the_numbers_of_a_run(finished):
         assert words in text
 
 
-@pytest.mark.parametrize("batches", [1, 3])
+@pytest.mark.parametrize("batches", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_run_that_was_stopped_ends_with_the_same_weights(
     batches, finished, tiny_corpus, tmp_path, monkeypatch, capsys
 ):

@@ -81,7 +81,7 @@ def stop_after(monkeypatch, batches):
     monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
 
 
-@pytest.mark.parametrize("average", [None, 2])
+@pytest.mark.parametrize("average", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_a_run_that_was_stopped_ends_with_the_same_weights(
     average, tiny_pairs, tmp_path, monkeypatch
 ):
