@@ -14,7 +14,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from side_by_side.results import keep_row
+from side_by_side.results import keep_row, seeds
 
 from kbert.data.batching import batch_plan, padding_share
 from kbert.data.glue_tasks import GLUE_TASKS, read_glue
@@ -78,9 +78,8 @@ def main() -> None:
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
     for run in arguments.runs:
-        task, seeds, epochs, *length = run.split(":")
-        first, _, last = seeds.rpartition("-")
-        for seed in range(int(first or 1), int(last) + 1):
+        task, wanted, epochs, *length = run.split(":")
+        for seed in seeds(wanted):
             folder = arguments.directory / FOLDERS[task]
             longest = int(length[0]) if length else 128
             row = train(task, folder, seed, int(epochs), longest, arguments.keep)

@@ -12,13 +12,13 @@ before `fit`: that time is added, shared out over the steps of one epoch.
 
 import argparse
 import json
-import statistics
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from side_by_side.contender import Contender, play
 from side_by_side.results import parser, write
+from side_by_side.training_slices import rows_of
 
 from kbert.checkpoints.pretrained import resolve
 from kbert.data.batching import BATCHES_PER_POOL
@@ -45,36 +45,6 @@ def contenders(
         module = "peers.torch_finetuning"
         made.append(Contender(name, module, WORKS, arguments.peer_python, **settings))
     return made
-
-
-def rows_of(played: list[Contender], task: str, examples: int) -> list[dict[str, Any]]:
-    """One row for each contender."""
-    rows: list[dict[str, Any]] = []
-    kbert_speed = 0.0
-    for contender in played:
-        slices = contender.answers.get("train")
-        if not slices:
-            continue
-        steps, tokens, cells = (sum(s[key] for s in slices) for key in ("steps", "tokens", "cells"))
-        epochs = steps * 32 / examples
-        before = contender.facts.get("tokenization", 0.0) * epochs
-        seconds = sum(s["seconds"] for s in slices) + before
-        speed = tokens / seconds
-        kbert_speed = kbert_speed or speed
-        by_slice = [s["tokens"] / s["seconds"] for s in slices]
-        rows.append(
-            {
-                "task": task,
-                "contender": contender.name,
-                "steps": steps,
-                "seconds": round(seconds, 1),
-                "real_tokens_per_second": round(speed),
-                "median_of_slices": round(statistics.median(by_slice)),
-                "padding_share": round(1 - tokens / cells, 3),
-                "kbert_times_as_fast": round(kbert_speed / speed, 3),
-            }
-        )
-    return rows
 
 
 def main() -> None:

@@ -2,9 +2,10 @@
 
     python benchmarks/ner.py NER_DIRECTORY wnut17:3:5 wikigold:3:5
 
-A run is name:seeds:epochs. The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps,
-linear decay to 0, clipping at 1, batches of 32 of like length, float32, windows of at most 128
-tokens. WNUT-17 is measured on its test set, wikigold on the last fifth in the order of its file.
+A run is name:seeds:epochs; seeds is how many, or first-last. The recipe: AdamW, peak rate 1e-4,
+warm-up over 10 % of the steps, linear decay to 0, clipping at 1, batches of 32 of like length,
+float32, windows of at most 128 tokens. WNUT-17 is measured on its test set, wikigold on the last
+fifth in the order of its file.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from side_by_side.results import keep_row
+from side_by_side.results import keep_row, seeds
 
 from kbert.checkpoints.pretrained import resolve
 from kbert.data.batching import batch_plan
@@ -100,8 +101,8 @@ def main() -> None:
     arguments = parser.parse_args()
     ways = {"kbert": train, **({"transformers": train_peer} if arguments.peer else {})}
     for run in arguments.runs:
-        name, seeds, epochs = run.split(":")
-        for seed in range(1, int(seeds) + 1):
+        name, wanted, epochs = run.split(":")
+        for seed in seeds(wanted):
             for who, trained in ways.items():
                 row = {"data": name, "with": who, "seed": seed, "epochs": int(epochs)}
                 row |= trained(name, arguments.directory, seed, int(epochs))

@@ -10,39 +10,12 @@ from side_by_side.turns import Turns
 turns = Turns()
 
 import keras
-import tensorflow as tf
+from side_by_side.fit_slices import FitSlices
 
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.regression import Regressor
-
-
-class Slices(keras.callbacks.Callback):
-    """Holds `fit` until a request comes, lets it run so many steps, and answers with the time."""
-
-    def __init__(self, counts: tf.Variable) -> None:
-        super().__init__()
-        self.counts = counts
-        self.steps = self.left = 0
-        self.start = 0.0
-
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        if self.left:
-            return
-        request = turns.wait()
-        if request is None:
-            raise SystemExit
-        self.steps = self.left = request["steps"]
-        self.counts.assign([0, 0])
-        self.start = time.perf_counter()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.left -= 1
-        if not self.left:
-            seconds = time.perf_counter() - self.start
-            tokens, cells = self.counts.numpy().tolist()
-            turns.answer(steps=self.steps, seconds=seconds, tokens=tokens, cells=cells)
 
 
 def main() -> None:
@@ -60,21 +33,10 @@ def main() -> None:
     tokenization = time.perf_counter() - start
     steps = turns.settings["total_steps"]
     model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
-
-    # Real tokens and cells are counted in the step itself: what was trained on, not what was read.
-    counts = tf.Variable([0, 0])
-    train_step = model.train_step
-
-    def counting_step(batch: Any) -> Any:
-        mask = batch[0]["padding_mask"]
-        counts.assign_add([tf.math.count_nonzero(mask, dtype=tf.int32), tf.size(mask)])
-        return train_step(batch)
-
-    model.train_step = counting_step
     targets = model.encode_targets(data["targets"])
     dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=1)
     turns.ready("kbert", "keras", "tensorflow", tokenization=tokenization)
-    model.fit(dataset, epochs=1000, verbose=0, callbacks=[Slices(counts)])
+    model.fit(dataset, epochs=1000, verbose=0, callbacks=[FitSlices(turns, model)])
 
 
 if __name__ == "__main__":

@@ -38,6 +38,12 @@ def parser(name: str, description: str | None) -> argparse.ArgumentParser:
     return made
 
 
+def seeds(text: str) -> range:
+    """The seeds that "3" (the first three) or "4-5" (from 4 to 5) stands for."""
+    first, _, last = text.rpartition("-")
+    return range(int(first or 1), int(last) + 1)
+
+
 def machine() -> Row:
     """What of this machine bears on speed."""
     found: dict[str, str] = {}
