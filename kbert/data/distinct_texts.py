@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 
 
 def distinct_texts(packed: PackedExamples) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ import tensorflow as tf
 from kbert.data.batching import batch_plan
 from kbert.data.distinct_texts import distinct_texts
 from kbert.data.frozen_encoder import FrozenEncoder
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_features import TextFeatures, map_states
 from kbert.storage.file_lock import file_lock
 from kbert.storage.growing_file import DATA, GrowingFile, growing_file, remove, whole_file

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from kbert.data.epochs import Epochs
 from kbert.data.fixed_batches import Bucket, fixed_batch_plan
+from kbert.data.packed_examples import PackedExamples
 from kbert.data.parallel_batches import parallel_batch_plan
-from kbert.data.pipeline import PackedExamples, mapped_columns, planned_batches, read_ahead
+from kbert.data.pipeline import mapped_columns, planned_batches, read_ahead
 from kbert.data.text_features import TextFeatures
 from kbert.data.text_tensor import text_tensor
 from kbert.optimization.accumulation import accumulation_weights

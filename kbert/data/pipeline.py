@@ -4,7 +4,6 @@ Shapes: B batch, T the longest example of the batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from kbert.data.batching import batch_plan, whole_batches
 from kbert.data.epochs import Epochs
+from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_tensor import text_tensor
 from kbert.text.packing import pack
 from kbert.text.wordpiece import WordPiece
@@ -20,36 +20,6 @@ from kbert.text.wordpiece import WordPiece
 _TEXTS_PER_CALL = 512
 # Batches that are made while one is worked on.
 _AHEAD = 2
-
-
-@dataclass(frozen=True)
-class PackedExamples:
-    """Examples as token ids, one after the other, without padding.
-
-    Attributes:
-        token_ids: int32 (tokens of all examples).
-        segment_ids: int32, of the same shape: 0 in the first text, 1 in the second.
-        starts: int64 (n,), where each example begins.
-        lengths: int32 (n,), tokens of each example.
-        truncated: bool (n,), whether tokens were cut off.
-        padding_id: id of the padding token.
-    """
-
-    token_ids: np.ndarray
-    segment_ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    truncated: np.ndarray
-    padding_id: int = 0
-
-    def __len__(self) -> int:
-        """The number of examples."""
-        return len(self.lengths)
-
-    @property
-    def tokens(self) -> int:
-        """The number of tokens of all examples, special ones included."""
-        return len(self.token_ids)
 
 
 def pack_examples(
@@ -249,10 +219,10 @@ def _check(
                 f"`{name}` must have one entry an example. Received: {len(column)} for "
                 f"{len(packed)} examples"
             )
-    if token_labels is not None and len(token_labels) != packed.tokens:
+    if token_labels is not None and len(token_labels) != len(packed.token_ids):
         raise ValueError(
             "`token_labels` must have one entry a token. Received: "
-            f"{len(token_labels)} for {packed.tokens} tokens"
+            f"{len(token_labels)} for {len(packed.token_ids)} tokens"
         )
     if token_labels is not None and labels is not None:
         raise ValueError("`labels` must be left out with `token_labels`. Received: both")

@@ -1,13 +1,14 @@
 """Long texts as windows to train on: tokenized once, cut as in use, kept without padding."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.pipeline import PackedExamples, mapped_columns
+from kbert.data.packed_examples import PackedExamples
+from kbert.data.pipeline import mapped_columns
 from kbert.data.text_tensor import text_tensor
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.windows import Windows, cut_windows, lay_out
@@ -67,6 +68,16 @@ class WindowedExamples:
     def __len__(self) -> int:
         """The number of windows."""
         return len(self.row)
+
+    def select(self, windows: np.ndarray) -> "WindowedExamples":
+        """Some of the windows; tokens and their targets stay where they are.
+
+        Args:
+            windows: int, indices of windows.
+        """
+        columns = ("row", "first", "size", "owned_from", "owned_to", "begin")
+        chosen = {name: getattr(self, name)[windows] for name in columns}
+        return replace(self, packed=self.packed.select(windows), **chosen)
 
 
 def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from kbert.data.feature_cache import BATCH_TOKENS, DTYPE, CacheReport, cached_features
 from kbert.data.frozen_encoder import FrozenEncoder
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_features import TextFeatures
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples, read_ahead
+from kbert.data.packed_examples import PackedExamples
+from kbert.data.pipeline import batched_dataset, pack_examples, read_ahead
 from kbert.pipelines.epoch_teller import told_epochs
 from kbert.pipelines.text_inputs import TextInputs, has_strings, read_text_inputs
 from kbert.pipelines.text_model import TextModel

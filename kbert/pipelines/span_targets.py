@@ -109,6 +109,21 @@ def span_targets(
     return targets
 
 
+def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
+    """Whether each window has an answer to learn, bool (W,).
+
+    Args:
+        windows: of questions, all of them.
+        targets: (W, K, 2) as of `span_targets`; or (tokens, 3), the shares of B, I and O, where a
+            window has an answer whose tokens count in it.
+    """
+    if targets.ndim == 3:
+        return targets[:, 0, 0] > 0
+    if not len(windows):
+        return np.zeros(0, bool)
+    return np.add.reduceat(targets[:, :2].sum(axis=1), windows.packed.starts) > 0
+
+
 def answer_tokens(
     windows: WindowedExamples,
     contexts: Sequence[Any],

@@ -11,7 +11,14 @@ TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
 SCRATCH = "scratch:"
 TFDS = "tfds:"
 # What only the tasks that read have.
-_READING = ("stride", "max_question_length", "max_answer_length", "adapter_dim", "all_occurrences")
+_READING = (
+    "stride",
+    "max_question_length",
+    "max_answer_length",
+    "adapter_dim",
+    "all_occurrences",
+    "other_windows",
+)
 
 
 def check_values(config: Any) -> None:
@@ -63,8 +70,11 @@ def _check_data(config: Any) -> None:
 def _check_choices(config: Any) -> None:
     if config.task not in READING_TASKS:
         for key in _READING:
-            if getattr(config, key) not in (None, False):
-                raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
+            given = getattr(config, key)
+            if given is not None and given is not False:  # 0 is given too
+                raise wrong(key, f"left out with task={config.task!r}", given)
+    if config.task == "ner" and config.other_windows is not None:
+        raise wrong("other_windows", "left out with task='ner'", config.other_windows)
     if config.task != "classification":
         for key in ("class_weights", "labels"):
             if getattr(config, key) not in (None, "none"):

@@ -1,6 +1,6 @@
 """Measuring models that read, with the official metrics of their tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,18 @@ def prepare_reading(model: Any, examples: ReadingExamples) -> PreparedReading:
         ]
     windows, targets = model.examples(model.read_inputs(examples), labels)
     return PreparedReading(WindowInput(windows, targets), examples)
+
+
+def trained_part(part: Any, config: Any) -> Any:
+    """What a run trains on of its examples: of questions, as many windows as it says.
+
+    Args:
+        part: The prepared training examples, of any task.
+        config: The run's configuration.
+    """
+    if not isinstance(part, PreparedReading) or config.other_windows is None:
+        return part
+    return replace(part, input=part.input.with_others(config.other_windows, config.seed))
 
 
 def measure_answers(

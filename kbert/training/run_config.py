@@ -86,6 +86,13 @@ class RunConfig(Configuration):
         _DATA,
         "Of questions: an answer counts wherever its text stands, where its place was guessed.",
     )
+    other_windows: int | None = option(
+        None,
+        whole(0, optional=True),
+        _DATA,
+        "Of questions: how many windows without the answer each question trains on, drawn by the "
+        "seed; by default all.",
+    )
     encoder: str | None = option(
         None,
         text("a name, a folder, or scratch:SIZE"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from kbert.data.batching import batch_plan, padding_share, whole_batches
 from kbert.data.multiple_choice import ChoiceExamples
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_pairs import TextExamples
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import LabelledExamples

@@ -17,6 +17,7 @@ from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
+from kbert.training.reading_evaluation import trained_part
 from kbert.training.report import report_lines, start_report
 from kbert.training.resumed_run import (
     at_epoch_begin,
@@ -116,6 +117,7 @@ def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:
     class_weights(config, data)  # its errors belong before the encoder is loaded
     model = build_model(config, data)
     parts = {name: prepare(model, examples, data.glue) for name, examples in data.parts.items()}
+    parts["train"] = trained_part(parts["train"], config)
     inputs = {name: part.input for name, part in parts.items()}
     packed = inputs["train"].packed
     sha256 = sha256_of_arrays(packed.token_ids, packed.lengths, parts["train"].right)

@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
+from kbert.data.window_choice import choose_windows
 from kbert.data.windowed_examples import WindowedExamples
+from kbert.pipelines.span_targets import windows_with_answer
 from kbert.training.run_config import RunConfig
 from kbert.training.run_input import PackedInput, batch_sizes, fixed_shapes
 
@@ -28,6 +30,20 @@ class WindowInput(PackedInput):
     def packed(self) -> PackedExamples:  # type: ignore[override]
         """The windows' token ids; one counts as cut where its question was."""
         return self.windows.packed
+
+    def with_others(self, others: int, seed: int) -> "WindowInput":
+        """The windows with an answer, and of each question so many others.
+
+        Args:
+            others: How many windows without the answer a question keeps.
+            seed: Of their draw.
+        """
+        has_answer = windows_with_answer(self.windows, self.targets)
+        kept = choose_windows(self.windows.row, has_answer, others, seed)
+        # Targets of tokens stay where the tokens are.
+        is_by_window = self.targets.ndim == 3
+        targets = self.targets[kept] if is_by_window else self.targets
+        return WindowInput(self.windows.select(kept), targets)
 
     def dataset(
         self,

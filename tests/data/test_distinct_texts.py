@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kbert.data.distinct_texts import distinct_texts
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 
 
 def packed(texts: list[list[int]], segments: list[list[int]] | None = None) -> PackedExamples:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from kbert.data import feature_cache
 from kbert.data.feature_cache import cached_features, feature_key
 from kbert.data.frozen_encoder import FrozenEncoder
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 from kbert.storage.growing_file import DATA, RECORD
 
 TEXTS = [[3, 1], [7, 8, 9, 2], [5], [3, 1], [6, 2, 4, 4], [5], [], [1, 3]]

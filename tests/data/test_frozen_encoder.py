@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kbert.data.frozen_encoder import FrozenEncoder
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 
 
 def packed() -> PackedExamples:

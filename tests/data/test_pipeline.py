@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbert.data.batching import batch_plan
-from kbert.data.pipeline import PackedExamples, batched_dataset, pack_examples
+from kbert.data.packed_examples import PackedExamples
+from kbert.data.pipeline import batched_dataset, pack_examples
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, random_texts
 
 IDS = {token: VOCABULARY.id_of(token) for token in VOCABULARY.tokens}

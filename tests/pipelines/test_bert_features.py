@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.feature_cache import cached_features
-from kbert.data.pipeline import PackedExamples
+from kbert.data.packed_examples import PackedExamples
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer

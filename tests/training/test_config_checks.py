@@ -31,7 +31,16 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
         (
             {"task": "multiple-choice", "batch_tokens": 100},
             "`batch_tokens` must be left out with task='multiple-choice'",
-        ),        (
+        ),
+        (
+            {"other_windows": 0},
+            "`other_windows` must be left out with task='classification'. Received: other_windows",
+        ),
+        (
+            {"task": "ner", "other_windows": 2},
+            "`other_windows` must be left out with task='ner'. Received: other_windows=2",
+        ),
+        (
             {"adapter_dim": 8},
             "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
         ),

@@ -2,8 +2,11 @@ import numpy as np
 import pytest
 
 from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.pipelines.span_tagging import SpanTagger
+from kbert.pipelines.span_targets import windows_with_answer
 from kbert.training.reading_data import read_reading
 from kbert.training.reading_evaluation import prepare_reading
+from kbert.training.window_input import WindowInput
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +37,41 @@ def test_nothing_is_cut_but_long_questions(prepared):
     assert not np.any(given.truncated)
     windows = model.windows(["the film"], ["a a a a"])
     assert windows.packed.truncated.tolist() == [True]
+
+
+def spans_of(windows, chosen):
+    """(question, first token) of windows."""
+    return set(zip(windows.row[chosen].tolist(), windows.first[chosen].tolist()))
+
+
+def test_windows_without_the_answer_are_drawn(prepared):
+    """Each question has two windows here; where both hold the answer there is no other one."""
+    given, model, config = prepared
+    has_answer = given.targets[:, 0, 0] > 0
+    assert 0 < has_answer.sum() < len(has_answer)
+    none = given.with_others(0, seed=1)
+    assert spans_of(none.windows, slice(None)) == spans_of(given.windows, has_answer)
+    assert none.lengths.sum() < given.lengths.sum()
+    assert np.all(none.targets[:, 0, 0] > 0)
+    every = given.with_others(1, seed=1)
+    assert len(every.windows) == len(given.windows)
+    batches = none.dataset(model, config, none.targets)
+    rows = [len(inputs["padding_mask"]) for inputs, _ in batches]
+    assert sum(rows) == has_answer.sum() and len(rows) == none.steps(config)[0]
+
+
+def test_windows_of_tags_are_drawn(tiny):
+    """The window in which an answer's tokens count is the one with the answer."""
+    model = SpanTagger.from_pretrained(
+        tiny.encoder, max_sequence_length=12, stride=2, max_question_length=3
+    )
+    context = "the film was a bad film and the plot was thin"
+    start = context.index("thin")
+    answers = [[{"text": "thin", "answer_start": start}], []]
+    windows, targets = model.examples(model.read_inputs((["a", "a"], [context] * 2)), answers)
+    given = WindowInput(windows, targets)
+    assert windows_with_answer(windows, targets).tolist() == [False, True, False, False]
+    kept = given.with_others(0, seed=1)
+    assert kept.windows.row.tolist() == [0] and kept.windows.first.tolist() == [windows.first[1]]
+    (batch,) = model.dataset(kept.windows, kept.targets)
+    assert batch[1].numpy()[0].sum(axis=0).tolist()[0] == 1.0  # one B

@@ -1,0 +1,38 @@
+"""Which windows of long texts are trained on: those with an answer, and some of the others."""
+
+import numpy as np
+
+
+def choose_windows(
+    row: np.ndarray, has_answer: np.ndarray, others: int, seed: int
+) -> np.ndarray:
+    """Keeps the windows with an answer, and of each row's others a few.
+
+    A long text has few windows with the answer to a question and many without; a model that trains
+    on all of them learns above all that there is none.
+
+    Args:
+        row: int (W,), the row of each window.
+        has_answer: bool (W,), whether an answer of the row stands in the window.
+        others: how many of the other windows each row keeps, 0 or more; all where it has fewer.
+        seed: of the draw. The same arguments give the same windows.
+
+    Returns:
+        int64, indices of windows, rising. A row without any answer keeps `others` windows.
+
+    Raises:
+        ValueError: `others` is negative, or the two arrays differ in length.
+    """
+    if others < 0:
+        raise ValueError(f"`others` must be 0 or more. Received: others={others}")
+    if len(row) != len(has_answer):
+        raise ValueError(
+            "`row` and `has_answer` must have one entry a window. "
+            f"Received: {len(row)} and {len(has_answer)}"
+        )
+    rest = np.flatnonzero(~np.asarray(has_answer, bool))
+    draw = np.random.default_rng(seed).random(len(rest))
+    rest = rest[np.lexsort((draw, row[rest]))]
+    rows = row[rest]
+    rank = np.arange(len(rest)) - np.searchsorted(rows, rows)
+    return np.sort(np.concatenate([np.flatnonzero(has_answer), rest[rank < others]]))
