@@ -18,7 +18,7 @@ export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint bench bench-tpu wheel-test clean
+.PHONY: help demo test test-slow lint audit bench bench-tpu wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test        all tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0 runs in one process)"
 	@echo "make test-slow   the tests that take minutes, left out of make test"
 	@echo "make lint        flake8, isort, mypy"
+	@echo "make audit       known vulnerabilities of what .venv holds"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make bench-tpu   configurations of tpu/ compiled for a TPU without one (minutes each)"
 	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
@@ -74,6 +75,13 @@ lint: $(STAMPS)/installed-test
 	$(BIN)/python -m flake8
 	$(BIN)/python -m isort --check-only --diff .
 	$(BIN)/python -m mypy
+
+# pip-audit has an environment of its own, so that it does not change what it looks at.
+audit: $(STAMPS)/installed-test
+	$(BIN)/python -m venv $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet 'pip-audit>=2.7,<3'
+	$(BIN)/python -m pip freeze --exclude-editable > $(VENV)/audit/installed.txt
+	$(VENV)/audit/bin/pip-audit --requirement $(VENV)/audit/installed.txt --no-deps --disable-pip
 
 # DATA holds glue/, text/ and the like; PyTorch's side may have an interpreter of its own, in
 # KBERT_PEER_PYTHON. Each script can be run alone, see docs/benchmarks.md.
