@@ -2,23 +2,34 @@
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from kbert.data.samples import sample_path
 from kbert.models.transformer import Transformer
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.load import load
+from kbert.pipelines.ner import EntityRecognizer
+from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.translation import Translator
 from kbert.serving.saved_model import export
 from kbert.text.subword_training import train_subwords
 
 Rows = list[dict[str, str]]
+_READERS: dict[str, Callable[[str], Any]] = {
+    "classification": lambda encoder: Classifier.from_pretrained(encoder, ["no", "yes"]),
+    "questions": QuestionAnswerer.from_pretrained,
+    "names": lambda encoder: EntityRecognizer.from_pretrained(encoder, ["O", "B-x", "I-x"]),
+}
 TASKS = ("classification", "questions", "names", "translation")
 
 
 def written(task: str, base: Path, translator: Path | None) -> Rows:
     """Writes an export of a task below `base`, under the task's name.
+
+    Where transformers has such a model, the same weights are written beside `base` for it, in the
+    folder huggingface/TASK.
 
     Args:
         task: One of `TASKS`.
@@ -28,19 +39,15 @@ def written(task: str, base: Path, translator: Path | None) -> Rows:
     Returns:
         Rows to ask it: name of each input -> text.
     """
-    if task == "questions":
-        export(load("minilm-squad"), base, task)
-        return _questions()
-    if task == "names":
-        export(load("minilm-ner"), base, task)
-        return [{"text": text} for text in sentences()]
-    if task == "classification":
-        # The head is random: the times are those of a trained one.
-        export(Classifier.from_pretrained("all-MiniLM-L6-v2", ["no", "yes"]), base, task)
-        return [{"text": text} for text in sentences()]
-    model = _random_translator(base.parent) if translator is None else load(str(translator))
-    export(model, base, task)
-    return [{"text": text} for text, _ in _pairs()]
+    if task == "translation":
+        model = _random_translator(base.parent) if translator is None else load(str(translator))
+        export(model, base, task)
+        return [{"text": text} for text, _ in _pairs()]
+    # The heads are random: the times are those of trained ones.
+    reader: Any = _READERS[task]("all-MiniLM-L6-v2")
+    export(reader, base, task)
+    reader.save_pretrained(base.parent / "huggingface" / task, format="huggingface")
+    return _questions() if task == "questions" else [{"text": text} for text in sentences()]
 
 
 def columns(rows: Rows) -> Mapping[str, list[str]]:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 READY_SECONDS = 600
+SCRIPTS = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,29 @@ def serving(base: Path, *options: str) -> Iterator[ServingProcess]:
     """
     command = [sys.executable, "-m", "kbert.cli.main", "serve", str(base)]
     command += ["--rest-port", "0", "--grpc-port", "0", *options]
-    log = base.parent / "serve.log"
+    with running(command, base.parent / "serve.log") as process:
+        yield process
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[ServingProcess]:
+    """Runs a server while the block runs.
+
+    Args:
+        command: Starts it; it prints {"rest": ..., "grpc": ...} when it listens.
+        log: Where what it writes goes.
+
+    Raises:
+        RuntimeError: It ended; the message has the end of its log.
+    """
     with log.open("w") as errors:
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+        options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": errors, "cwd": SCRIPTS}
+        with subprocess.Popen(command, text=True, **options) as process:
             try:
                 assert process.stdout is not None
                 line = process.stdout.readline()
                 if not line:
-                    raise RuntimeError(f"kbert serve has ended: {log.read_text()[-2000:]}")
+                    raise RuntimeError(f"the server has ended: {log.read_text()[-2000:]}")
                 told = json.loads(line)
                 yield ServingProcess(process.pid, told["rest"], told["grpc"], log)
             finally:

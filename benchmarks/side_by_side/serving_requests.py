@@ -1,0 +1,57 @@
+"""Clients that ask a server, or a function, one request after the other."""
+
+import itertools
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import requests
+from side_by_side.serving_models import Rows, columns
+
+RATE = "requests_per_second"
+Ask = Callable[[Rows], Any]
+
+
+def over_rest(url: str, task: str) -> Ask:
+    """Asks the server; each thread keeps a connection."""
+    kept = threading.local()
+
+    def ask(rows: Rows) -> Any:
+        if not hasattr(kept, "session"):
+            kept.session = requests.Session()
+        address = f"{url}/v1/models/{task}:predict"
+        answer = kept.session.post(address, json={"inputs": dict(columns(rows))}, timeout=120)
+        answer.raise_for_status()
+        return answer.json()
+
+    return ask
+
+
+def timed(ask: Ask, rows: Rows) -> float:
+    """Milliseconds of one request."""
+    start = time.perf_counter()
+    ask(rows)
+    return 1e3 * (time.perf_counter() - start)
+
+
+def load(ask: Ask, rows: Rows, clients: int, seconds: float) -> dict[str, float]:
+    """Lets clients ask for a while."""
+    times: list[float] = []
+    turn = itertools.count()
+    end = time.perf_counter() + seconds
+
+    def client() -> None:
+        while time.perf_counter() < end:
+            times.append(timed(ask, [rows[next(turn) % len(rows)]]))
+
+    start = time.perf_counter()
+    threads = [threading.Thread(target=client) for _ in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    cuts = statistics.quantiles(times, n=100) if len(times) > 1 else times * 99
+    per_second = len(times) / (time.perf_counter() - start)
+    return {RATE: per_second, "p50_ms": cuts[49], "p99_ms": cuts[98]}
