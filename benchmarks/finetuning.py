@@ -1,8 +1,9 @@
 """Fine-tunes all-MiniLM-L6-v2 on GLUE tasks and writes the scores.
 
-    python benchmarks/finetuning.py GLUE_DIRECTORY sst2:1:1 rte:3:5:256
+    python benchmarks/finetuning.py GLUE_DIRECTORY sst2:1:1 rte:3:5:256:8
 
-A run is task:seeds:epochs[:length]; seeds is how many, or first-last.
+A run is task:seeds:epochs[:length[:parts]]; seeds is how many, or first-last. With parts, batches
+are of random company, each in so many parts of like length, whose gradients accumulate.
 
 The recipe: AdamW, peak rate 1e-4, warm-up over 10 % of the steps, linear decay to 0, clipping at 1,
 batches of 32 of like length, float32, at most 128 tokens. Scores are those of the dev set.
@@ -16,7 +17,7 @@ import keras
 import numpy as np
 from side_by_side.results import keep_row, seeds
 
-from kbert.data.batching import batch_plan, padding_share
+from kbert.data.batching import batch_plan, padding_share, random_batches
 from kbert.data.glue_tasks import GLUE_TASKS, read_glue
 from kbert.metrics.glue import glue_metrics
 from kbert.optimization.adamw import AdamW
@@ -29,7 +30,13 @@ FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
 
 
 def train(
-    task: str, directory: Path, seed: int, epochs: int, length: int, kept: Path | None
+    task: str,
+    directory: Path,
+    seed: int,
+    epochs: int,
+    kept: Path | None,
+    length: int = 128,
+    parts: int | None = None,
 ) -> dict[str, Any]:
     """Trains once and returns the scores; the model goes to `kept`."""
     keras.utils.set_random_seed(seed)
@@ -42,10 +49,12 @@ def train(
         labels = list(GLUE_TASKS[task].labels)
         model = Classifier.from_pretrained(encoder, labels, pair=pair, max_sequence_length=length)
     packed = model.pack(examples.text_a, examples.text_b)
-    steps = epochs * len(batch_plan(packed.lengths, 32))
-    model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
+    plan = batch_plan(packed.lengths, 32, shuffle=True)
+    steps = epochs * len(plan)
+    accumulated = {} if parts is None else {"gradient_accumulation_steps": parts}
+    model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10), **accumulated))
     targets = np.asarray(model.encode_targets(examples.labels))
-    dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=seed)
+    dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=seed, parts=parts)
     model.fit(dataset, epochs=epochs, verbose=2)
     if kept is not None:
         model.save_pretrained(kept / f"{task}-{seed}")
@@ -53,6 +62,8 @@ def train(
     predictions = model.predict(texts)
     if predictions.ndim == 2:
         predictions = [model.labels[i] for i in predictions.argmax(axis=-1)]
+    if parts is not None:
+        plan = random_batches(packed.lengths, 32, parts)
     metrics = glue_metrics(task, held_out.labels, predictions)
     return {
         "task": task,
@@ -61,9 +72,8 @@ def train(
         "train_examples": len(packed),
         "dev_examples": len(held_out),
         **{name: round(value, 4) for name, value in metrics.items()},
-        "padding_share": round(
-            padding_share(packed.lengths, batch_plan(packed.lengths, 32, shuffle=True)), 4
-        ),
+        "padding_share": round(padding_share(packed.lengths, plan), 4),
+        "batches": "like length" if parts is None else f"random, {parts} parts",
     }
 
 
@@ -71,19 +81,18 @@ def main() -> None:
     """Runs the tasks of the command line; each result is written at once."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("directory", type=Path, help="folder with SST-2/, RTE/, CoLA/, STS-B/")
-    parser.add_argument("runs", nargs="+", help="task:seeds:epochs[:length]")
+    parser.add_argument("runs", nargs="+", help="task:seeds:epochs[:length[:parts]]")
     parser.add_argument("--keep", type=Path, help="new folder for the trained models")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
     for run in arguments.runs:
-        task, wanted, epochs, *length = run.split(":")
+        task, wanted, epochs, *sizes = run.split(":")
         for seed in seeds(wanted):
             folder = arguments.directory / FOLDERS[task]
-            longest = int(length[0]) if length else 128
-            row = train(task, folder, seed, int(epochs), longest, arguments.keep)
-            keep_row(arguments.output, row, ("task", "seed"))
+            row = train(task, folder, seed, int(epochs), arguments.keep, *map(int, sizes))
+            keep_row(arguments.output, row, ("task", "seed", "batches"))
 
 
 if __name__ == "__main__":

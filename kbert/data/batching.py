@@ -52,6 +52,49 @@ def batch_plan(
     return [batches[i] for i in random.permutation(len(batches))]
 
 
+def random_batches(
+    lengths: np.ndarray, batch_size: int, parts: int, seed: int = 0, epoch: int = 0
+) -> list[np.ndarray]:
+    """Batches of random company, each cut into parts of like length.
+
+    With an optimizer that accumulates gradients over `parts` steps, an update has the gradient of
+    the whole batch, and a part little padding: 32 pairs of GLUE's RTE are 62 % padding in one
+    piece, 11 % in eight.
+
+    Args:
+        lengths: int (n,), tokens of each example.
+        batch_size: examples of a whole batch. The last one has what is left over, which joins the
+            one before it where it would not fill the parts.
+        parts: how many parts each batch is cut into, of sizes that differ by at most 1.
+        seed: of the shuffling.
+        epoch: number of the epoch, from 0.
+
+    Returns:
+        Arrays of indices into `lengths`, every example exactly once; the parts of a batch follow
+        each other, the longest examples first.
+
+    Raises:
+        ValueError: `parts` is not in [1, batch_size], or there are fewer examples.
+    """
+    lengths = np.asarray(lengths)
+    if not 1 <= parts <= batch_size:
+        raise ValueError(
+            f"`parts` must be in [1, batch_size={batch_size}]. Received: parts={parts}"
+        )
+    if parts > len(lengths):
+        raise ValueError(
+            f"`parts` must be at most the number of examples, {len(lengths)}. "
+            f"Received: parts={parts}"
+        )
+    order = np.random.default_rng((seed, epoch)).permutation(len(lengths))
+    cuts = [cut for cut in range(batch_size, len(order), batch_size) if len(order) - cut >= parts]
+    batches: list[np.ndarray] = []
+    for batch in np.split(order, cuts):
+        batch = batch[np.argsort(-lengths[batch], kind="stable")]
+        batches.extend(np.array_split(batch, parts))
+    return batches
+
+
 def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray]:
     """The batches that have all of their rows.
 

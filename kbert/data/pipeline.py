@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batching import batch_plan, whole_batches
+from kbert.data.batching import batch_plan, random_batches, whole_batches
 from kbert.data.epochs import Epochs
 from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_tensor import text_tensor
@@ -128,6 +128,7 @@ def batched_dataset(
     first_epoch: int = 0,
     first_batch: int = 0,
     drop_remainder: bool = False,
+    parts: int | None = None,
 ) -> tf.data.Dataset:
     """Batches of like length, as `fit` and `evaluate` take them.
 
@@ -147,6 +148,9 @@ def batched_dataset(
         first_epoch: number of the first pass, where an earlier process made those before it.
         first_batch: batches that are left out; such a dataset is the rest of one epoch.
         drop_remainder: leave out batches of fewer rows; needs `batch_size`.
+        parts: instead of like length, `batch_size` examples of random company, in so many parts of
+            like length, one after the other, for an optimizer with as many
+            `gradient_accumulation_steps`; see `kbert.data.batching.random_batches`.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
@@ -168,11 +172,23 @@ def batched_dataset(
     epochs = Epochs(first_epoch)
     whole = batch_size if drop_remainder else None
     plan = partial(_plan, packed.lengths, whole, batch_size, batch_tokens, shuffle, seed)
+    if parts is not None:
+        _check_parts(batch_size, shuffle, drop_remainder)
+        plan = partial(random_batches, packed.lengths, batch_size, parts, seed)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models tells them
     return dataset
+
+
+def _check_parts(batch_size: int | None, shuffle: bool, drop_remainder: bool) -> None:
+    if batch_size is None or not shuffle or drop_remainder:
+        raise ValueError(
+            "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
+            f"Received: batch_size={batch_size}, shuffle={shuffle}, "
+            f"drop_remainder={drop_remainder}"
+        )
 
 
 def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:

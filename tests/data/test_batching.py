@@ -9,6 +9,7 @@ from kbert.data.batching import (
     BATCHES_PER_POOL,
     batch_plan,
     padding_share,
+    random_batches,
     whole_batches,
     within_budget,
 )
@@ -111,6 +112,40 @@ def test_pools_are_smaller_than_the_data():
     batches = batch_plan(lengths, 2, shuffle=True)
     gaps = [int(lengths[batch].max() - lengths[batch].min()) for batch in batches]
     assert max(gaps) > 1 and np.mean(gaps) < 4
+
+
+def test_random_batches_in_parts_by_hand():
+    """Nine examples in batches of 4: the ninth cannot fill two parts, and joins the one before."""
+    lengths = np.arange(9)[::-1]
+    parts = random_batches(lengths, 4, 2, seed=3)
+    order = np.random.default_rng((3, 0)).permutation(9).tolist()
+    first, last = sorted(order[:4]), sorted(order[4:])  # the longest comes first
+    assert [part.tolist() for part in parts] == [first[:2], first[2:], last[:3], last[3:]]
+
+
+@settings(max_examples=150, deadline=None)
+@given(LENGTHS, SIZES, st.integers(1, 20), st.integers(0, 3))
+def test_random_batches(lengths, size, parts, epoch):
+    if not parts <= min(size, len(lengths)):
+        with pytest.raises(ValueError, match=f"Received: parts={parts}"):
+            random_batches(lengths, size, parts, epoch=epoch)
+        return
+    found = random_batches(lengths, size, parts, seed=1, epoch=epoch)
+    assert sorted(i for part in found for i in part) == list(range(len(lengths)))
+    assert len(found) % parts == 0
+    for start in range(0, len(found), parts):
+        sizes = [len(part) for part in found[start : start + parts]]
+        assert max(sizes) - min(sizes) <= 1 and min(sizes) > 0
+        assert sum(sizes) == size or start + parts == len(found)
+        batch = lengths[np.concatenate(found[start : start + parts])]
+        assert np.all(np.diff(batch) <= 0)
+
+
+def test_company_of_random_batches_is_random():
+    """Mean length of a batch varies as chance has it, unlike that of batches of like length."""
+    lengths = np.random.default_rng(0).integers(10, 100, 6400)
+    whole = np.array([lengths[batch].mean() for batch in random_batches(lengths, 64, 1, seed=2)])
+    assert whole.std() == pytest.approx(lengths.std() / 8, rel=0.25)  # 100 batches: 7 %
 
 
 def test_padding_share_by_hand():

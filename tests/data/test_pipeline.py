@@ -252,3 +252,22 @@ def test_wrong_arguments(arguments, message):
     arguments = {k: np.array(v) if isinstance(v, list) else v for k, v in arguments.items()}
     with pytest.raises(ValueError, match=message):
         batched_dataset(packed_of([5, 3]), **arguments)
+
+
+def test_parts_of_random_batches():
+    """Each part is a batch of its own; all of an epoch's examples come once."""
+    lengths = np.array([3, 1, 2, 5, 4, 1], "int32")
+    ids = np.repeat(np.arange(6, dtype="int32"), lengths)
+    examples = PackedExamples(
+        ids, np.zeros_like(ids), np.cumsum(lengths) - lengths, lengths, np.zeros(6, bool)
+    )
+    batches = batched_dataset(examples, batch_size=4, shuffle=True, seed=1, parts=2)
+    found = [batch["token_ids"].numpy()[:, 0].tolist() for batch in batches]
+    assert [len(rows) for rows in found] == [2, 2, 1, 1]
+    assert sorted(sum(found, [])) == list(range(6))
+    assert np.all(np.diff(lengths[found[0] + found[1]]) <= 0)
+    again = [batch["token_ids"].numpy()[:, 0].tolist() for batch in batches]
+    assert again != found  # the next epoch
+    for wrong in ({"shuffle": False}, {"batch_size": None, "batch_tokens": 9}):
+        with pytest.raises(ValueError, match="`parts` must come with `batch_size` and `shuffle`"):
+            batched_dataset(examples, **{"shuffle": True, **wrong}, parts=2)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
 from kbert.pipelines.classification import Classifier
 from tests import numpy_reference as reference
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, small_classifier, small_encoder
@@ -237,3 +238,23 @@ def test_ready_token_ids_go_through_keras_as_they_are(model):
     logits = model(inputs)
     np.testing.assert_allclose(tf.nn.softmax(logits), model.predict(SOME), atol=1e-5)
     assert logits.dtype == "float32"
+
+
+def test_random_batches_in_parts_learn_what_whole_ones_do():
+    """With the gradients of four parts accumulated, weights become those of one batch of eight."""
+    texts = [" ".join(["good", "bad", "film"] * (1 + i % 4))[: 40 - i] for i in range(16)]
+    learned = []
+    for parts in (1, 4):
+        model = small_classifier(dropout=0.0)
+        steps = None if parts == 1 else parts
+        model.compile(optimizer=AdamW(1e-2, epsilon=1e-3, gradient_accumulation_steps=steps))
+        targets = model.encode_targets(["no", "yes", "perhaps", "yes"] * 4)
+        settings = {"batch_size": 8, "shuffle": True, "seed": 3, "parts": parts}
+        batches = model.dataset(model.pack(texts), targets, **settings)
+        model.fit(batches, epochs=2, verbose=0)
+        learned.append([weight.numpy() for weight in model.trainable_weights])
+    before = [weight.numpy() for weight in small_classifier(dropout=0.0).trainable_weights]
+    moved = max(np.abs(one - start).max() for one, start in zip(learned[0], before))
+    assert moved > 1e-2
+    for whole, in_parts in zip(*learned):
+        np.testing.assert_allclose(in_parts, whole, atol=2e-5)
