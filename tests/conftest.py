@@ -29,6 +29,15 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def tpu_configs(repository: Path) -> Path:
+    """The configurations that the scripts for TPUs come with."""
+    folder = repository / "tpu" / "configs"
+    if not folder.is_dir():
+        pytest.skip("no tpu/ beside the tests: they run apart from the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of public data sets (glue/, squad/, ...): KBERT_SHARED_DATA or ../shared/data."""
     given = os.environ.get("KBERT_SHARED_DATA")

@@ -1,7 +1,6 @@
 """Whole checks: with the packages that are here, and with those of TPUs where they are."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from kbert.training.tpu_chips import TpuChip
 from tests.tpu_process import run_with_tpu_packages
 from tests.training.small_steps import WithDynamicShape, WithStrings, compiled
 
-_TINY = Path(__file__).parents[2] / "tpu" / "configs" / "tiny.yaml"
 # Each of the faults, checked with the kernels and the compiler of TPUs.
 _PROGRAM = """
 import json, sys
@@ -31,8 +29,8 @@ print(json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def tiny():
-    return check_config(config_from_yaml(_TINY))
+def tiny(tpu_configs):
+    return check_config(config_from_yaml(tpu_configs / "tiny.yaml"))
 
 
 def test_the_tiny_configuration_is_accepted(tiny):
@@ -71,14 +69,14 @@ def test_a_model_that_is_too_large_is_refused(monkeypatch):
     assert {one.kind for one in report.problems} == {MEMORY}
 
 
-def test_an_unknown_chip_is_an_error():
+def test_an_unknown_chip_is_an_error(tpu_configs):
     with pytest.raises(ValueError, match="`chip` must be one of"):
-        check_config(config_from_yaml(_TINY), chip="v1")
+        check_config(config_from_yaml(tpu_configs / "tiny.yaml"), chip="v1")
 
 
 @pytest.mark.slow
-def test_with_the_kernels_and_the_compiler_of_tpus():
-    done = run_with_tpu_packages(_PROGRAM, str(_TINY))
+def test_with_the_kernels_and_the_compiler_of_tpus(tpu_configs):
+    done = run_with_tpu_packages(_PROGRAM, str(tpu_configs / "tiny.yaml"))
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     kinds = {name: {one["kind"] for one in one["problems"]} for name, one in found.items()}

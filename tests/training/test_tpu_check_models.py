@@ -1,7 +1,6 @@
 """The model of a configuration and the batch of a core, without data."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from kbert.training.run_config import RunConfig
 from kbert.training.tpu_check_models import checked_model, longest_bucket, made_up_vocabulary
 from kbert.training.translation_config import TranslationConfig
 
-_CONFIGS = Path(__file__).parents[2] / "tpu" / "configs"
 _TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32}
 _RUN = {"train": "x.tsv", "encoder": "scratch:tiny", "vocabulary": "none.txt", "output": "o"}
 
@@ -103,8 +101,8 @@ def test_what_has_no_fixed_shapes_is_an_error(config, message):
         checked_model(config, cores=4)
 
 
-def test_the_shipped_configurations_are_valid():
-    found = {path.stem for path in _CONFIGS.glob("*.yaml") if config_from_yaml(path)}
+def test_the_shipped_configurations_are_valid(tpu_configs):
+    found = {path.stem for path in tpu_configs.glob("*.yaml") if config_from_yaml(path)}
     assert found == {"tiny", "pretrain_base", "glue_mnli", "squad", "translation_base"}
 
 
