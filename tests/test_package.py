@@ -1,5 +1,6 @@
 """The package itself: public names, what `import kbert` loads, and the version."""
 
+import configparser
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -70,3 +71,24 @@ def test_installed_version_is_the_version_of_the_source():
     except PackageNotFoundError:
         pytest.skip("kbert is not installed, only found on the path")
     assert installed == kbert.__version__
+
+
+def test_every_file_is_part_of_the_wheel(repository):
+    """What is not Python is packed only where setup.cfg names it, by the package it lies below."""
+    root = repository / "kbert"
+    if not root.is_dir():
+        pytest.skip("no kbert/ beside the tests: they run apart from the checkout")
+    settings = configparser.ConfigParser()
+    settings.read(repository / "setup.cfg", encoding="utf-8")
+    rules = {key: text.split() for key, text in settings["options.package_data"].items()}
+    others = [
+        file
+        for file in root.rglob("*")
+        if file.is_file() and file.suffix != ".py" and "__pycache__" not in file.parts
+    ]
+    assert len(others) > 10
+    for file in others:
+        package = next(folder for folder in file.parents if (folder / "__init__.py").is_file())
+        name = ".".join(package.relative_to(repository).parts)
+        patterns = rules.get(name, []) + rules["*"]
+        assert any(file in package.glob(pattern) for pattern in patterns), file

@@ -8,6 +8,14 @@ from kbert.training.stop_signals import TrainingStopped, stop_signals
 send = signal.raise_signal  # in this thread, at once
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """What a shell runs in the background ignores Ctrl-C, and so would these tests there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def test_a_signal_waits_while_it_must(capfd):
     with stop_signals() as stop:
         with pytest.raises(TrainingStopped, match="stopped by SIGTERM. The same command goes on"):

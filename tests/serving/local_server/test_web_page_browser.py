@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -220,12 +219,3 @@ def test_nothing_is_wider_than_the_window(page: Page, width: int):
             assert wide <= width
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def test_the_files_are_part_of_the_package():
-    folder = Path(__file__).parents[3] / "kbert" / "serving" / "local_server" / "web"
-    if not folder.is_dir():
-        pytest.skip("the tests run beside an installed kbert")
-    kinds = {path.suffix for path in folder.iterdir()}
-    declared = (folder.parents[3] / "setup.cfg").read_text(encoding="utf-8")
-    assert kinds and all(f"    *{kind}\n" in declared for kind in kinds)
