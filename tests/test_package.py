@@ -87,8 +87,11 @@ def test_every_file_is_part_of_the_wheel(repository):
         if file.is_file() and file.suffix != ".py" and "__pycache__" not in file.parts
     ]
     assert len(others) > 10
-    for file in others:
-        package = next(folder for folder in file.parents if (folder / "__init__.py").is_file())
-        name = ".".join(package.relative_to(repository).parts)
-        patterns = rules.get(name, []) + rules["*"]
-        assert any(file in package.glob(pattern) for pattern in patterns), file
+    packed = {
+        file
+        for package in {start.parent for start in root.rglob("__init__.py")}
+        for name in (".".join(package.relative_to(repository).parts), "*")
+        for pattern in rules.get(name, [])
+        for file in package.glob(pattern)
+    }
+    assert not sorted(set(others) - packed)

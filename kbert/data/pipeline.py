@@ -138,7 +138,7 @@ def batched_dataset(
         packed: the examples.
         labels: (n, ...) or None.
         sample_weights: float (n,) or None; needs `labels`.
-        batch_size: as in `batch_plan`, like the three that follow.
+        batch_size: as in `batch_plan`, like `batch_tokens`, `shuffle` and `seed`.
         batch_tokens: see there.
         shuffle: see there.
         seed: see there.
@@ -148,9 +148,7 @@ def batched_dataset(
         first_epoch: number of the first pass, where an earlier process made those before it.
         first_batch: batches that are left out; such a dataset is the rest of one epoch.
         drop_remainder: leave out batches of fewer rows; needs `batch_size`.
-        parts: instead of like length, `batch_size` examples of random company, in so many parts of
-            like length, one after the other, for an optimizer with as many
-            `gradient_accumulation_steps`; see `kbert.data.batching.random_batches`.
+        parts: parts of random batches, for `gradient_accumulation_steps`; see `random_batches`.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
@@ -171,10 +169,7 @@ def batched_dataset(
 
     epochs = Epochs(first_epoch)
     whole = batch_size if drop_remainder else None
-    plan = partial(_plan, packed.lengths, whole, batch_size, batch_tokens, shuffle, seed)
-    if parts is not None:
-        _check_parts(batch_size, shuffle, drop_remainder)
-        plan = partial(random_batches, packed.lengths, batch_size, parts, seed)
+    plan = partial(_plan, packed.lengths, whole, (parts, batch_size, batch_tokens), shuffle, seed)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
@@ -182,19 +177,28 @@ def batched_dataset(
     return dataset
 
 
-def _check_parts(batch_size: int | None, shuffle: bool, drop_remainder: bool) -> None:
-    if batch_size is None or not shuffle or drop_remainder:
+def _plan(
+    lengths: np.ndarray,
+    whole: int | None,
+    sizes: tuple[int | None, int | None, int | None],
+    shuffle: bool,
+    seed: int,
+    epoch: int,
+) -> list[np.ndarray]:
+    """The batches of an epoch; of those with less than `whole` rows none, or all for None.
+
+    `sizes` are the parts of a batch, its rows and its tokens.
+    """
+    parts, rows, tokens = sizes
+    if parts is None:
+        found = batch_plan(lengths, rows, tokens, shuffle, seed, epoch)
+        return found if whole is None else whole_batches(found, whole)
+    if rows is None or not shuffle or whole is not None:
         raise ValueError(
             "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
-            f"Received: batch_size={batch_size}, shuffle={shuffle}, "
-            f"drop_remainder={drop_remainder}"
+            f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={whole is not None}"
         )
-
-
-def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:
-    """`batch_plan`, of whose batches only those with `whole` rows stay, or all of them for None."""
-    found = batch_plan(lengths, *arguments)
-    return found if whole is None else whole_batches(found, whole)
+    return random_batches(lengths, rows, parts, seed, epoch)
 
 
 def planned_batches(
