@@ -49,10 +49,13 @@ def train(
         labels = list(GLUE_TASKS[task].labels)
         model = Classifier.from_pretrained(encoder, labels, pair=pair, max_sequence_length=length)
     packed = model.pack(examples.text_a, examples.text_b)
-    plan = batch_plan(packed.lengths, 32, shuffle=True)
-    steps = epochs * len(plan)
-    accumulated = {} if parts is None else {"gradient_accumulation_steps": parts}
-    model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10), **accumulated))
+    if parts is None:
+        plan = batch_plan(packed.lengths, 32, shuffle=True)
+    else:
+        plan = random_batches(packed.lengths, 32, parts)
+    steps = epochs * len(plan) // (parts or 1)
+    schedule = WarmupLinearDecay(1e-4, steps, steps // 10)
+    model.compile(optimizer=AdamW(schedule, gradient_accumulation_steps=parts))
     targets = np.asarray(model.encode_targets(examples.labels))
     dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=seed, parts=parts)
     model.fit(dataset, epochs=epochs, verbose=2)
@@ -62,8 +65,6 @@ def train(
     predictions = model.predict(texts)
     if predictions.ndim == 2:
         predictions = [model.labels[i] for i in predictions.argmax(axis=-1)]
-    if parts is not None:
-        plan = random_batches(packed.lengths, 32, parts)
     metrics = glue_metrics(task, held_out.labels, predictions)
     return {
         "task": task,

@@ -77,8 +77,8 @@ def train_peer(name: str, directory: Path, seed: int, epochs: int) -> dict[str, 
         file.write_text(json.dumps(data))
         python = os.environ.get("KBERT_PEER_PYTHON", sys.executable)
         options = [str(file), str(resolve("all-MiniLM-L6-v2")), str(seed), str(epochs)]
-        command = [python, str(HERE / "peers" / "torch_ner.py"), *options]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        command = [python, "-m", "peers.torch_ner", *options]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE)
     answer = json.loads(done.stdout.splitlines()[-1])
     found = entity_metrics(held_out.tags or [], answer["tags"], "bio")
     sizes = {"sentences": len(examples), "measured_sentences": len(held_out)}

@@ -32,7 +32,7 @@ def repository() -> Path:
 def tpu_configs(repository: Path) -> Path:
     """The configurations that the scripts for TPUs come with."""
     folder = repository / "tpu" / "configs"
-    if not folder.is_dir():
+    if not folder.is_dir():  # beside an installed kbert there may be nothing but the tests
         pytest.skip("no tpu/ beside the tests: they run apart from the checkout")
     return folder
 

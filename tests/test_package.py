@@ -76,7 +76,7 @@ def test_installed_version_is_the_version_of_the_source():
 def test_every_file_is_part_of_the_wheel(repository):
     """What is not Python is packed only where setup.cfg names it, by the package it lies below."""
     root = repository / "kbert"
-    if not root.is_dir():
+    if not root.is_dir():  # what was installed is packed already; the rules are the checkout's
         pytest.skip("no kbert/ beside the tests: they run apart from the checkout")
     settings = configparser.ConfigParser()
     settings.read(repository / "setup.cfg", encoding="utf-8")

@@ -3,26 +3,20 @@
 Batches are random, or of like length, and padded to their longest row.
 """
 
-import json
-import random
-from pathlib import Path
 from typing import Any
 
-from side_by_side.turns import Turns, cores
+from side_by_side.turns import Turns
 
 turns = Turns()
 
 import torch
-from peers.torch_steps import batches, serve_steps, updates
+from peers.torch_steps import batches, begin, serve_steps, updates
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 
 def main() -> None:
     """Trains until no request comes."""
-    torch.set_num_threads(cores())
-    torch.manual_seed(1)
-    random.seed(1)
-    data = json.loads(Path(turns.settings["data"]).read_text())
+    data = begin(turns)
     tokenizer = AutoTokenizer.from_pretrained(turns.settings["encoder"])
     classes = data["labels"] or ["score"]
     model = AutoModelForSequenceClassification.from_pretrained(

@@ -1,6 +1,6 @@
 """transformers on PyTorch learns to tag words; prints its tags as JSON.
 
-    python torch_ner.py SENTENCES.json MODEL_DIRECTORY SEED EPOCHS
+    python -m peers.torch_ner SENTENCES.json MODEL_DIRECTORY SEED EPOCHS
 
 The recipe is that of `ner.py` but for the batches: random ones, padded to their longest, as in the
 usual loop. The file holds {"labels": [...], "train": {"words", "tags"}, "test": {"words"}}.
@@ -14,14 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    AutoModelForTokenClassification,
-    AutoTokenizer,
-    get_linear_schedule_with_warmup,
-)
+from peers.torch_steps import BATCH, updates
+from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 LENGTH = 128
-ROWS = 32
 
 
 def encoded(tokenizer: Any, words: list[list[str]]) -> Any:
@@ -44,31 +40,20 @@ def trained(
 ) -> tuple[float, float]:
     """Trains; returns seconds and real tokens a second."""
     ids = {label: number for number, label in enumerate(labels)}
-    plain = ("bias", "LayerNorm.weight")
-    groups: dict[float, list[Any]] = {0.01: [], 0.0: []}
-    for name, weight in model.named_parameters():
-        groups[0.0 if name.endswith(plain) else 0.01].append(weight)
-    parameters = [{"params": group, "weight_decay": decay} for decay, group in groups.items()]
-    optimizer = torch.optim.AdamW(parameters, lr=1e-4)
     rows = list(range(len(train["words"])))
-    steps = epochs * -(-len(rows) // ROWS)
-    schedule = get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
+    update = updates(model, epochs * -(-len(rows) // BATCH))
     start, tokens = time.perf_counter(), 0
     model.train()
     for _ in range(epochs):
         random.shuffle(rows)
-        for begin in range(0, len(rows), ROWS):
-            chosen = rows[begin : begin + ROWS]
+        for begin in range(0, len(rows), BATCH):
+            chosen = rows[begin : begin + BATCH]
             batch = encoded(tokenizer, [train["words"][i] for i in chosen])
             targets = torch.full(batch["input_ids"].shape, -100)
             for row, i in enumerate(chosen):
                 for word, place in first_tokens(batch, row).items():
                     targets[row, place] = ids[train["tags"][i][word]]
-            model(**batch, labels=targets).loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            optimizer.zero_grad()
+            update(model(**batch, labels=targets).loss)
             tokens += int(batch["attention_mask"].sum())
     seconds = time.perf_counter() - start
     return seconds, tokens / seconds
@@ -81,8 +66,8 @@ def tags_of(
     model.eval()
     found = []
     with torch.no_grad():
-        for begin in range(0, len(sentences), ROWS):
-            words = sentences[begin : begin + ROWS]
+        for begin in range(0, len(sentences), BATCH):
+            words = sentences[begin : begin + BATCH]
             batch = encoded(tokenizer, words)
             best = model(**batch).logits.argmax(-1)
             for row, sentence in enumerate(words):

@@ -3,18 +3,15 @@
 Windows of the fast tokenizer, made before the first step as is usual; batches of like length.
 """
 
-import json
-import random
 import time
-from pathlib import Path
 from typing import Any
 
-from side_by_side.turns import Turns, cores
+from side_by_side.turns import Turns
 
 turns = Turns()
 
 import torch
-from peers.torch_steps import batches, serve_steps, updates
+from peers.torch_steps import batches, begin, serve_steps, updates
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
 KEYS = ("input_ids", "token_type_ids", "attention_mask")
@@ -35,10 +32,7 @@ def place(cut: Any, window: int, start: int, end: int) -> tuple[int, int]:
 
 def main() -> None:
     """Trains until no request comes."""
-    torch.set_num_threads(cores())
-    torch.manual_seed(1)
-    random.seed(1)
-    data = json.loads(Path(turns.settings["data"]).read_text())
+    data = begin(turns)
     tokenizer = AutoTokenizer.from_pretrained(turns.settings["encoder"])
     model = AutoModelForQuestionAnswering.from_pretrained(turns.settings["encoder"]).train()
     start = time.perf_counter()

@@ -1,16 +1,26 @@
 """What fine-tuning with PyTorch is made of: batches, AdamW with its schedule, slices of steps."""
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
-from side_by_side.turns import Turns
+from side_by_side.turns import Turns, cores
 from transformers import get_linear_schedule_with_warmup
 
 BATCH = 32
 NOT_DECAYED = ("bias", "LayerNorm.weight")
+
+
+def begin(turns: Turns) -> Any:
+    """Takes all cores and the seed 1; returns the data that the settings name."""
+    torch.set_num_threads(cores())
+    torch.manual_seed(1)
+    random.seed(1)
+    return json.loads(Path(turns.settings["data"]).read_text())
 
 
 def batches(lengths: list[int], pool: int) -> Iterator[list[int]]:

@@ -169,7 +169,7 @@ def batched_dataset(
 
     epochs = Epochs(first_epoch)
     whole = batch_size if drop_remainder else None
-    plan = partial(_plan, packed.lengths, whole, (parts, batch_size, batch_tokens), shuffle, seed)
+    plan = _planner(packed.lengths, whole, parts, batch_size, batch_tokens, shuffle, seed)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
@@ -177,28 +177,30 @@ def batched_dataset(
     return dataset
 
 
-def _plan(
+def _planner(
     lengths: np.ndarray,
     whole: int | None,
-    sizes: tuple[int | None, int | None, int | None],
+    parts: int | None,
+    rows: int | None,
+    tokens: int | None,
     shuffle: bool,
     seed: int,
-    epoch: int,
-) -> list[np.ndarray]:
-    """The batches of an epoch; of those with less than `whole` rows none, or all for None.
-
-    `sizes` are the parts of a batch, its rows and its tokens.
-    """
-    parts, rows, tokens = sizes
+) -> Callable[[int], list[np.ndarray]]:
+    """From the number of an epoch to its batches: of `whole` rows each, or all of them for None."""
     if parts is None:
-        found = batch_plan(lengths, rows, tokens, shuffle, seed, epoch)
-        return found if whole is None else whole_batches(found, whole)
+        return partial(_plan, lengths, whole, rows, tokens, shuffle, seed)
     if rows is None or not shuffle or whole is not None:
         raise ValueError(
             "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
             f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={whole is not None}"
         )
-    return random_batches(lengths, rows, parts, seed, epoch)
+    return partial(random_batches, lengths, rows, parts, seed)
+
+
+def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:
+    """`batch_plan`, of whose batches only those with `whole` rows stay, or all of them for None."""
+    found = batch_plan(lengths, *arguments)
+    return found if whole is None else whole_batches(found, whole)
 
 
 def planned_batches(

@@ -15,7 +15,7 @@ from tests.serving.topics_server import MODEL, Asked, topics_server
 @pytest.fixture(scope="module")
 def script(repository: Path) -> ModuleType:
     path = repository / "export" / "query_server.py"
-    if not path.is_file():
+    if not path.is_file():  # beside an installed kbert there may be nothing but the tests
         pytest.skip("no export/ beside the tests: they run apart from the checkout")
     spec = importlib.util.spec_from_file_location("query_server", path)
     assert spec is not None and spec.loader is not None
