@@ -1,7 +1,7 @@
 """Text classification: raw strings in, class names out."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import keras
@@ -50,6 +50,12 @@ class Classifier(RawTextModel, SequenceClassification):
         pair: bool = False,
         **kwargs: Any,
     ) -> None:
+        # A string is a sequence too: of its letters.
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise ValueError(
+                "`labels` must be the names of the classes, such as ['negative', 'positive']. "
+                f"Received: labels={labels!r}"
+            )
         names = tuple(str(label) for label in labels)
         if len(names) < 2 or len(set(names)) < len(names):
             raise ValueError(

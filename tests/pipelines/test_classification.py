@@ -162,6 +162,8 @@ def test_wrong_targets(model, y, message):
             r"`labels` must be at least two different names. Received: labels=\['one'\]",
         ),
         ({"labels": ["a", "b", "a"]}, "`labels` must be at least two different names."),
+        ({"labels": 2}, r"`labels` must be the names of the classes, .* Received: labels=2"),
+        ({"labels": "ab"}, r"`labels` must be the names of the classes, .* Received: labels='ab'"),
         (
             {"max_sequence_length": 33},
             r"`max_sequence_length` must be in \[3, 32\], the encoder's positions. Received: "
