@@ -13,6 +13,7 @@ from kbert.layers.dropout import Dropout
 from kbert.layers.key_value_cache import KeyValueCache, appended
 from kbert.layers.linear import Linear
 from kbert.layers.masks import additive_mask, any_visible
+from kbert.layers.real_tokens import RealTokens
 
 
 def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
@@ -128,12 +129,16 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             (B, T, D).
         """
+        return self.output_linear(self._context(query, key, value, mask, training, seed))
+
+    def _context(
+        self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
+    ) -> Any:
+        """The attended values of all heads, (B, T, D)."""
         probabilities = attention_probabilities(query, key, mask)
         probabilities = self.dropout_layer(probabilities, training=training, seed=seed)
         context = ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
-        batch, length = ops.shape(context)[0], ops.shape(context)[1]
-        hidden_dim = context.shape[-1] * self.num_heads
-        return self.output_linear(ops.reshape(context, (batch, length, hidden_dim)))
+        return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
         """The probabilities (B, N, T, S), zero in a wholly masked row."""
@@ -178,16 +183,30 @@ class SelfAttention(MultiHeadAttention):
         """Attends within the sequence.
 
         Args:
-            inputs: (B, T, D).
-            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            inputs: (B, T, D), or (R, D) for the real tokens of a batch.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
+                `RealTokens` that tell how inputs (R, D) stand in rows.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
 
         Returns:
-            (B, T, D).
+            Like `inputs`.
         """
+        if isinstance(attention_mask, RealTokens):
+            return self._in_groups(inputs, attention_mask, training, seed)
         query, key, value = self.split_heads(self.qkv(inputs), 3)
         return self.attend(query, key, value, attention_mask, training, seed)
+
+    def _in_groups(self, inputs: Any, tokens: RealTokens, training: Any, seed: Any) -> Any:
+        """Attention of the real tokens (R, D) within their rows."""
+        if training and seed is None:
+            seed = self.dropout_layer.draw()
+        contexts: list[Any] = []
+        for group, grid in zip(tokens.groups, tokens.in_groups(self.qkv(inputs))):
+            query, key, value = self.split_heads(grid, 3)
+            contexts.append(self._context(query, key, value, group.mask, training, seed))
+            seed = None if seed is None else seed + 1  # else all would drop the same cells
+        return self.output_linear(tokens.from_groups(tuple(contexts)))
 
     def step(
         self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any

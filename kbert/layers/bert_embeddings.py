@@ -74,18 +74,27 @@ class BertEmbeddings(keras.layers.Layer):
         self.dropout_layer.build()
         self.built = True
 
-    def call(self, token_ids: Any, segment_ids: Any = None, training: bool | None = None) -> Any:
-        """Embeds a batch.
+    def call(
+        self,
+        token_ids: Any,
+        segment_ids: Any = None,
+        positions: Any = None,
+        training: bool | None = None,
+    ) -> Any:
+        """Embeds a batch, or tokens one by one.
 
         Args:
-            token_ids: int (B, T).
-            segment_ids: int (B, T), or None where all are 0.
+            token_ids: int (B, T), or of any shape where `positions` are given.
+            segment_ids: int, like `token_ids`, or None where all are 0.
+            positions: int, like `token_ids`, below `max_sequence_length`; None counts along T.
             training: whether dropout is on.
 
         Returns:
-            (B, T, D).
+            (B, T, D), or (..., D) for token_ids (...).
         """
-        embedded = self.token_embedding(token_ids) + self.position_embedding(token_ids)
+        places = self.position_embedding
+        embedded = self.token_embedding(token_ids)
+        embedded = embedded + (places(token_ids) if positions is None else places.at(positions))
         if segment_ids is None:
             embedded = embedded + self.segment_embedding.embeddings[0]
         else:

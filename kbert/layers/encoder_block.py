@@ -79,19 +79,19 @@ class EncoderBlock(TransformerBlock):
         """Encodes.
 
         Args:
-            inputs: (B, T, D).
-            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            inputs: (B, T, D), or (R, D) for the real tokens of a batch.
+            attention_mask: as in `SelfAttention.call`.
             training: whether dropout is on.
             seeds: seeds from `draw_seeds`, or None to draw them now.
 
         Returns:
-            (B, T, D).
+            Like `inputs`.
         """
         attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
         attended = self.attention_residual(
             inputs,
             sublayer=lambda x: self.attention(
-                x, attention_mask, training=training, seed=attention_seed
+                x, attention_mask=attention_mask, training=training, seed=attention_seed
             ),
             training=training,
             seed=attended_seed,

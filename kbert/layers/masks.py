@@ -69,7 +69,7 @@ def last_real_state(states: Any, padding_mask: Any) -> Any:
     if padding_mask is None:
         return states[:, -1]
     places = ops.arange(ops.shape(states)[1], dtype="int32")
-    last = ops.max(ops.where(ops.cast(padding_mask, "bool"), places, 0), axis=-1)  # (B,)
+    last = ops.max(ops.where(ops.cast(padding_mask, "bool"), places, 0), axis=-1, initial=0)  # (B,)
     return ops.take_along_axis(states, last[:, None, None], axis=1)[:, 0]
 
 

@@ -57,7 +57,7 @@ class LearnedPositions(keras.layers.Layer):
         return self.embeddings[: ops.shape(inputs)[1]]
 
     def at(self, position: Any) -> Any:
-        """Gives the vector (D,) of one position, an int scalar."""
+        """Gives the vectors (..., D) of positions, int (...)."""
         return ops.take(self.embeddings, position, axis=0)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
