@@ -1,24 +1,20 @@
 """kbert from questions and whole articles to answers, through an export."""
 
 import json
-import tempfile
 from pathlib import Path
 
-from side_by_side.turns import Turns
+from side_by_side.turns import Turns, memory
 
 turns = Turns()
 
-from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.serving.exported import load_export
-from kbert.serving.saved_model import export
 
 
 def main() -> None:
     """Answers with milliseconds of answering all questions, one a request."""
     rows = json.loads(Path(turns.settings["data"]).read_text())
-    model = QuestionAnswerer.from_pretrained(turns.settings["model"], dtype=turns.settings["dtype"])
-    with tempfile.TemporaryDirectory() as folder:
-        exported = load_export(export(model, folder))
+    exported = load_export(turns.settings["export"])
+    loaded = memory()
 
     def answer() -> list[str]:
         answers = []
@@ -27,7 +23,8 @@ def main() -> None:
             answers.append(found["answer"][0].decode())
         return answers
 
-    turns.ready("kbert", "keras", "tensorflow", "tensorflow-text", answers=answer())
+    packages = ("kbert", "keras", "tensorflow", "tensorflow-text")
+    turns.ready(*packages, loaded_mib=loaded, answers=answer())
     turns.serve({"answer": answer})
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from side_by_side.turns import Turns, cores
+from side_by_side.turns import Turns, cores, memory
 
 turns = Turns()
 
@@ -20,10 +20,13 @@ def main() -> None:
         settings["model"], settings["way"], settings["length"], settings["stride"]
     )
 
+    loaded = memory()
+
     def answer() -> list[str]:
         return [reader.answer(question, context) for question, context in rows]
 
-    turns.ready("torch", "transformers", "tokenizers", answers=answer())
+    packages = ("torch", "transformers", "tokenizers")
+    turns.ready(*packages, loaded_mib=loaded, answers=answer())
     turns.serve({"answer": answer})
 
 
