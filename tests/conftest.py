@@ -3,7 +3,7 @@
 import importlib.util
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # These must be set before TensorFlow and Keras are imported by any test module.
@@ -29,12 +29,25 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def tpu_configs(repository: Path) -> Path:
+def in_checkout(repository: Path) -> Callable[[str], Path]:
+    """Finds what the checkout has beside tests/ and the test is about, or skips.
+
+    The suite also runs against an installed wheel, where nothing but the tests may be there.
+    """
+
+    def found(name: str) -> Path:
+        path = repository / name
+        if not path.exists():
+            pytest.skip(f"no {name} beside the tests: they run apart from the checkout")
+        return path
+
+    return found
+
+
+@pytest.fixture(scope="session")
+def tpu_configs(in_checkout: Callable[[str], Path]) -> Path:
     """The configurations that the scripts for TPUs come with."""
-    folder = repository / "tpu" / "configs"
-    if not folder.is_dir():  # beside an installed kbert there may be nothing but the tests
-        pytest.skip("no tpu/ beside the tests: they run apart from the checkout")
-    return folder
+    return in_checkout("tpu/configs")
 
 
 @pytest.fixture(scope="session")

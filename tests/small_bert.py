@@ -17,6 +17,15 @@ CONFIG = {
     "intermediate_dim": 20,
     "max_sequence_length": 9,
 }
+# What a model has that is told nothing else: the values of Devlin et al.
+DEFAULTS = {
+    "num_segments": 2,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "activation": "gelu",
+    "layer_norm_epsilon": 1e-12,
+    "initializer_range": 0.02,
+}
 SHAPES = reference.bert_array_shapes(23, 12, 20, 2, 9)
 ARRAYS = reference.random_arrays(SHAPES, seed=5)
 TOKENS = np.random.default_rng(6).integers(0, 23, (4, 6)).astype("int32")

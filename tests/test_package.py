@@ -73,11 +73,9 @@ def test_installed_version_is_the_version_of_the_source():
     assert installed == kbert.__version__
 
 
-def test_every_file_is_part_of_the_wheel(repository):
+def test_every_file_is_part_of_the_wheel(repository, in_checkout):
     """What is not Python is packed only where setup.cfg names it, by the package it lies below."""
-    root = repository / "kbert"
-    if not root.is_dir():  # what was installed is packed already; the rules are the checkout's
-        pytest.skip("no kbert/ beside the tests: they run apart from the checkout")
+    root = in_checkout("kbert")  # what was installed is packed already
     settings = configparser.ConfigParser()
     settings.read(repository / "setup.cfg", encoding="utf-8")
     rules = {key: text.split() for key, text in settings["options.package_data"].items()}

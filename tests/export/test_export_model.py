@@ -1,6 +1,7 @@
 """The script that exports a run."""
 
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,8 @@ from kbert.text.wordpiece import WordPiece
 
 
 @pytest.fixture(scope="module")
-def script(repository: Path) -> dict[str, Any]:
-    file = repository / "export" / "export_model.py"
-    if not file.is_file():
-        pytest.skip("no export/ beside the tests: they run apart from the checkout")
-    return runpy.run_path(str(file))
+def script(in_checkout: Callable[[str], Path]) -> dict[str, Any]:
+    return runpy.run_path(str(in_checkout("export/export_model.py")))
 
 
 def test_a_saved_model_is_exported(script, tmp_path: Path, capsys):

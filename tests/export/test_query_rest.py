@@ -5,7 +5,7 @@ import io
 import json
 import runpy
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,8 @@ def url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def script(repository: Path) -> dict[str, Any]:
-    file = repository / "export" / "query_rest.py"
-    if not file.is_file():
-        pytest.skip("no export/ beside the tests: they run apart from the checkout")
-    return runpy.run_path(str(file))
+def script(in_checkout: Callable[[str], Path]) -> dict[str, Any]:
+    return runpy.run_path(str(in_checkout("export/query_rest.py")))
 
 
 def test_texts_become_instances(script, url, capsys):

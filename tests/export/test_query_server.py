@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -13,10 +13,8 @@ from tests.serving.topics_server import MODEL, Asked, topics_server
 
 
 @pytest.fixture(scope="module")
-def script(repository: Path) -> ModuleType:
-    path = repository / "export" / "query_server.py"
-    if not path.is_file():  # beside an installed kbert there may be nothing but the tests
-        pytest.skip("no export/ beside the tests: they run apart from the checkout")
+def script(in_checkout: Callable[[str], Path]) -> ModuleType:
+    path = in_checkout("export/query_server.py")
     spec = importlib.util.spec_from_file_location("query_server", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -9,6 +9,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from kbert.models.bert import Bert
+from tests.small_bert import DEFAULTS
 
 HIDDEN_STATES = 7  # the embeddings and six blocks
 
@@ -49,12 +50,7 @@ def test_configuration(model):
         "num_heads": 12,
         "intermediate_dim": 1536,
         "max_sequence_length": 512,
-        "num_segments": 2,
-        "dropout": 0.1,
-        "attention_dropout": 0.1,
-        "activation": "gelu",
-        "layer_norm_epsilon": 1e-12,
-        "initializer_range": 0.02,
+        **DEFAULTS,
         "gradient_checkpointing": False,
     }
     assert {key: config[key] for key in expected} == expected
