@@ -17,6 +17,7 @@ from kbert.data.multiple_choice import ChoiceExamples
 from kbert.data.question_examples import QuestionExamples
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.models.encoder_arrays import named_weights
+from kbert.serving.half_weights import is_stored_as_half
 from kbert.serving.int8_weights import is_stored_as_int8
 from kbert.serving.precision import in_precision
 from kbert.serving.signatures import SERVING_DEFAULT
@@ -126,8 +127,7 @@ def rows_of(examples: Any) -> list[Row]:
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
     stand_ins = StandIns([model])
-    if precision == "int8":
-        stand_ins.store_int8()
+    stand_ins.store_small(precision)
     function, specs = model.signatures()[SERVING_DEFAULT]
     exported = {SERVING_DEFAULT: (stand_ins.function(function), specs)}
     answering = live_answering(SimpleNamespace(signatures=lambda: exported))
@@ -143,8 +143,10 @@ def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> floa
 def _weight_bytes(model: Any, precision: str | None) -> int:
     size = 0
     for variable in named_weights(model).values():
-        small = precision == "int8" and is_stored_as_int8(variable)
-        width = 1 if small else 2 if "16" in variable.dtype else 4
+        if precision == "int8" and is_stored_as_int8(variable):
+            width = 1
+        else:
+            width = 2 if "16" in variable.dtype or is_stored_as_half(variable) else 4
         size += int(np.prod(variable.shape)) * width
     return size
 

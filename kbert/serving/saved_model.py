@@ -77,8 +77,7 @@ def export(
     _endpoints(model)  # raises before anything is made
     written = in_precision(model, precision)
     stand_ins = StandIns([written])
-    if precision == "int8":
-        stand_ins.store_int8()
+    stand_ins.store_small(precision)
     return write_export(
         written,
         stand_ins,

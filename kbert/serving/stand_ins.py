@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from kbert.layers.token_embedding import TokenEmbedding
+from kbert.serving.half_weights import HalfWeight, is_stored_as_half
 from kbert.serving.int8_weights import Int8Weight, is_stored_as_int8
 
 # The method of a table that is replaced while a graph is traced.
@@ -26,7 +27,7 @@ class StandIns:
         self._models = [model for model in models if isinstance(model, keras.Model)]
         # By identity: Keras variables compare by value.
         self._shared: dict[int, Any] = {}
-        self._int8: dict[int, Int8Weight] = {}
+        self._small: dict[int, Int8Weight | HalfWeight] = {}
 
     def share(self, variable: Any, kept: Any) -> None:
         """Lets one variable stand for another.
@@ -38,18 +39,28 @@ class StandIns:
         if variable is not kept:  # models may have one encoder object
             self._shared[id(variable)] = kept
 
-    def store_int8(self) -> None:
-        """Stores all large weights as `Int8Weight`."""
+    def store_small(self, precision: str | None) -> None:
+        """Stores large weights in fewer bytes than they have.
+
+        Args:
+            precision: "int8" for `Int8Weight`, all that are large. Else `HalfWeight`, those that
+                lose nothing by it.
+        """
+        fits, stored = (
+            (is_stored_as_int8, Int8Weight)
+            if precision == "int8"
+            else (is_stored_as_half, HalfWeight)
+        )
         for model in self._models:
             for variable in model.weights:
                 kept = self._shared.get(id(variable), variable)
-                if id(kept) not in self._int8 and is_stored_as_int8(kept):
-                    self._int8[id(kept)] = Int8Weight(kept)
+                if id(kept) not in self._small and fits(kept):
+                    self._small[id(kept)] = stored(kept)
 
     @property
     def stores_int8(self) -> bool:
-        """Whether `store_int8` found weights that are large enough."""
-        return bool(self._int8)
+        """Whether weights are stored as int8."""
+        return any(isinstance(stored, Int8Weight) for stored in self._small.values())
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function that computes with the stand-ins where the given one reads variables.
@@ -57,7 +68,7 @@ class StandIns:
         Args:
             function: Graph code.
         """
-        if not self._shared and not self._int8:
+        if not self._shared and not self._small:
             return function
 
         @functools.wraps(function)
@@ -70,7 +81,7 @@ class StandIns:
     def _value(self, variable: Any) -> Any:
         """What stands for a variable, as graph code; None for the variable itself."""
         kept = self._shared.get(id(variable))
-        stored = self._int8.get(id(variable if kept is None else kept))
+        stored = self._small.get(id(variable if kept is None else kept))
         if stored is not None:
             return stored.matrix()
         return None if kept is None else kept.value
@@ -79,12 +90,12 @@ class StandIns:
     def _rows(self) -> Iterator[None]:
         """Lets the tables that are stored small look up rows before they make floats of them."""
         with ExitStack() as stack:
-            for model in self._models if self._int8 else ():
+            for model in self._models if self._small else ():
                 for layer in model._flatten_layers():
                     if not isinstance(layer, TokenEmbedding):
                         continue
                     table = layer.embeddings
-                    stored = self._int8.get(id(self._shared.get(id(table), table)))
+                    stored = self._small.get(id(self._shared.get(id(table), table)))
                     if stored is not None:
                         setattr(layer, _LOOK_UP, stored.rows)
                         stack.callback(delattr, layer, _LOOK_UP)

@@ -66,8 +66,7 @@ def export_together(
     written = {task: in_precision(model, precision) for task, model in models.items()}
     stand_ins = StandIns(written.values())
     share_encoder(written, stand_ins)
-    if precision == "int8":
-        stand_ins.store_int8()
+    stand_ins.store_small(precision)
     with _one_tokenizer(written):
         return write_export(
             Together(name, written),

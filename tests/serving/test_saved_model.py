@@ -88,7 +88,9 @@ def test_the_size_with_the_published_vocabulary(tmp_path: Path, minilm_directory
     model = Classifier.from_pretrained(minilm_directory, labels=["no", "yes"])
     report = check_export(export(model, tmp_path))
     assert len(model.tokenizer.vocabulary) == 30_522
-    assert abs(report.variable_bytes / (4 * model.count_params()) - 1) < 0.001
+    # The numbers of the published pooler are all such that half precision holds them.
+    expected = 4 * model.count_params() - 2 * 384 * 384
+    assert abs(report.variable_bytes / expected - 1) < 0.001
     assert report.other_bytes <= 6_000_000
 
 

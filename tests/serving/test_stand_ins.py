@@ -68,7 +68,7 @@ def test_int8_stands_for_what_is_large():
     model = Small()
     stand_ins = StandIns([model])
     assert stand_ins.stores_int8 is False and stand_ins.function(len) is len
-    stand_ins.store_int8()
+    stand_ins.store_small("int8")
     assert stand_ins.stores_int8 is True
     graph = tf.function(stand_ins.function(model.read), autograph=False)
     traced = graph.get_concrete_function(tf.TensorSpec((None,), tf.int32))
@@ -83,3 +83,18 @@ def test_int8_stands_for_what_is_large():
     bodies = [f for f in traced.graph.as_graph_def().library.function if "body" in f.signature.name]
     assert bodies and not any(n.op == "Cast" for f in bodies for n in f.node_def)
     assert "look_up" not in vars(model.table)
+
+
+def test_halves_stand_for_what_they_hold_exactly():
+    model = Small()
+    model.table.embeddings.assign(np.asarray(model.table.embeddings).astype("float16"))
+    ids = tf.constant([0, 63])
+    before = tf.function(model.read, autograph=False)(ids)
+    stand_ins = StandIns([model])
+    stand_ins.store_small(None)
+    assert stand_ins.stores_int8 is False
+    graph = tf.function(stand_ins.function(model.read), autograph=False)
+    traced = graph.get_concrete_function(tf.TensorSpec((None,), tf.int32))
+    np.testing.assert_array_equal(traced(ids), before)
+    # The kernel, whose numbers are not all such, stays; so does the bias, which is small.
+    assert sorted(v.dtype.name for v in traced.variables) == ["float16"] + ["float32"] * 2
