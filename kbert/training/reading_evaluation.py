@@ -1,5 +1,6 @@
 """Measuring models that read, with the official metrics of their tasks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,22 +39,47 @@ class PreparedReading:
         """The targets of the windows."""
         return self.input.targets
 
-    def measured(self, model: Any, find_threshold: bool = True) -> dict[str, Any]:
+    def measured(self, model: Any, tune: bool = False) -> dict[str, Any]:
         """Returns the metrics of a model's answers, as a dict that JSON can hold.
-
-        Where questions without an answer are among the examples, the threshold of the null score
-        that is best for them is found and stored with the model.
 
         Args:
             model: The model that the examples were prepared for.
-            find_threshold: False leaves the model's threshold as it is.
+            tune: Whether to give the model the threshold that is best for these examples.
         """
         if isinstance(self.examples, TaggedSentences):
             return measure_entities(model, self.examples)
         if hasattr(model, "null_threshold"):
-            answered, _ = measure_answers(model, self.examples, find_threshold)
+            answered, _ = measure_answers(model, self.examples, tune)
             return answered
-        return measure_spans(model, self.examples)
+        return measure_spans(model, self.examples, tune)
+
+
+@dataclass(frozen=True)
+class TuningReading:
+    """Validation examples: whenever a model is measured on them, they choose its threshold.
+
+    Attributes:
+        part: The examples.
+    """
+
+    part: PreparedReading
+
+    def measured(self, model: Any) -> dict[str, Any]:
+        """As that of `PreparedReading`, with `tune`.
+
+        Args:
+            model: The model that the examples were prepared for.
+        """
+        return self.part.measured(model, tune=True)
+
+
+def validation_part(part: Any) -> Any:
+    """What the epochs of a run are measured on.
+
+    Args:
+        part: The prepared validation examples, of any task, or None.
+    """
+    return TuningReading(part) if isinstance(part, PreparedReading) else part
 
 
 def prepare_reading(model: Any, examples: ReadingExamples) -> PreparedReading:
@@ -141,21 +167,35 @@ def measure_answers(
     }, answers
 
 
-def measure_spans(model: Any, examples: QuestionExamples) -> dict[str, Any]:
+def measure_spans(
+    model: Any, examples: QuestionExamples, find_bias: bool = False
+) -> dict[str, Any]:
     """Measures a `SpanTagger`: whole spans, and characters.
 
     Args:
         model: The model.
         examples: Questions; every different answer of a question counts as one that is to be found.
+        find_bias: Whether to give the model the `outside_bias` that is best for these questions.
     """
+    true = [
+        [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
+    ]
+    if find_bias:
+        by_bias = model.spans_with_biases(examples.questions, examples.contexts)
+        found = {bias: exact_and_overlap_f1(true, spans) for bias, spans in by_bias.items()}
+        # Where several are best, the one that changes least.
+        model.outside_bias = max(found, key=lambda bias: (*_told(found[bias]), -abs(bias)))
+        return {**found[model.outside_bias], "outside_bias": model.outside_bias}
     rows = model.predict(examples)
     predicted = [
         [(int(row["starts"][i]), int(row["ends"][i])) for i in range(row["count"])] for row in rows
     ]
-    true = [
-        [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
-    ]
-    return dict(exact_and_overlap_f1(true, predicted))
+    return {**exact_and_overlap_f1(true, predicted), "outside_bias": model.outside_bias}
+
+
+def _told(metrics: Mapping[str, float]) -> list[float]:
+    """The metrics that biases are compared by, the first first."""
+    return [metrics[name] for name in MONITORED["span-tagging"]]
 
 
 def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:

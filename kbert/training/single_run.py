@@ -17,7 +17,7 @@ from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
-from kbert.training.reading_evaluation import trained_part
+from kbert.training.reading_evaluation import trained_part, validation_part
 from kbert.training.report import report_lines, start_report
 from kbert.training.resumed_run import (
     at_epoch_begin,
@@ -148,7 +148,7 @@ def _fit(
     """Trains to the end; the record learns of each epoch and keeps the best weights."""
     model, train = ready.model, ready.parts["train"]
     tokens = int(train.input.lengths.sum())
-    validation = ready.parts.get("validation")
+    validation = validation_part(ready.parts.get("validation"))
     record = EpochRecord(config, validation, ready.monitor, tokens, folder / CHECKPOINTS, log)
     position = load_state(folder / STATES, model) or Position()
     record.restore(position.told)

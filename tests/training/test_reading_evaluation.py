@@ -1,7 +1,11 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from kbert.data.question_examples import Answer, QuestionExamples
+from kbert.data.squad import read_questions
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.pipelines.load import load
 from kbert.training.evaluation import prepare
@@ -27,6 +31,7 @@ class Scripted:
     """A model that gives the answers it was made with."""
 
     null_threshold = None
+    outside_bias = 0.0
 
     def __init__(self, rows):
         self.rows = rows
@@ -75,6 +80,20 @@ def test_spans():
     assert metrics["span_overlap_precision"] == 1.0
 
 
+def test_the_bias_that_is_best_for_the_questions():
+    class Marking(Scripted):
+        def spans_with_biases(self, asked, contexts):
+            assert (asked, contexts) == (["?"] * 2, ["one two"] * 2)
+            many, few = [[(0, 3), (4, 7)], [(0, 3)]], [[(0, 3)], []]
+            return {-2.0: many, -1.0: few, -0.5: few, 0.0: [[], []]}
+
+    model = Marking([])
+    # By hand: with -1 and -0.5 two of two spans are right, with -2 two of four.
+    metrics = measure_spans(model, questions([[Answer("one", 0)], []]), find_bias=True)
+    assert metrics["span_exact_f1"] == 1.0 and metrics["span_overlap_f1"] == 1.0
+    assert model.outside_bias == metrics["outside_bias"] == -0.5
+
+
 def test_entities():
     model = Scripted([["B-A", "O"]])
     model.labels = ["O", "B-A", "I-A"]
@@ -96,6 +115,8 @@ def test_a_run_of_each_task(task, tiny, tmp_path):
     assert (model.max_sequence_length, model.stride) == (12, 2)
     if task == "question-answering":
         assert model.null_threshold == final["null_threshold"]
+    if task == "span-tagging":
+        assert model.outside_bias == final["outside_bias"]
     if task == "ner":
         assert final["f1"] == 1.0
         # A sentence that it has learned by heart; of others it may think what it will.
@@ -113,3 +134,18 @@ def test_examples_of_another_task_are_refused(tiny, tmp_path, finished_run):
     expected = "by hand: the examples must be sentences of tagged words for a EntityRecognizer"
     with pytest.raises(ValueError, match=expected):
         prepare(model, questions([[]]))
+
+
+def test_what_is_measured_last_chooses_no_threshold(tiny, tmp_path):
+    """That of the validation questions stays, though another one would be better for the test."""
+    rows = Path(tiny.unanswerable).read_text("utf-8").splitlines()
+    kept = [row for row in rows if not json.loads(row)["answers"]]
+    (file := tmp_path / "test.jsonl").write_text("\n".join([*kept, rows[1]]), encoding="utf-8")
+    task = "question-answering"
+    config = tiny.reading(tmp_path / "run", task, tiny.unanswerable, test=str(file), epochs=1)
+    run = load_run(train_once(config))
+    final, model = run.metrics["final"], load(run.model_directory)
+    assert final["test"]["null_threshold"] == model.null_threshold
+    assert final["validation"]["null_threshold"] == model.null_threshold
+    best = measure_answers(model, read_questions(file), find_threshold=True)[0]
+    assert best["null_threshold"] != final["test"]["null_threshold"]
