@@ -1,5 +1,6 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,12 +14,14 @@ from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
 from kbert.pipelines.text_model import label_maps
-from kbert.pipelines.token_labeller import TokenLabeller
+from kbert.pipelines.token_labeller import TaggedTexts, TokenLabeller
 from kbert.text.units import every_token
 from kbert.text.wordpiece import WordPiece
 
 TAGS = ("B", "I", "O")
 _BEGIN, _INSIDE, _OUTSIDE = range(3)
+# Among these the best bias of O is searched, in nats. Answers are rare, so most are below 0.
+OUTSIDE_BIASES = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -37,6 +40,8 @@ class SpanTagger(TokenLabeller):
         max_question_length: longer questions are cut, in tokens.
         soft: whether several opinions on a question are averaged; otherwise the first counts alone.
         dropout: rate of the dropout before the head.
+        outside_bias: what is added to the log probability of O where tags are decoded: below 0 more
+            is marked. It moves the threshold, as `null_threshold` does for `QuestionAnswerer`.
 
     Raises:
         ValueError: tokenizer or sizes do not fit the encoder or each other.
@@ -44,6 +49,7 @@ class SpanTagger(TokenLabeller):
 
     default_sequence_length = 384
     has_questions = True
+    graph_settings = (*TokenLabeller.graph_settings, "outside_bias")
 
     def __init__(
         self,
@@ -54,6 +60,7 @@ class SpanTagger(TokenLabeller):
         max_question_length: int = 64,
         soft: bool = True,
         dropout: float = 0.1,
+        outside_bias: float = 0.0,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "span_tagger")
@@ -62,6 +69,7 @@ class SpanTagger(TokenLabeller):
         self.stride = stride
         self.max_question_length: int = max_question_length
         self.soft = soft
+        self.outside_bias = outside_bias
         self.check_windows()
 
     def huggingface_config(self) -> dict[str, Any]:
@@ -80,10 +88,7 @@ class SpanTagger(TokenLabeller):
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
             with nothing and 0. `count` int32 (B,), the answers of each row.
         """
-        offsets = self.tokenizer.tokenize_with_offsets(context)
-        questions = self.tokenizer.tokenize(question)
-        probabilities = self.token_probabilities(offsets, questions)
-        found = self.tag_words(context, offsets, every_token(offsets), probabilities)
+        (found,) = self._tagged(question, context, [self.outside_bias])
         return {
             "answers": found.texts.text,
             "starts": found.texts.start,
@@ -91,6 +96,53 @@ class SpanTagger(TokenLabeller):
             "scores": found.score,
             "count": found.count,
         }
+
+    def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
+        """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
+
+        Returns:
+            For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
+        """
+        outputs = {}
+        for i, found in enumerate(self._tagged(question, context, OUTSIDE_BIASES)):
+            outputs[f"starts_{i}"] = found.texts.start
+            outputs[f"ends_{i}"] = found.texts.end
+            outputs[f"count_{i}"] = found.count
+        return outputs
+
+    def spans_with_biases(
+        self, questions: list[str], contexts: list[str]
+    ) -> dict[float, list[list[tuple[int, int]]]]:
+        """The places of the answers with each of `OUTSIDE_BIASES`; the encoder runs once.
+
+        Args:
+            questions: n questions.
+            contexts: the text of each.
+
+        Returns:
+            For each bias and row the (start, end) of its answers, in code points.
+        """
+        rows = self.predict_columns(self.read_with_biases, [questions, contexts])
+        return {
+            bias: [
+                [(int(s), int(e)) for s, e in zip(row[f"starts_{i}"], row[f"ends_{i}"]) if e]
+                for row in rows
+            ]
+            for i, bias in enumerate(OUTSIDE_BIASES)
+        }
+
+    def _tagged(
+        self, question: Any, context: Any, biases: Sequence[float]
+    ) -> list[TaggedTexts]:
+        offsets = self.tokenizer.tokenize_with_offsets(context)
+        questions = self.tokenizer.tokenize(question)
+        probabilities = self.token_probabilities(offsets, questions)
+        return [
+            self.tag_words(
+                context, offsets, every_token(offsets), probabilities, (0.0, 0.0, bias)
+            )
+            for bias in biases
+        ]
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""
@@ -171,6 +223,7 @@ class SpanTagger(TokenLabeller):
             "stride": self.stride,
             "max_question_length": self.max_question_length,
             "soft": self.soft,
+            "outside_bias": self.outside_bias,
         }
 
 

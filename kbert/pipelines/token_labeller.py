@@ -105,7 +105,12 @@ class TokenLabeller(WindowedModel, TokenClassification):
         return tf.scatter_nd(place, probabilities, shape)
 
     def tag_words(
-        self, text: tf.Tensor, offsets: TokenOffsets, units: Units, probabilities: tf.Tensor
+        self,
+        text: tf.Tensor,
+        offsets: TokenOffsets,
+        units: Units,
+        probabilities: tf.Tensor,
+        bias: Sequence[float] | None = None,
     ) -> TaggedTexts:
         """Decodes the tags of words, as graph code.
 
@@ -116,13 +121,14 @@ class TokenLabeller(WindowedModel, TokenClassification):
             offsets: its tokens.
             units: its words.
             probabilities: float32 (tokens of all rows, C).
+            bias: what is added to the log probability of each tag, C numbers.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
         row = units.first.value_rowids()
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
-        path, found = self._decoded(first)
+        path, found = self._decoded(first, 0.0 if bias is None else tf.constant(bias))
         count = tf.cast(found.first.row_lengths(), tf.int32)
         filled = tf.sequence_mask(count)
 
@@ -141,7 +147,9 @@ class TokenLabeller(WindowedModel, TokenClassification):
         score, kind = found.score.to_tensor(0.0), found.kind.to_tensor(0)
         return TaggedTexts(path.to_tensor(0), found, texts, score, kind, count)
 
-    def _decoded(self, probabilities: tf.RaggedTensor) -> tuple[tf.RaggedTensor, Entities]:
+    def _decoded(
+        self, probabilities: tf.RaggedTensor, bias: Any
+    ) -> tuple[tf.RaggedTensor, Entities]:
         """The tags of words, int32 (B, (words)), and the entities that they make.
 
         Rows of like length are decoded together: one long text would make a batch of short ones
@@ -149,6 +157,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
 
         Args:
             probabilities: float32 (B, (words), C).
+            bias: float32 (C,), added to their logarithms; or 0.
         """
         lengths = tf.cast(probabilities.row_lengths(), tf.int32)
 
@@ -156,7 +165,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
             some = tf.gather(lengths, chosen)
             part = tf.gather(probabilities, chosen)
             dense = part.to_tensor(0.0, shape=(None, None, self.num_labels))
-            path = best_path(tf.math.log(dense + _SMALLEST), some, self.rules)
+            path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, self.rules)
             found = find_entities(path, dense, some, self.tag_names)
             words = tf.boolean_mask(path, tf.sequence_mask(some, tf.shape(path)[1]))
             return words, found.first.row_lengths(), *(column.values for column in found)

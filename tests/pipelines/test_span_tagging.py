@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kbert.data.windowed_examples import window_examples
 from kbert.models.bert import Bert
-from kbert.pipelines.span_tagging import TAGS, SpanTagger
+from kbert.pipelines.span_tagging import OUTSIDE_BIASES, TAGS, SpanTagger
 from tests.pipelines.awkward_texts import awkward_texts
 from tests.pipelines.reading_reference import check_place, token_probabilities, tokens_of
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, small_encoder
@@ -60,6 +60,31 @@ def test_the_whole_way_by_the_reference(model, question, context):
         assert (row["starts"][place], row["ends"][place]) == (tokens.start[first], tokens.end[last])
         of_tokens = [probabilities[i, tags[i]] for i in range(first, last + 1)]
         assert row["scores"][place] == pytest.approx(np.mean(of_tokens), abs=2e-5)
+
+
+def test_a_bias_against_or_for_nothing(model):
+    """By the reference, with each bias of O; and `predict` with one of them says the same."""
+    questions, contexts = ["a film?", ""], [CONTEXT[:14], "a b c"]
+    found = model.spans_with_biases(questions, contexts)
+    assert list(found) == list(OUTSIDE_BIASES)
+    counts = []
+    for bias, rows in found.items():
+        for question, context, spans in zip(questions, contexts, rows, strict=True):
+            tokens = tokens_of(context)
+            scores = np.log(token_probabilities(model, question, context)) + [0.0, 0.0, bias]
+            tags = tag_reference.best_tags(scores, TAGS)
+            expected = tag_reference.entities([TAGS[i] for i in tags])
+            assert spans == [(tokens.start[a], tokens.end[b]) for _, a, b in expected]
+        counts.append(sum(end - start for row in rows for start, end in row))
+    assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1
+    biased = small(outside_bias=OUTSIDE_BIASES[0])
+    rows = biased.predict((questions, contexts))
+    count = [int(row["count"]) for row in rows]
+    places = [list(zip(row["starts"], row["ends"]))[:n] for row, n in zip(rows, count)]
+    assert places == found[OUTSIDE_BIASES[0]]
+    biased.outside_bias = 0.0  # a graph that was traced before does not stay
+    again = biased.predict((questions, contexts))
+    assert [int(row["count"]) for row in again] == [len(spans) for spans in found[0.0]]
 
 
 def test_awkward_texts(model):
@@ -239,7 +264,7 @@ def test_wrong_answers(model):
 
 @pytest.mark.parametrize("format", ["kbert", "huggingface"])
 def test_saved_and_loaded(tmp_path, format):
-    settings = {"soft": False, "stride": 5, "max_question_length": 7}
+    settings = {"soft": False, "stride": 5, "max_question_length": 7, "outside_bias": -0.5}
     model = small(dropout=0.25, **settings)
     folder = model.save_pretrained(tmp_path / "saved", format=format)
     if format == "kbert":
