@@ -21,11 +21,11 @@ def to_json(batch: np.ndarray) -> Any:
         batch: An array of any shape; strings are bytes in an array of objects.
 
     Returns:
-        float32 numbers in the fewest digits that give them back.
+        float32 numbers, and smaller ones, in the fewest digits that give them back.
     """
     if batch.dtype.kind == "O":
         return _nested(batch, _text)
-    if batch.dtype.kind == "f" or batch.dtype == tf.bfloat16.as_numpy_dtype:
+    if batch.dtype.itemsize < 8 and (batch.dtype.kind == "f" or _is_bfloat16(batch)):
         # The digits of float32, not those of the double that is next to it.
         return _nested(batch.astype(np.float32), lambda number: float(str(number)))
     return batch.tolist()
@@ -45,11 +45,10 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
         if dtype != tf.string:
             return _numbers(value, dtype)
         shape = _shape(value)
+        # First what was sent: the shape of the first list alone may promise any size.
+        flat = [_bytes(leaf) for leaf in _leaves(value, shape)]
         strings = np.empty(shape, object)
-        flat = list(_leaves(value, len(shape)))
-        if len(flat) != strings.size:
-            raise ValueError("lists of different lengths")
-        strings.reshape(-1)[:] = [_bytes(leaf) for leaf in flat]
+        strings.reshape(-1)[:] = flat
         return strings
     except (ValueError, TypeError, OverflowError, binascii.Error) as error:
         raise ValueError(
@@ -65,6 +64,10 @@ def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
     if found.size and found.dtype.kind not in kinds:
         raise TypeError(f"elements of type {found.dtype.name}")
     return np.asarray(value, dtype.as_numpy_dtype)
+
+
+def _is_bfloat16(batch: np.ndarray) -> bool:
+    return bool(batch.dtype == tf.bfloat16.as_numpy_dtype)
 
 
 def _nested(batch: np.ndarray, leaf: Any) -> Any:
@@ -97,11 +100,13 @@ def _shape(value: Any) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _leaves(value: Any, depth: int) -> Any:
-    if depth == 0:
+def _leaves(value: Any, shape: tuple[int, ...]) -> Any:
+    if not shape:
         yield value
         return
     if not isinstance(value, list):
         raise ValueError(f"{str(value)[:80]!r} where a list is expected")
+    if len(value) != shape[0]:
+        raise ValueError("lists of different lengths")
     for child in value:
-        yield from _leaves(child, depth - 1)
+        yield from _leaves(child, shape[1:])

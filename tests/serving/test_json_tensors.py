@@ -1,6 +1,7 @@
 """Batches as TF Serving's REST interface has them."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -53,6 +54,7 @@ def test_no_rows():
     "value, dtype",
     [
         ([["a"], ["b", "c"]], tf.string),
+        ([["a", "b"], ["c"], ["d", "e", "f"]], tf.string),  # six, as three rows of two have
         ([["a"], "b"], tf.string),
         ([1], tf.string),
         ([{"b64": "%"}], tf.string),
@@ -65,3 +67,20 @@ def test_no_rows():
 def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
     with pytest.raises(ValueError, match="`value` must be lists of one shape"):
         from_json(value, dtype)
+
+
+def test_a_shape_that_is_only_promised_makes_no_memory():
+    """The first of 3,000 rows promises 3,000 columns, which would be 72 MB."""
+    rows = [["a"] * 3000, *([] for _ in range(2999))]
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="lists of different lengths"):
+        from_json(rows, tf.string)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_float64_keeps_its_digits():
+    numbers = np.array([0.1, 1e300, 123456789.123])
+    assert to_json(numbers) == [0.1, 1e300, 123456789.123]
+    assert (from_json(to_json(numbers), tf.float64) == numbers).all()

@@ -22,6 +22,8 @@ from kbert.serving.signatures import SERVING_DEFAULT, Signature
 
 logger = logging.getLogger(__name__)
 _LARGE_BYTES = 64 * 2**10
+# TensorFlow may send one value for many equal ones: so many cells and no more are made of that.
+_MOST_REPEATED = 64 * 2**10
 # google.rpc.Code of an error that has no code of its own.
 _UNKNOWN = 2
 
@@ -219,13 +221,20 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
         if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
             dtype = "no such input" if tensor is None else f"not {tensor.dtype.name}"
             raise Refusal("INVALID_ARGUMENT", f"input {name[:100]!r}: {dtype}")
-        if proto.tensor_shape.unknown_rank or not 0 <= cells <= most:
+        promised = min(most, max(_MOST_REPEATED, _sent(proto)))
+        if proto.tensor_shape.unknown_rank or not 0 <= cells <= promised:
             raise Refusal("INVALID_ARGUMENT", f"input {name!r}: not such a shape")
         try:
             found[name] = np.asarray(tf.make_ndarray(proto))
         except (TypeError, ValueError, IndexError) as error:
             raise Refusal("INVALID_ARGUMENT", f"input {name!r}: {str(error)[:300]}") from error
     return found
+
+
+def _sent(proto: Any) -> int:
+    """At least as many cells as a tensor was sent with."""
+    values = (name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val"))
+    return max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
 
 
 async def _abort(context: Any, refusal: Refusal) -> NoReturn:

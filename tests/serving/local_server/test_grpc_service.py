@@ -59,10 +59,10 @@ def test_the_answer_tells_who_answered(service):
     assert set(service.Predict(asked, timeout=9).outputs) == {"length"}
 
 
-def lying() -> tf.make_tensor_proto(1).__class__:
+def lying(value: object = 1, size: int = 10**9) -> tf.make_tensor_proto(1).__class__:
     """A few bytes whose shape promises a billion numbers."""
-    proto = tf.make_tensor_proto([1], tf.int32)
-    proto.tensor_shape.dim[0].size = 10**9
+    proto = tf.make_tensor_proto([value])
+    proto.tensor_shape.dim[0].size = size
     return proto
 
 
@@ -89,6 +89,16 @@ def test_refusals(service, asked, code):
         service.Predict(asked, timeout=9)
     assert caught.value.code().name == code
     assert "Traceback" not in caught.value.details() and ".py" not in caught.value.details()
+
+
+@pytest.mark.parametrize(
+    "size, words", [(70_000, "not such a shape"), (60_000, "larger than maximum input batch size")]
+)
+def test_one_value_for_many(service, size, words):
+    """TensorFlow writes equal values once: so many cells are made of one, and no more."""
+    with pytest.raises(grpc.RpcError) as caught:
+        service.Predict(request(text=lying(b"a", size)), timeout=9)
+    assert words in caught.value.details()
 
 
 def test_the_clients_deadline(service):
