@@ -59,7 +59,7 @@ class RestTransport:
             if len(signature.outputs) == 1 and not self._is_named(outputs, signature):
                 outputs = {next(iter(signature.outputs)): outputs}
             return {
-                key: from_json(outputs[key], tensor.dtype)
+                key: _of_rank(from_json(outputs[key], tensor.dtype), tensor.shape)
                 for key, tensor in signature.outputs.items()
             }
 
@@ -138,6 +138,13 @@ class RestTransport:
         except (ValueError, KeyError, TypeError):
             words = words or f"HTTP {code}"
         return server_error(code, words[:_SHOWN], url)
+
+
+def _of_rank(batch: np.ndarray, shape: tuple[int | None, ...] | None) -> np.ndarray:
+    """An empty batch with all its dimensions: JSON has none inside an empty list."""
+    if batch.size or shape is None or batch.ndim >= len(shape):
+        return batch
+    return batch.reshape(*batch.shape, *(size or 0 for size in shape[batch.ndim :]))
 
 
 def _tensors(described: Any) -> dict[str, SignatureTensor]:

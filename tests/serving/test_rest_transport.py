@@ -96,3 +96,13 @@ def test_redirects_are_not_followed(said):
     words["status"] = 302
     with pytest.raises(ServerError, match="UNKNOWN: "):
         ask(transport)
+
+
+def test_an_empty_answer_has_all_its_dimensions(said):
+    """As of rows without [MASK]: JSON has no third dimension inside an empty list."""
+    transport, words = said
+    words["content"] = b'{"outputs": [[], []]}'
+    shape = (None, None, 5)
+    signature = Signature(SIGNATURE.inputs, {"y": SignatureTensor("y:0", tf.float32, shape)})
+    inputs = {"x": np.array([0.5, 1.0], np.float32)}
+    assert transport.predict("f", signature, inputs, 5.0)["y"].shape == (2, 0, 5)
