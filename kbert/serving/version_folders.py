@@ -12,7 +12,8 @@ from pathlib import Path
 from kbert.storage.atomic_directory import remove_atomically
 
 SAVED_MODEL_FILE = "saved_model.pb"
-_MODEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+# Not digits alone: that is the name of a version.
+_MODEL_NAME = re.compile(r"(?!\d+$)[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _VERSION = re.compile(r"[0-9]+")
 _LARGEST_VERSION = 2**63 - 1
 
@@ -51,8 +52,8 @@ def new_version(
     """
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
         raise ValueError(
-            "`name` must be made of letters, digits, `_`, `-` and `.`, and not begin with `-` or "
-            f"`.`. Received: name={name!r}"
+            "`name` must be made of letters, digits, `_`, `-` and `.`, not of digits alone, and "
+            f"not begin with `-` or `.`. Received: name={name!r}"
         )
     folder = Path(base) / name
     present = versions(folder)

@@ -48,7 +48,9 @@ def test_a_version_must_be_a_positive_integer(base: Path, version):
         new_version(base, "m", version)
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../m", ".hidden", "a b", "-x", None, "ü"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../m", ".hidden", "a b", "-x", None, "ü", "2024"]
+)
 def test_a_name_must_fit_a_url_and_a_folder(base: Path, name):
     with pytest.raises(ValueError, match="`name` must be made of letters"):
         new_version(base, name)

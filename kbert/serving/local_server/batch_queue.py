@@ -68,15 +68,17 @@ class BatchQueue:
 
         Args:
             signature: A name that the model has.
-            inputs: Its inputs, each (B, ...) with the same B.
+            inputs: Its inputs, each (B, ...) with the same B. One with a scalar goes alone.
 
         Raises:
             Refusal: It holds more rows than a batch, the queue is full, or the model refuses it.
         """
-        rows = len(next(iter(inputs.values()), ()))
+        rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
         self._check_room(rows)
         waiting = _Waiting(inputs, rows, asyncio.get_running_loop().create_future())
         key = self._key(signature, inputs)
+        if not all(batch.ndim for batch in inputs.values()):
+            key = (*key, object())
         if key not in self._queues:
             self._queues[key] = deque()
             worker = asyncio.create_task(self._work(signature, key))

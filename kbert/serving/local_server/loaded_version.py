@@ -15,6 +15,7 @@ from kbert.serving.loaded_model import LoadedModel
 from kbert.serving.local_server.batch_queue import Answer, Arrays, BatchQueue
 from kbert.serving.local_server.refusals import Refusal
 from kbert.serving.metadata import read_metadata
+from kbert.serving.signatures import SERVING_DEFAULT
 from kbert.serving.warmup import read_warmup
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,8 @@ class LoadedVersion:
         self.queue: BatchQueue | None = None
         for place, request in enumerate(read_warmup(path) or [], 1):
             try:
-                self.model.run(request.signature, request.inputs)
+                # TF Serving takes the main one where none is named.
+                self.model.run(request.signature or SERVING_DEFAULT, request.inputs)
             except Exception as error:  # TensorFlow raises any class
                 raise RuntimeError(f"warm-up record {place} fails: {first_line(error)}") from error
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 from kbert.serving.local_server.batch_queue import Answer, Arrays
 from kbert.serving.local_server.loaded_version import LoadedVersion
@@ -68,7 +69,12 @@ class ModelStore:
                 self._models[name] = model
             await self._models[name].refresh(loop)
         for name in [name for name in self._models if name not in found]:
-            await self._models.pop(name).close()
+            if not self._has_folder(name):
+                await self._models.pop(name).close()
+
+    def _has_folder(self, name: str) -> bool:
+        """Whether a model lies in a folder of models still, without versions for now."""
+        return Path(self.base).is_dir() and self._models[name].folder.folder.is_dir()
 
     async def watch(self, seconds: float) -> None:
         """Looks again and again, until it is cancelled.

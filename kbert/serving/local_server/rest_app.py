@@ -14,7 +14,7 @@ from google.protobuf import json_format
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from kbert.serving.base_files import METRICS_PATH
 from kbert.serving.local_server.limits import Gate
@@ -56,7 +56,7 @@ class RestApp:
         store: ModelStore,
         gate: Gate,
         hosts: frozenset[str] | None = None,
-        routes: Sequence[BaseRoute] = (),
+        routes: Sequence[Route] = (),
     ) -> None:
         self._store = store
         self._gate = gate
@@ -66,18 +66,25 @@ class RestApp:
                 Route("/healthz", self._guarded(self._alive)),
                 Route("/readyz", self._guarded(self._ready)),
                 Route(METRICS_PATH, self._guarded(self._metrics)),
-                *routes,
+                *(Route(one.path, self._guarded(one.endpoint, _is_link)) for one in routes),
                 Route("/{path:path}", self._guarded(self._model), methods=_METHODS),
             ],
         )
 
-    def _guarded(self, handler: _Handler) -> _Handler:
-        """Says every refusal in JSON, and no more than a word of what went wrong here."""
+    def _guarded(
+        self, handler: _Handler, allowed: Callable[[Request], bool] = lambda request: False
+    ) -> _Handler:
+        """Says every refusal in JSON, and no more than a word of what went wrong here.
+
+        Args:
+            handler: What answers.
+            allowed: Tells of a request from another web page whether it may come.
+        """
 
         @functools.wraps(handler)
         async def guarded(request: Request) -> Response:
             try:
-                self._check_origin(request)
+                self._check_origin(request, allowed)
                 return await handler(request)
             except Refusal as refusal:
                 return _refused(refusal)
@@ -87,12 +94,12 @@ class RestApp:
 
         return guarded
 
-    def _check_origin(self, request: Request) -> None:
+    def _check_origin(self, request: Request, allowed: Callable[[Request], bool]) -> None:
         host = request.headers.get("host", "").lower()
         if self._hosts is not None and _without_port(host) not in self._hosts:
             words = f"The server is not to be asked as {host[:100]!r}"
             raise Refusal("PERMISSION_DENIED", words, 403)
-        if request.headers.get("sec-fetch-site") == "cross-site":
+        if request.headers.get("sec-fetch-site") == "cross-site" and not allowed(request):
             raise Refusal("PERMISSION_DENIED", "Other web pages may not ask this server", 403)
 
     async def _alive(self, request: Request) -> Response:
@@ -115,9 +122,11 @@ class RestApp:
             path = request.scope["path"][:200]
             words = f"Malformed request: {request.method} {path}"
             raise Refusal("INVALID_ARGUMENT", words, None if path.startswith("/v1/") else 404)
-        if int(found["version"] or 0) > _LARGEST_VERSION:
+        digits = (found["version"] or "").lstrip("0")
+        # Python reads no number of thousands of digits.
+        if len(digits) > len(str(_LARGEST_VERSION)) or int(digits or 0) > _LARGEST_VERSION:
             raise Refusal("INVALID_ARGUMENT", "Failed to convert version to numeric.")
-        version = int(found["version"]) if found["version"] else None
+        version = int(digits or 0) if found["version"] else None
         name, label = found["model"], found["label"]
         if verb == "predict":
             return await self._predict(request, name, version, label)
@@ -164,6 +173,11 @@ def _refused(refusal: Refusal) -> Response:
     if refusal.status in (408, 413):
         headers["connection"] = "close"
     return JSONResponse({"error": refusal.message}, refusal.status, headers)
+
+
+def _is_link(request: Request) -> bool:
+    """Whether a person goes to the page from another one, which does not see what it finds."""
+    return request.headers.get("sec-fetch-mode") == "navigate"
 
 
 def _without_port(host: str) -> str:

@@ -69,10 +69,10 @@ def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
         return _configured(path)
     if (path / SAVED_MODEL_FILE).is_file() and path.name.isdecimal():
         return [ServedFolder(path.parent.name, path.parent, specific=(int(path.name),))]
-    if versions(path):
+    if _is_model(path):
         return [ServedFolder(path.name, path)]
     children = sorted(path.iterdir()) if path.is_dir() else []
-    found = [ServedFolder(child.name, child) for child in children if versions(child)]
+    found = [ServedFolder(child.name, child) for child in children if _is_model(child)]
     if not found:
         raise FileNotFoundError(
             "`base` must be the folder of a model with its versions, BASE/<model> with "
@@ -80,6 +80,11 @@ def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
             f"Received: base={str(base)!r}"
         )
     return found
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether it has a version: other folders, as those of logs, may have numbers for names."""
+    return any((found / SAVED_MODEL_FILE).is_file() for found in versions(folder).values())
 
 
 def _configured(file: Path) -> list[ServedFolder]:

@@ -18,7 +18,6 @@ from typing import Any
 from kbert.serving.local_server.loaded_version import LoadedVersion, first_line
 from kbert.serving.local_server.refusals import Refusal
 from kbert.serving.local_server.served_folders import ServedFolder
-from kbert.serving.version_folders import SAVED_MODEL_FILE
 
 logger = logging.getLogger(__name__)
 # How many versions that have ended the status still tells of.
@@ -56,8 +55,8 @@ class ServedModel:
         self._loader = loader
         self._told = told
         self._ready: dict[int, LoadedVersion] = {}
-        # Version -> the file that failed, so that it is not tried again until it is another one.
-        self._failed: dict[int, tuple[int, ...]] = {}
+        # Version -> the files that failed, so that it is not tried again until they are others.
+        self._failed: dict[int, tuple[Any, ...]] = {}
 
     @property
     def ready(self) -> dict[int, LoadedVersion]:
@@ -120,7 +119,8 @@ class ServedModel:
         except Exception as error:  # TensorFlow raises any class for a folder that is not right
             told = first_line(error)
             logger.error("%s, version %d: cannot be loaded: %s", self.folder.name, number, told)
-            self.states[number] = VersionState("END", told)
+            # Clients are told no path of this machine; the log tells it.
+            self.states[number] = VersionState("END", told.replace(str(path), path.name))
             self._failed[number] = mark
             return
         version.open(self._executor, self._told)
@@ -146,10 +146,13 @@ class ServedModel:
         gc.collect()
 
 
-def _mark(path: Path) -> tuple[int, ...]:
-    """What changes when a folder is replaced."""
-    try:
-        found = (path / SAVED_MODEL_FILE).stat()
-    except OSError:
-        return ()
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+def _mark(path: Path) -> tuple[Any, ...]:
+    """What changes when a folder is replaced, or when a copy of it goes on growing."""
+    found = []
+    for file in sorted(path.rglob("*")):
+        try:
+            status = file.stat()
+        except OSError:
+            continue  # gone meanwhile
+        found.append((str(file), status.st_ino, status.st_mtime_ns, status.st_size))
+    return tuple(found)

@@ -83,13 +83,15 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
         version: The version that answers.
 
     Returns:
-        One entry; of an export with several tasks, one for each.
+        One entry; of an export with several tasks, one for each; of one without signatures none.
     """
     signatures: dict[str, dict[str, Any]] = {
         key: {"inputs": _in_order(key, version), "outputs": list(signature.outputs)}
         for key, signature in version.model.signatures.items()
     }
     tasks = version.about.get("tasks") or {}
+    if not signatures:
+        return []
     main = SERVING_DEFAULT if SERVING_DEFAULT in signatures else next(iter(signatures))
     entries = {f"{name} / {task}": (task, tasks[task]) for task in tasks if task in signatures}
     return [

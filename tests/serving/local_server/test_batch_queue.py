@@ -192,3 +192,13 @@ def test_an_answer_without_rows_cannot_be_shared():
             return await asyncio.gather(*asked)
 
     assert [one["sum"] for one in asyncio.run(main())] == [1, 2]
+
+
+def test_a_scalar_shares_no_batch():
+    async def work(queue, model):
+        scalar = {"x": np.array(3, np.float32)}
+        found = await together(queue, model, scalar, numbers(1), dict(scalar))
+        return [one["y"].tolist() for one in found], model.batches
+
+    found, batches = run(work)
+    assert found == [6, [2], 6] and sorted(batches) == [[1], [3], [3]]

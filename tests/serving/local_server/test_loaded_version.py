@@ -27,6 +27,16 @@ def test_a_warm_up_that_fails_makes_the_loading_fail(meter: Path):
     assert LoadedVersion(1, meter).queue is None
 
 
+def test_a_warm_up_without_a_name_is_for_the_main_signature(meter: Path):
+    records = read_warmup(meter)
+    assert records is not None
+    main = [record for record in records if record.signature == "serving_default"]
+    for record in main:
+        object.__setattr__(record, "signature", "")
+    write_warmup(meter, main)
+    assert LoadedVersion(1, meter).number == 1
+
+
 def test_the_first_line_of_an_error():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.function(lambda x: tf.gather([1, 2], x))(9)

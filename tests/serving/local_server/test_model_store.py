@@ -28,6 +28,10 @@ def test_models_appear_and_go(meter: Path, tmp_path: Path):
         shutil.copytree(meter, base / "b" / "1")
         while "b" not in store.models or not store.models["b"].ready:
             await asyncio.sleep(0.02)
+        # Without a version for now, it stays; the whole folder gone, it goes.
+        shutil.rmtree(base / "a" / "1")
+        await asyncio.sleep(0.1)
+        assert store.model("a").pick().number == 1
         shutil.rmtree(base / "a")
         while "a" in store.models:
             await asyncio.sleep(0.02)

@@ -145,6 +145,12 @@ def test_other_names_and_other_pages(ask):
     assert found.status_code == 403
 
 
+def test_a_version_of_thousands_of_digits(ask):
+    found = ask("GET", "/v1/models/meter/versions/" + "9" * 5000)
+    assert found.status_code == 400 and "Failed to convert version" in found.json()["error"]
+    assert ask("GET", "/v1/models/meter/versions/" + "0" * 5000 + "1").status_code == 200
+
+
 def test_health_and_metrics(ask):
     assert ask("GET", "/healthz").json() == {"status": "alive"}
     assert ask("GET", "/readyz").json()["models"] == ["chooser", "meter"]

@@ -25,6 +25,13 @@ def test_one_model_several_models_one_version(tmp_path: Path):
     assert seen(tmp_path / "a" / "7") == {"a": [7]}
 
 
+def test_numbers_that_are_no_versions(tmp_path: Path):
+    make(tmp_path, "a/1")
+    (tmp_path / "logs" / "2024").mkdir(parents=True)
+    (tmp_path / "2024" / "1").mkdir(parents=True)
+    assert seen(tmp_path) == {"a": [1]}
+
+
 def test_nothing_to_serve(tmp_path: Path):
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(FileNotFoundError, match="`base` must be the folder of a model"):

@@ -11,6 +11,7 @@ import pytest
 from kbert.serving.local_server.refusals import Refusal
 from kbert.serving.local_server.served_folders import ServedFolder
 from kbert.serving.local_server.served_model import ServedModel
+from kbert.serving.warmup import WARMUP_FILE
 
 
 def run(work, folder: ServedFolder):
@@ -63,13 +64,32 @@ def test_a_broken_version_is_told_of_and_tried_again_when_it_is_another(meter: P
         (folder / "2" / "saved_model.pb").write_bytes(b"broken")
         await refresh()
         assert model.pick().number == 1
-        assert states(model) == {1: "AVAILABLE", 2: "END"} and model.states[2].error
+        assert states(model) == {1: "AVAILABLE", 2: "END"}
+        assert "2/saved_model.pb` must be" in model.states[2].error
+        assert str(folder) not in model.states[2].error
         loads = len(asyncio.all_tasks())
         await refresh()
         assert states(model) == {1: "AVAILABLE", 2: "END"} and len(asyncio.all_tasks()) == loads
         shutil.copy(meter / "saved_model.pb", folder / "2" / "saved_model.pb")
         await refresh()
         assert model.pick().number == 2 and not model.states[2].error
+
+    run(work, ServedFolder("meter", folder))
+
+
+def test_a_copy_that_was_seen_half_is_tried_again(meter: Path):
+    folder = meter.parent
+
+    async def work(model, refresh):
+        await refresh()
+        shutil.copytree(meter, folder / "2")
+        half = folder / "2" / WARMUP_FILE
+        half.write_bytes(half.read_bytes()[:-9])
+        await refresh()
+        assert states(model) == {1: "AVAILABLE", 2: "END"}
+        shutil.copy(meter / WARMUP_FILE, half)
+        await refresh()
+        assert model.pick().number == 2
 
     run(work, ServedFolder("meter", folder))
 

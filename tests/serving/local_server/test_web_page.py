@@ -36,6 +36,17 @@ def test_what_the_page_is_told(server: LocalServer):
     assert models[0]["task"] == "choice" and models[1]["task"] == "classification"
 
 
+def test_the_page_is_guarded_as_the_rest(server: LocalServer):
+    for path in ("/", "/web/models"):
+        url = server.rest_url + path
+        for headers, status in (
+            ({"Host": "evil.example"}, 403),
+            ({"Sec-Fetch-Site": "cross-site"}, 403),
+            ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),  # a link
+        ):
+            assert requests.get(url, headers=headers, timeout=9).status_code == status
+
+
 def test_no_page_unless_it_is_wanted(base):
     with LocalServer(base, ServerOptions(**{**FREE, "grpc_port": -1})) as server:
         for path in PATHS:
@@ -47,6 +58,11 @@ def test_tasks():
     assert task_of({}, ["translation", "score"]) == "translation"
     assert task_of({}, ["label", "scores"]) == "classification"
     assert task_of({}, ["weight"]) == "other"
+
+
+def test_a_model_without_signatures_is_not_listed():
+    version = SimpleNamespace(model=SimpleNamespace(signatures={}), about={}, number=1)
+    assert described("other", version) == []
 
 
 def test_an_export_of_several_tasks_is_listed_by_task():
