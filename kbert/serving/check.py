@@ -8,7 +8,12 @@ from kbert.serving.check_report import Check, CheckReport
 from kbert.serving.compatibility import ops_of
 from kbert.serving.graph_checks import graph_checks, sizes_of
 from kbert.serving.replay import Replay
-from kbert.serving.server_versions import SERVERS, least_server, server_number
+from kbert.serving.server_versions import (
+    SERVERS,
+    least_server,
+    server_number,
+    server_number_or_zero,
+)
 from kbert.serving.signatures import read_meta_graph, signatures_of
 from kbert.serving.version_folders import SAVED_MODEL_FILE, find_export
 
@@ -60,11 +65,3 @@ def check(
         "bytes": sizes_of(export_dir),
     }
     return CheckReport(export_dir, server, tuple(checks), facts)
-
-
-def server_number_or_zero(version: str) -> tuple[int, int]:
-    """As `server_number`, and (0, 0) for a version older than is known."""
-    try:
-        return server_number(version)
-    except ValueError:
-        return 0, 0

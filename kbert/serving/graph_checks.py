@@ -19,7 +19,7 @@ from kbert.serving.compatibility import (
     signature_problems,
 )
 from kbert.serving.export_weights import stored_twice
-from kbert.serving.server_versions import ops_missing_in, server_number
+from kbert.serving.server_versions import ops_missing_in, server_number, server_number_or_zero
 from kbert.serving.signatures import signatures_of
 
 # What a graph with its vocabulary takes beside the weights; more means that weights are among it.
@@ -90,7 +90,7 @@ def _server_problems(ops: set[str], meta_graph: Any, server: str) -> Iterator[st
     for op, version in ops_missing_in(ops, server).items():
         yield f"The op {op} is linked from TF Serving {version} on; {server} lacks it."
     written = meta_graph.meta_info_def.tensorflow_version
-    if written and server_number(written) > server_number(server):
+    if written and server_number_or_zero(written) > server_number(server):
         yield (
             f"TensorFlow {written} wrote the export; TensorFlow does not promise that the older "
             f"{server} reads it."

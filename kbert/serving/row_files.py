@@ -213,11 +213,15 @@ def _delimited_rows(
 
 
 def _tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
+    columns = 0  # until the header has been read
     for number, line in lines:
         # Only these end a line: str.splitlines would also split at U+2028 inside a text.
         content = line.removesuffix("\n").removesuffix("\r")
-        if content:
-            yield number, content.split("\t")
+        # In a table of one column a line without anything is a row, whose text is empty.
+        if content or columns == 1:
+            fields = content.split("\t")
+            columns = columns or len(fields)
+            yield number, fields
 
 
 def _csv_fields(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:

@@ -54,6 +54,14 @@ NEW_OPS: dict[str, frozenset[str]] = {
 }
 
 
+def server_number_or_zero(version: str) -> tuple[int, int]:
+    """As `server_number`, and (0, 0) for a version older than is known."""
+    try:
+        return server_number(version)
+    except ValueError:
+        return 0, 0
+
+
 def server_number(version: str) -> tuple[int, int]:
     """A version as a pair that can be compared.
 

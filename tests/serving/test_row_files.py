@@ -41,6 +41,14 @@ def test_tab_separated(tmp_path: Path):
     assert rows(path) == [{"text": text, "n": str(i)} for i, text in enumerate(TEXTS)]
 
 
+def test_a_line_without_anything(tmp_path: Path):
+    """Of one column it is a row with an empty text, of several it is none."""
+    found = rows(write(tmp_path / "a.tsv", "text\nfoo\n\nbar\n"))
+    assert found == [{"text": "foo"}, {"text": ""}, {"text": "bar"}]
+    found = rows(write(tmp_path / "b.tsv", "\ntext\tn\nfoo\t1\n\nbar\t2\n"))
+    assert found == [{"text": "foo", "n": "1"}, {"text": "bar", "n": "2"}]
+
+
 def test_comma_separated(tmp_path: Path):
     path = write(tmp_path / "a.csv", 'text,n\n"two\nlines, ""quoted""",1\r\n\nplain,2\n')
     (block,) = read_blocks(path)
