@@ -66,7 +66,7 @@ def write_adapters(
     }
     groups = {"adapters": checkpoint.adapters, "heads": checkpoint.heads, "arrays": changed}
     tensors = {
-        f"{group}/{name}": array.astype(dtype)
+        f"{group}/{name}": _narrowed(name, array, dtype)
         for group, arrays in groups.items()
         for name, array in arrays.items()
     }
@@ -80,6 +80,17 @@ def write_adapters(
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / WEIGHTS, tensors, format="kbert")
     return Path(directory)
+
+
+def _narrowed(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        narrow = array.astype(dtype)
+    if not np.array_equal(np.isfinite(narrow), np.isfinite(array)):
+        raise ValueError(
+            f"`dtype` must hold the weights. Received: {dtype} for {name}, whose largest number is "
+            f"{np.abs(array).max():g}"
+        )
+    return narrow
 
 
 def read_adapters(
@@ -121,6 +132,7 @@ def read_adapters(
     checkpoint.heads = groups["heads"]
     checkpoint.adapters = groups["adapters"]
     checkpoint.pipeline = about.get("pipeline", {})
+    checkpoint.lowercase = about.get("lowercase", checkpoint.lowercase)
     checkpoint.source_config = {}
     checkpoint.format = "kbert_adapters"
     return checkpoint

@@ -50,6 +50,25 @@ def test_dropout_is_the_trainings_own(trained, base, tmp_path):
     assert read_checkpoint(path).config["dropout"] == read_checkpoint(base).config["dropout"]
 
 
+def test_the_casing_is_the_trainings_own(trained, base, tmp_path):
+    checkpoint = trained.to_checkpoint()
+    for cased in (True, False):
+        checkpoint.lowercase = cased
+        write_adapters(checkpoint, read_checkpoint(base), str(base), tmp_path / str(cased))
+        assert read_checkpoint(tmp_path / str(cased)).lowercase is cased
+
+
+def test_a_number_too_large_for_the_dtype(trained, base, tmp_path):
+    checkpoint, whole = trained.to_checkpoint(), read_checkpoint(base)
+    name = next(iter(checkpoint.adapters))
+    checkpoint.adapters[name] = checkpoint.adapters[name].copy()
+    checkpoint.adapters[name].flat[0] = 1e6
+    with pytest.raises(ValueError, match=f"Received: float16 for {name}, .* number is 1e\\+06"):
+        write_adapters(checkpoint, whole, str(base), tmp_path / "a")
+    write_adapters(checkpoint, whole, str(base), tmp_path / "a", "float32")
+    assert read_checkpoint(tmp_path / "a").adapters[name].flat[0] == 1e6
+
+
 def test_a_base_of_another_size(trained, base, tmp_path):
     other = read_checkpoint(base)
     other.config = {**other.config, "num_heads": 1}
