@@ -29,6 +29,19 @@ class AdapterBert(Bert):
     def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
         self.adapter_dim = adapter_dim
         super().__init__(*args, **kwargs)
+        self._freeze_body()
+
+    @property
+    def trainable(self) -> bool:
+        """Whether adapters and LayerNorms train; the rest never does."""
+        return bool(Bert.trainable.fget(self))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        Bert.trainable.fset(self, value)
+        self._freeze_body()
+
+    def _freeze_body(self) -> None:
         for variable in self.trainable_variables:
             if not is_adapted(variable.path):
                 variable.trainable = False

@@ -61,6 +61,12 @@ def test_only_adapters_and_the_norms_of_the_blocks_train():
         for name in ("gamma", "beta")
     }
     assert trained == set(ADAPTER_SHAPES) | norms
+    # Frozen and let go again, as where a head learns first: what is frozen for good stays so.
+    model.trainable = False
+    assert not model.trainable and not model.trainable_variables
+    model.trainable = True
+    assert model.trainable
+    assert {v.path.removeprefix("bert/") for v in model.trainable_variables} == trained
     assert is_adapted("bert/encoder_block_0/attention_residual/adapter/up/bias")
     assert is_adapted("bert/encoder_block_0/attention_residual/layer_norm/beta")
     assert not is_adapted("bert/embeddings/layer_norm/beta")
