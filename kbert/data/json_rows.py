@@ -102,6 +102,8 @@ def _objects(source: str, text: str) -> tuple[list[dict[str, Any]], list[int]]:
             position = _skip_space(text, position)
             if text[position : position + 1] != closing:
                 position = _after(text, position, ",")
+                if text[position : position + 1] == closing:
+                    raise json.JSONDecodeError("a comma behind the last entry", text, position)
         except (json.JSONDecodeError, IndexError) as error:
             reason = error.msg if isinstance(error, json.JSONDecodeError) else "unexpected end"
             raise ValueError(
@@ -119,6 +121,12 @@ def _objects(source: str, text: str) -> tuple[list[dict[str, Any]], list[int]]:
             row = {"id": key, **row}
         rows.append(row)
         lines.append(line)
+    rest = _skip_space(text, position + 1)
+    if rest < len(text):
+        raise ValueError(
+            f"{source}, line {1 + text.count(chr(10), 0, rest)}: the file must hold one JSON "
+            f"value. Received: more behind it: {_shortened(text[rest:])}"
+        )
     return rows, lines
 
 

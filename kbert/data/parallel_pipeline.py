@@ -282,5 +282,12 @@ def _check(pairs: PackedPairs, bert_states: Any) -> None:
             "`pairs` must have a target for each source. Received: "
             f"{len(pairs.sources)} sources and {len(pairs.targets)} targets"
         )
-    if bert_states is not None and pairs.bert is None:
+    if bert_states is None:
+        return
+    if pairs.bert is None:
         raise ValueError("`pairs.bert` must be given with `bert_states`. Received: None")
+    if not np.array_equal(bert_states.lengths, pairs.bert.lengths):
+        raise ValueError(
+            "`bert_states` must be of the texts in `pairs`. Received: "
+            f"{len(bert_states.lengths)} texts, of other lengths than the {len(pairs.bert)}"
+        )

@@ -33,6 +33,9 @@ def test_a_list_of_objects():
         ('{"1": {"a": 1},\n"2": {"a" 2}}', False, r"f, line 2: the file must be JSON"),
         ('[{"a": 1}', False, r"f, line 1: the file must be JSON.*missing"),
         ('[{"a": 1},', False, r"f, line 1: the file must be JSON"),
+        ('[{"a": 1},\n]', False, r"f, line 1: the file must be JSON.*comma behind the last"),
+        ('[{"a": 1}]\n[{"a": 2}]', False, r"f, line 2: the file must hold one JSON value"),
+        ('{"1": {"a": 1}} x', False, r"f, line 1: the file must hold one JSON value.*: x"),
         ('"text"', False, r"f, line 1: the file must be a JSON object or list"),
         ("[]", False, r"f: the file must hold examples\. Received: no object"),
         (

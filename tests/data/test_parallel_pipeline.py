@@ -170,6 +170,10 @@ def test_what_does_not_fit_is_refused():
         parallel_dataset(PackedPairs(pairs.sources, fewer))
     with pytest.raises(ValueError, match="`pairs.bert` must be given with `bert_states`"):
         parallel_dataset(pairs, bert_states=text_features([1, 1]))
+    fused = PackedPairs(pairs.sources, pairs.targets, pack_examples(TOKENIZER, ["a", "a film"]))
+    for lengths in ([3, 3], [3, 4, 3]):
+        with pytest.raises(ValueError, match="`bert_states` must be of the texts in `pairs`"):
+            parallel_dataset(fused, bert_states=text_features(lengths))
 
 
 @pytest.mark.parametrize("rows", [[2, 0], [1], []])
