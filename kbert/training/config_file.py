@@ -40,10 +40,21 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around a text that this reader, or one of YAML 1.1, would take for another."""
+
+
+def _construct_int(loader: _Loader, node: Any) -> int:
+    """Of the core schema: 010 is ten, not eight."""
+    return int(loader.construct_scalar(node), 10)
+
+
 for _tag, _pattern in (("bool", _BOOL), ("int", _WHOLE), ("float", _FLOAT), ("null", _NULL)):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern.pattern})$"), None
-    )
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(
+            f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern.pattern})$"), None
+        )
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -95,4 +106,4 @@ def config_text(values: Mapping[str, Any]) -> str:
     Args:
         values: Keys and values.
     """
-    return yaml.safe_dump(dict(values), sort_keys=False, allow_unicode=True)
+    return yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True)

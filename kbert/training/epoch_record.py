@@ -158,7 +158,10 @@ class EpochRecord(keras.callbacks.Callback):
             done: Epochs that are done.
         """
         patience = self._config.early_stopping
-        return patience is not None and done - self.best_epoch >= patience
+        # Where a stop lost the weights of the best epoch, there must first be one again.
+        if patience is None or not self.best_epoch:
+            return False
+        return done - self.best_epoch >= patience
 
     def _keep(self, epoch: int, record: dict[str, Any]) -> None:
         """Writes the weights of an epoch that is the best so far; the ones before it go."""

@@ -68,6 +68,11 @@ def build_model(config: RunConfig, data: RunData) -> Any:
             **({} if config.adapter_dim is None else {"adapter_dim": config.adapter_dim}),
             **settings,
         )
+    if config.adapter_dim is not None:
+        raise ValueError(
+            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
+            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
+        )
     vocabulary = Vocabulary.from_file(config.vocabulary)
     tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
     encoder_settings: dict[str, Any] = {

@@ -27,6 +27,20 @@ def test_what_is_written_is_read_back(tmp_path):
     assert read_config_file(file) == values
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["08", "010", "1e3", "5e-5", "1.5e3", "-.5", ".inf", "~", "", "True", "no", "1_000", "0x1"],
+)
+def test_texts_that_look_like_something_else_stay_texts(tmp_path, text):
+    file = tmp_path / "c.yaml"
+    file.write_text(config_text({"a": text, "b": [text], "c": {text: 1}}), encoding="utf-8")
+    assert read_config_file(file) == {"a": text, "b": [text], "c": {text: 1}}
+
+
+def test_a_number_with_a_zero_before_it_is_decimal():
+    assert parse_yaml("a: 010\nb: -08", "x") == {"a": 10, "b": -8}
+
+
 def test_an_empty_file_has_no_keys(tmp_path):
     file = tmp_path / "c.yaml"
     file.write_text("# nothing yet\n")

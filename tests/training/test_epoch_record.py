@@ -126,6 +126,16 @@ def test_an_epoch_that_no_state_knows_is_done_again(tiny, tmp_path):
     assert [epoch["epoch"] for epoch in again.epochs] == [1, 2]
 
 
+def test_a_best_epoch_that_is_lost_ends_no_training(tiny, tmp_path):
+    """As above, with a patience that would be over if the lost epoch counted as none."""
+    first = go_on(record_of(tiny, tmp_path, [0.5, 0.7], early_stopping=1), [0])
+    told = json.loads(json.dumps(first.told()))
+    go_on(first, [1])
+    again = restored(tiny, tmp_path, told, [0.7], early_stopping=1)
+    assert not again.is_over(1)
+    assert go_on(again, [1]).best_epoch == 2
+
+
 def test_patience_goes_on(tiny, tmp_path):
     told = go_on(record_of(tiny, tmp_path, [0.5, 0.4], early_stopping=3), range(2)).told()
     again = restored(tiny, tmp_path, told, [0.3, 0.2], early_stopping=3)

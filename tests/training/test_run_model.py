@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -44,6 +46,13 @@ def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
         build(tiny.config(tmp_path / "o", max_sequence_length=25))
     with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. The nearest known"):
         build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
+
+
+def test_adapters_need_an_encoder_that_was_trained(tiny, tmp_path):
+    config = tiny.reading(tmp_path / "o", "question-answering", tiny.questions, adapter_dim=2)
+    assert type(build(config)[0].encoder).__name__ == "AdapterBert"
+    with pytest.raises(ValueError, match="`adapter_dim` must come with a published encoder"):
+        build(replace(config, vocabulary=str(tiny.vocabulary)))
 
 
 def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
