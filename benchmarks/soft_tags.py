@@ -65,6 +65,7 @@ def train(arguments: argparse.Namespace, soft: bool, seed: int) -> dict[str, Any
     dataset = model.dataset(windows, targets, batch_size=32, shuffle=True, seed=seed)
     start = time.perf_counter()
     model.fit(dataset, epochs=arguments.epochs, verbose=2)
+    seconds = time.perf_counter() - start
     return {
         "gold": "soft" if soft else "first answer",
         "seed": seed,
@@ -72,7 +73,7 @@ def train(arguments: argparse.Namespace, soft: bool, seed: int) -> dict[str, Any
         "questions": len(learned),
         "measured_questions": len(held_out),
         **measured(model, held_out),
-        "training_seconds": round(time.perf_counter() - start),
+        "training_seconds": round(seconds),
     }
 
 

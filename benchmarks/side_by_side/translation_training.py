@@ -69,9 +69,10 @@ def trained(
         return model.dataset(pairs, bert_states=states, **options, **first)
 
     callbacks = [
-        StateSaver(Saving(run / "states"), position),
         WeightsKeeper(run / "epochs", recipe.kept),
         keras.callbacks.LambdaCallback(on_epoch_end=_log_line(time.monotonic())),
+        # Behind the others: what a state calls done, they have done.
+        StateSaver(Saving(run / "states"), position),
     ]
     held = {"validation_data": model.dataset(held_out), "verbose": 0}
     fit_from(model, position, recipe.epochs, batches, callbacks=callbacks, **held)
