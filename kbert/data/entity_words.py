@@ -1,13 +1,31 @@
 """Texts with marked entities as sentences of tagged words."""
 
+import functools
 import re
+import sys
+import unicodedata
 
 from kbert.data.entity_rows import EntityExamples
 from kbert.data.tag_schemes import tags_of
 from kbert.data.tagged_sentences import TaggedSentences
 
-# A run of letters, digits and what stands within words; or one mark.
-_WORD = re.compile(r"[@#]?\w(?:[\w.'’&/-]*\w)?|[^\w\s]|[@#](?=\w)")
+_NOT_JOINED = "\u200c\u200d"  # which stand within words of Persian and of Indian languages
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    """A run of letters, digits and what stands within words; or one sign.
+
+    Combining marks are no letters to `re`, yet a word goes on with them.
+    """
+    marks = "".join(
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character).startswith("M")
+    )
+    letter = rf"\w{marks}"
+    inside = rf"{letter}{_NOT_JOINED}.'’&/-"
+    return re.compile(rf"[@#]?\w(?:[{inside}]*[{letter}])?|[^\w\s]|[@#](?=\w)")
 
 
 def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentences:
@@ -57,5 +75,5 @@ def _words(text: str, borders: list[int]) -> list[tuple[int, int]]:
     return [
         match.span()
         for begin, end in zip(edges, edges[1:])
-        for match in _WORD.finditer(text, begin, end)
+        for match in _word().finditer(text, begin, end)
     ]

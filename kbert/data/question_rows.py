@@ -69,7 +69,10 @@ def _texts(table: Table, column: str, encoding_errors: str) -> list[str]:
 
 def _ids(table: Table, encoding_errors: str) -> list[str]:
     if "id" not in (table.columns or ()):
-        return [str(line) for line in table.lines]
+        # All rows of a JSON file may stand in one line.
+        lines = table.lines
+        numbers = lines if len(set(lines)) == len(lines) else range(1, len(lines) + 1)
+        return [str(number) for number in numbers]
     return [
         without_surrogates(id, _where(table, row, "id"), encoding_errors)
         for row, id in enumerate(table.ids("id"))

@@ -31,3 +31,18 @@ def test_texts_without_words_are_left_out_and_lines_kept():
     found = tagged_words(every)
     assert (found.words, found.lines) == ([["a"]], [2])
     assert tagged_words(EntityExamples(["a"], None, None, "by hand", [1])).tags is None
+
+
+@pytest.mark.parametrize(
+    "text, place, words",
+    [
+        ("वह दिल्ली में है", 1, ["वह", "दिल्ली", "में", "है"]),
+        ("o Sa\u0303o Paulo", 1, ["o", "Sa\u0303o", "Paulo"]),
+        ("می\u200cخواهم", 0, ["می\u200cخواهم"]),
+    ],
+)
+def test_a_word_goes_on_with_combining_marks(text, place, words):
+    start = text.index(words[place])
+    found = tagged_words(examples(text, (start, start + len(words[place]), "LOC")))
+    assert found.words == [words]
+    assert found.tags == [["B-LOC" if i == place else "O" for i in range(len(words))]]

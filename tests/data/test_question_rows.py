@@ -42,6 +42,13 @@ def test_json_lines(tmp_path):
     assert examples.paths == ["line 1", "line 2", "line 3", "line 4"]
 
 
+def test_rows_of_one_line_have_numbers(tmp_path):
+    rows = [row(answers=[]), row(answers=[])]
+    assert read_question_rows(write(tmp_path / "a.json", json.dumps(rows))).ids == ["1", "2"]
+    lines = read_question_rows(write(tmp_path / "b.json", json.dumps(rows, indent=1))).ids
+    assert lines == ["2", "7"]
+
+
 def test_one_answer_a_row(tmp_path):
     rows = [
         row(answer="Ada", answer_start=0),
