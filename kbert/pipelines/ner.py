@@ -18,7 +18,7 @@ from kbert.pipelines.text_inputs import read_single_texts
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
-from kbert.text.entities import entity_types
+from kbert.text.entities import entity_types, unreachable_tags
 from kbert.text.units import spaced_words, text_words
 from kbert.text.wordpiece import WordPiece
 
@@ -257,5 +257,12 @@ def _checked_tags(labels: Sequence[str]) -> list[str]:
         raise ValueError(
             '`labels` must be different tags, "O" and such as "B-PER" and "I-PER". '
             f"Received: labels={tags}"
+        )
+    unreachable = unreachable_tags(tags)
+    if unreachable:
+        raise ValueError(
+            "`labels` must be such that each tag can stand in a sentence: B- before I-, and E- "
+            f"behind B- where there is E- or S-. Received: labels={tags}, of which "
+            f"{', '.join(unreachable)} cannot"
         )
     return tags

@@ -80,6 +80,20 @@ def tag_rules(tags: Sequence[str]) -> TagRules:
     )
 
 
+def unreachable_tags(tags: Sequence[str]) -> list[str]:
+    """The tags that stand in no sequence that `tag_rules` allow, such as "I-PER" without "B-PER".
+
+    Args:
+        tags: as `tag_rules` takes them.
+    """
+    rules = tag_rules(tags)
+    from_begin, to_end = rules.begin, rules.end
+    for _ in tags:
+        from_begin = from_begin | (from_begin[:, np.newaxis] & rules.follow).any(axis=0)
+        to_end = to_end | (rules.follow & to_end).any(axis=1)
+    return [tag for tag, good in zip(tags, from_begin & to_end) if not good]
+
+
 def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
     """The likeliest allowed tags of each row, as graph code.
 

@@ -324,6 +324,12 @@ def test_wrong_tags(model, y, message):
         model.fit([["a", "b"], ["c"]], y, verbose=0)
 
 
+def test_labels_that_no_sentence_can_have():
+    message = "each tag can stand in a sentence: .* Received: .*, of which I-PER cannot"
+    with pytest.raises(ValueError, match=message):
+        small(["O", "I-PER"])
+
+
 # --- construction, saving and loading --------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from kbert.text.entities import (
     find_entities,
     split_tag,
     tag_rules,
+    unreachable_tags,
 )
 from tests.text import tag_reference as reference
 
@@ -192,3 +193,11 @@ def test_only_outside() -> None:
     assert path.tolist() == [[0, 0, 0]]
     found = find_entities(tf.constant(path), tf.ones((1, 3, 1)), tf.constant([3]), ("O",))
     assert found.first.to_list() == [[]]
+
+
+def test_tags_that_can_stand_nowhere():
+    for tags in TAG_SETS:
+        assert unreachable_tags(tags) == []
+    assert unreachable_tags(["O", "I-X", "B-Y", "I-Y"]) == ["I-X"]
+    # With E- or S- an entity must be closed; Y never is.
+    assert unreachable_tags(["O", "B-X", "I-X", "E-X", "S-X", "B-Y", "I-Y"]) == ["B-Y", "I-Y"]
