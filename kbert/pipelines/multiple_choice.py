@@ -64,6 +64,8 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         """What a Hugging Face configuration says of the task."""
         return {"classifier_dropout": self.dropout}
 
+    dataset_keys = ("context", "choices")
+
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
         """Contexts (B,) and choices (B, K) to token ids (B, K, T), as graph code."""
         shape = tf.shape(text_b)

@@ -22,6 +22,8 @@ class RawTextModel(TextModel):
 
     pair: bool
     training_rows = 32
+    # The order of the texts where a dataset has them by name; by default that of the names.
+    dataset_keys: tuple[str, ...] = ()
 
     def check_tokenizer(self) -> None:
         """Raises a ValueError if tokenizer or length do not fit the encoder."""
@@ -105,6 +107,7 @@ class RawTextModel(TextModel):
         kwargs["validation_data"] = self._held_out(validation_data)
         if isinstance(x, tf.data.Dataset):
             kwargs["callbacks"] = told_epochs(x, kwargs.get("callbacks"))
+            kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
             return super().fit(self._numbers(x), shuffle=False, **kwargs)
         texts = self.read_inputs(x)
         if texts is None:
@@ -112,7 +115,7 @@ class RawTextModel(TextModel):
             return super().fit(x, self._targets(y), batch_size, **kwargs)
         columns = self._columns(texts, y, sample_weight)
         held_out = kwargs.pop("validation_split", 0.0)
-        if held_out:
+        if held_out and validation_data is None:
             kept = int(len(texts) * (1.0 - held_out))
             kwargs["validation_data"] = self.batches(tuple(column[kept:] for column in columns))
             columns = tuple(column[:kept] for column in columns)
@@ -133,6 +136,7 @@ class RawTextModel(TextModel):
         """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
         kwargs["verbose"] = verbose
         if isinstance(x, tf.data.Dataset):
+            kwargs |= {"y": y, "sample_weight": sample_weight}
             return super().evaluate(self._numbers(x), **kwargs)
         texts = self.read_inputs(x)
         if texts is None:
@@ -257,7 +261,8 @@ class RawTextModel(TextModel):
 
         def encode(x: Any, *rest: Any) -> Any:
             if isinstance(x, dict):
-                texts = [x[key] for key in sorted(x)]
+                known = set(self.dataset_keys) == set(x)
+                texts = [x[key] for key in (self.dataset_keys if known else sorted(x))]
             else:
                 texts = list(x) if isinstance(x, tuple) else [x]
             inputs = model_inputs(self.preprocess(*texts))

@@ -157,6 +157,18 @@ def test_wrong_arguments(model, x, y, kwargs, message):
         model.fit(x, y, verbose=0, **kwargs)
 
 
+def test_a_dataset_of_both_by_name(model):
+    slices = tf.data.Dataset.from_tensor_slices
+    columns = {"context": CONTEXTS[:4], "choices": CHOICES[:4]}
+    named, plain = slices(columns).batch(2), slices((CONTEXTS[:4], CHOICES[:4])).batch(2)
+    targets = slices([0, 1, 0, 1]).batch(2)
+    model.compile()
+    one, other = (
+        model.evaluate(tf.data.Dataset.zip((x, targets)), verbose=0) for x in (named, plain)
+    )
+    assert one == other
+
+
 def test_a_dataset_of_something_else(model):
     with pytest.raises(ValueError, match="`x` must be a tuple of n contexts and of n lists"):
         model.choice_dataset(["a", "b"])

@@ -297,6 +297,29 @@ def test_validation_split_holds_out_the_last(fresh):
     np.testing.assert_allclose(one, trained_weights(fresh(), TEXT_A[:30], NAMES[:30], 8), atol=1e-6)
 
 
+def test_validation_data_come_before_validation_split(fresh):
+    """As in Keras: the split is left alone then, and all examples train."""
+    model = fresh()
+    others = (TEXT_A[:4], NAMES[:4])
+    found = trained_weights(
+        model, TEXT_A[:16], NAMES[:16], 8, validation_split=0.5, validation_data=others
+    )
+    expected = losses(model.predict(TEXT_A[:4]), LABELS[:4]).mean()
+    assert model.history.history["val_loss"][0] == pytest.approx(expected, rel=1e-3)
+    without = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 8)
+    np.testing.assert_allclose(found, without, atol=1e-6)
+
+
+def test_a_dataset_has_its_own_targets(model):
+    dataset = tf.data.Dataset.from_tensor_slices((TEXT_A[:4], NAMES[:4])).batch(2)
+    model.compile()
+    for verb in (model.fit, model.evaluate):
+        with pytest.raises(ValueError, match="`y` should not be passed"):
+            verb(dataset, NAMES[:4], verbose=0)
+        with pytest.raises(ValueError, match="`sample_weights` should not be passed"):
+            verb(dataset, sample_weight=np.ones(4), verbose=0)
+
+
 def test_fitting_datasets(fresh):
     expected = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16)
     strings = tf.data.Dataset.from_tensor_slices((TEXT_A[:16], NAMES[:16])).batch(16)
