@@ -56,8 +56,8 @@ def read_examples(
         for name, value in columns.items()
         if value is not None
     }
-    if not given and isinstance(config, RunConfig) and config.glue is None:
-        given = {name: getattr(config, name) for name in _COLUMNS}
+    if isinstance(config, RunConfig) and config.glue is None:
+        given = {**{name: getattr(config, name) for name in _COLUMNS}, **given}
     return read_text_examples(file, **given, regression=kind == "regression"), None
 
 

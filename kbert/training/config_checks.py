@@ -19,6 +19,11 @@ _READING = (
     "all_occurrences",
     "other_windows",
 )
+# And of these not all.
+_NOT_OF = {
+    "span-tagging": ("max_answer_length", "all_occurrences"),
+    "ner": ("max_question_length", "max_answer_length", "all_occurrences", "other_windows"),
+}
 
 
 def check_values(config: Any) -> None:
@@ -73,8 +78,16 @@ def _check_choices(config: Any) -> None:
             given = getattr(config, key)
             if given is not None and given is not False:  # 0 is given too
                 raise wrong(key, f"left out with task={config.task!r}", given)
-    if config.task == "ner" and config.other_windows is not None:
-        raise wrong("other_windows", "left out with task='ner'", config.other_windows)
+    for key in _NOT_OF.get(config.task, ()):
+        if getattr(config, key) not in (None, False):
+            raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
+    if config.early_stopping is not None and config.keep != "best":
+        raise wrong("keep", "best with early_stopping", config.keep)
+    for key, given in (("grid", config.grid), ("strategy", config.strategy == "tpu")):
+        if given and config.batch_tokens is not None:
+            raise wrong(
+                "batch_tokens", f"left out with {key}={getattr(config, key)}", config.batch_tokens
+            )
     if config.task != "classification":
         for key in ("class_weights", "labels"):
             if getattr(config, key) not in (None, "none"):

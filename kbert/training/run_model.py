@@ -62,12 +62,17 @@ def build_model(config: RunConfig, data: RunData) -> Any:
     if data.labels is not None:
         settings["labels"] = data.labels
     if config.vocabulary is None:
-        return pipeline.from_pretrained(
+        model = pipeline.from_pretrained(
             config.encoder,
             gradient_checkpointing=config.gradient_checkpointing,
             **({} if config.adapter_dim is None else {"adapter_dim": config.adapter_dim}),
             **settings,
         )
+        # What an earlier training found for its weights says nothing of those to come.
+        for name, value in (("null_threshold", None), ("outside_bias", 0.0)):
+            if hasattr(model, name):
+                setattr(model, name, value)
+        return model
     if config.adapter_dim is not None:
         raise ValueError(
             "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "

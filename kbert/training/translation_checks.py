@@ -52,6 +52,8 @@ def _check_data(config: Any) -> None:
         raise wrong("train", "given, or train_source and train_target", None)
     if config.validation is None and config.validation_source is None:
         check_default(config, ("early_stopping", "monitor"), "where there is no validation")
+    if config.early_stopping is not None and config.keep != "best":
+        raise wrong("keep", "best with early_stopping", config.keep)
     if not tfds:
         check_default(config, ("source_language", "data"), "without tfds:NAME")
 

@@ -2,6 +2,7 @@ import pytest
 
 from kbert.cli.evaluation_data import read_examples
 from kbert.pipelines.regression import Regressor
+from kbert.training.single_run import train_once
 
 NONE = {"text_a": None, "text_b": None, "label": None}
 
@@ -14,6 +15,18 @@ def test_columns_are_those_of_the_run_unless_given(finished_run, tiny, tmp_path)
     given = {"text_a": "1", "text_b": None, "label": "0"}
     examples, _ = read_examples(finished_run, file, (None, None, "dev"), given)
     assert examples.text_a == ["good", "bad"] and examples.labels == ["up", "down"]
+
+
+def test_one_column_leaves_the_others_as_the_run_has_them(tiny, tmp_path):
+    file = tmp_path / "t.tsv"
+    rows = "red\tblue sun\tup\tsky\nred\tblue sun\tup\tsea\n"
+    file.write_text("text\tbody\tlabel\ttopic\n" + rows * 4)
+    settings = {"train": str(file), "validation": None, "text_a": "body", "label": "topic"}
+    run = train_once(tiny.config(tmp_path / "run", **settings, epochs=1))
+    for given, labels in ((None, {"sky", "sea"}), ("label", {"up"})):
+        columns = {**NONE, "label": given}
+        examples, _ = read_examples(run, file, (None, None, "dev"), columns)
+        assert set(examples.text_a) == {"blue sun"} and set(examples.labels) == labels
 
 
 def test_a_saved_model_tells_its_task(tiny, tmp_path):

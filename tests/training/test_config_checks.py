@@ -41,6 +41,26 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
             "`other_windows` must be left out with task='ner'. Received: other_windows=2",
         ),
         (
+            {"task": "span-tagging", "all_occurrences": True},
+            "`all_occurrences` must be left out with task='span-tagging'. Received: all_occurr",
+        ),
+        (
+            {"task": "ner", "max_answer_length": 9},
+            "`max_answer_length` must be left out with task='ner'. Received: max_answer_length=9",
+        ),
+        (
+            {"validation": "v.tsv", "early_stopping": 2, "keep": "last"},
+            "`keep` must be best with early_stopping. Received: keep='last'",
+        ),
+        (
+            {"validation": "v.tsv", "grid": True, "batch_tokens": 99},
+            "`batch_tokens` must be left out with grid=True. Received: batch_tokens=99",
+        ),
+        (
+            {"strategy": "tpu", "batch_tokens": 99},
+            "`batch_tokens` must be left out with strategy=tpu. Received: batch_tokens=99",
+        ),
+        (
             {"adapter_dim": 8},
             "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
         ),

@@ -55,6 +55,18 @@ def test_adapters_need_an_encoder_that_was_trained(tiny, tmp_path):
         build(replace(config, vocabulary=str(tiny.vocabulary)))
 
 
+@pytest.mark.parametrize(
+    "task, name, old, new",
+    [("question-answering", "null_threshold", -3.5, None), ("span-tagging", "outside_bias", -2, 0)],
+)
+def test_a_threshold_of_before_is_not_that_of_what_comes(tiny, tmp_path, task, name, old, new):
+    model, _ = build(tiny.reading(tmp_path / "o", task, tiny.questions))
+    setattr(model, name, old)
+    saved = str(model.save_pretrained(tmp_path / "saved"))
+    again, _ = build(tiny.reading(tmp_path / "o", task, tiny.questions, encoder=saved))
+    assert getattr(again, name) == new
+
+
 def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
     config = tiny.config(tmp_path / "o", warmup_fraction=0.25, clip=0.5, weight_decay=0.1)
     model, data = build(config)
