@@ -4,7 +4,7 @@ Shapes: B rows, S source tokens, T target tokens, L tokens of BERT, M its width.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,13 +15,11 @@ from kbert.data.epochs import Epochs
 from kbert.data.fixed_batches import Bucket, fixed_batch_plan
 from kbert.data.packed_examples import PackedExamples
 from kbert.data.parallel_batches import parallel_batch_plan
-from kbert.data.pipeline import mapped_columns, planned_batches, read_ahead
+from kbert.data.pipeline import planned_batches, read_ahead
 from kbert.data.text_features import TextFeatures
-from kbert.data.text_tensor import text_tensor
+from kbert.data.token_rows import TokenRows, as_tensors, padded_rows, selected
 from kbert.optimization.accumulation import accumulation_weights
-from kbert.text.subword import Subword
 
-_TEXTS_PER_CALL = 512
 _AHEAD = 2
 # Of each batch: indices, -1 for rows of padding; the columns, 0 for as many as its longest text
 # has; and the weight of its rows.
@@ -30,31 +28,6 @@ _BATCH = {
     "width": tf.TensorSpec((), tf.int32),
     "weight": tf.TensorSpec((), tf.float32),
 }
-
-
-@dataclass(frozen=True)
-class TokenRows:
-    """Token ids of n texts, each with the end token, one after the other.
-
-    Attributes:
-        token_ids: int32 (tokens of all texts).
-        starts: int64 (n,), where each text begins.
-        lengths: int32 (n,), tokens of each text, the end token included.
-        truncated: bool (n,), whether tokens were cut off.
-        start_id: what a decoder reads before the first token.
-        padding_id: what fills up a batch.
-    """
-
-    token_ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    truncated: np.ndarray
-    start_id: int
-    padding_id: int
-
-    def __len__(self) -> int:
-        """The number of texts."""
-        return len(self.lengths)
 
 
 @dataclass(frozen=True)
@@ -83,81 +56,6 @@ class PackedPairs:
         """
         bert = None if self.bert is None else selected(self.bert, rows)
         return PackedPairs(selected(self.sources, rows), selected(self.targets, rows), bert)
-
-
-def selected(packed: Any, rows: np.ndarray) -> Any:
-    """Some of the texts of `TokenRows` or `PackedExamples`, as the same.
-
-    Args:
-        packed: the texts.
-        rows: int64 (k,), their indices in the order of the result.
-    """
-    lengths = packed.lengths[rows]
-    starts = np.cumsum(lengths, dtype="int64") - lengths
-    cells = np.repeat(packed.starts[rows] - starts, lengths) + np.arange(lengths.sum())
-    ids = {
-        name: getattr(packed, name)[cells]
-        for name in ("token_ids", "segment_ids")
-        if hasattr(packed, name)
-    }
-    truncated = packed.truncated[rows]
-    return replace(packed, **ids, starts=starts, lengths=lengths, truncated=truncated)
-
-
-def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> TokenRows:
-    """Cuts texts into pieces, once and for all.
-
-    Args:
-        subwords: cuts them.
-        texts: n str or bytes.
-        max_length: the most tokens of a text, the end token included; the rest is cut off.
-
-    Raises:
-        TypeError: a text is neither str nor bytes.
-    """
-
-    def tokenize(batch: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        pieces = subwords.tokenize(batch)
-        truncated = pieces.row_lengths() > max_length - 1
-        kept = pieces[:, : max_length - 1]
-        ends = tf.fill((kept.nrows(), 1), subwords.end_id)
-        whole = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
-        return whole.values, tf.cast(whole.row_lengths(), tf.int32), truncated
-
-    batches = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    token_ids, lengths, truncated = mapped_columns(batches, tokenize, 3)
-    starts = np.cumsum(lengths, dtype="int64") - lengths
-    return TokenRows(
-        token_ids,
-        starts,
-        lengths,
-        truncated.astype(bool),
-        subwords.start_id,
-        subwords.padding_id,
-    )
-
-
-def padded_rows(
-    packed: TokenRows | PackedExamples, rows: tf.Tensor, width: tf.Tensor | int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Some texts as a batch, as graph code.
-
-    Args:
-        packed: the texts.
-        rows: int64 (B,), which; -1 for a row of padding.
-        width: T, the number of columns; 0 for as many as the longest of these texts has.
-
-    Returns:
-        Ids int32 (B, T), padded, and bool (B, T), which are real.
-    """
-    known = tf.maximum(rows, 0)
-    lengths = tf.where(rows >= 0, tf.gather(packed.lengths, known), 0)
-    longest = tf.reduce_max(lengths)
-    columns = tf.range(tf.where(tf.equal(width, 0), longest, width))
-    real = columns < lengths[:, None]
-    places = tf.gather(packed.starts, known)[:, None] + tf.cast(columns, tf.int64)
-    ids = tf.gather(packed.token_ids, tf.where(real, places, 0))
-    return tf.where(real, ids, packed.padding_id), real
 
 
 def parallel_dataset(
@@ -205,8 +103,10 @@ def parallel_dataset(
     epochs = Epochs(first_epoch)
     dataset = planned_batches(plan, epochs, first_batch, is_constant=True, signature=_BATCH)
 
+    tensors = PackedPairs(*map(as_tensors, (pairs.sources, pairs.targets, pairs.bert)))
+
     def assemble(batch: dict[str, tf.Tensor]) -> Any:
-        found = _padded(pairs, bert_states, batch)
+        found = _padded(tensors, bert_states, batch)
         if buckets is not None and len(buckets) == 1 and pairs.bert is None:
             shape = (buckets[0].rows, buckets[0].length)  # known before the first batch
             found = tf.nest.map_structure(lambda x: tf.ensure_shape(x, shape), found)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset, token_rows
+from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.data.pipeline import pack_examples
 from kbert.data.text_tensor import text_tensor
+from kbert.data.token_rows import token_rows
 from kbert.pipelines.like_sizes import like_sizes
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.replicated_model import ReplicatedModel

@@ -2,20 +2,14 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbert.data.fixed_batches import length_buckets
-from kbert.data.parallel_pipeline import (
-    PackedPairs,
-    TokenRows,
-    padded_rows,
-    parallel_dataset,
-    token_rows,
-)
+from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.data.pipeline import pack_examples
 from kbert.data.text_features import TextFeatures
+from kbert.data.token_rows import TokenRows, token_rows
 from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 
@@ -147,20 +141,6 @@ def test_a_bert_reads_the_same_rows():
             assert states.dtype == "float16"
             assert states[: bert.lengths[i]].tolist() == [[i, k] for k in range(bert.lengths[i])]
             assert inputs["bert_padding_mask"][row].numpy().sum() == bert.lengths[i]
-
-
-def test_texts_end_with_the_end_and_are_cut(tmp_path):
-    subwords = train_subwords([["a man and a dog"] * 4], tmp_path / "m.model", vocabulary_size=18)
-    packed = token_rows(subwords, ["a man", "", "a dog and a man"], max_length=4)
-    whole = subwords.tokenize(tf.constant(["a man", "", "a dog and a man"])).to_list()
-    cut = [len(ids) > 3 for ids in whole]
-    assert cut[2] and packed.truncated.tolist() == cut
-    for i, ids in enumerate(whole):
-        end = packed.starts[i] + packed.lengths[i]
-        assert packed.token_ids[packed.starts[i] : end].tolist() == [*ids[:3], subwords.end_id]
-    ids, real = padded_rows(packed, tf.constant([1, -1], tf.int64), 0)
-    assert ids.numpy().tolist() == [[subwords.end_id], [subwords.padding_id]]
-    assert real.numpy().tolist() == [[True], [False]]
 
 
 def test_what_does_not_fit_is_refused():
