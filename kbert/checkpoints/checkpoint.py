@@ -30,6 +30,8 @@ class Checkpoint:
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
         adapters: Arrays of bottleneck adapters under the paths of their variables; {} for an
             encoder without. Only kbert's own format keeps them.
+        tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, where the source tells
+            them.
     """
 
     config: dict[str, Any]
@@ -43,6 +45,7 @@ class Checkpoint:
     vocabulary_tokens: tuple[str, ...] | None = None
     pipeline: dict[str, Any] = field(default_factory=dict)
     adapters: dict[str, np.ndarray] = field(default_factory=dict)
+    tokenizer_rules: dict[str, Any] = field(default_factory=dict)
 
     @property
     def has_pooler(self) -> bool:

@@ -28,7 +28,7 @@ from kbert.checkpoints.huggingface_names import (
     modern_names,
 )
 from kbert.checkpoints.json_object import json_text, read_json_object
-from kbert.checkpoints.lowercase import resolve_lowercase
+from kbert.checkpoints.lowercase import resolve_lowercase, tokenizer_rules
 from kbert.checkpoints.safetensors_files import (
     SafetensorsFiles,
     dtype_of,
@@ -93,6 +93,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         heads=heads,
         vocabulary_path=vocabulary_path,
         lowercase=lowercase,
+        tokenizer_rules=tokenizer_rules(directory),
         source_config=raw,
         format="huggingface",
         report=report,
@@ -200,8 +201,8 @@ def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": checkpoint.lowercase,
-        "tokenize_chinese_chars": True,
-        "strip_accents": None,
+        "tokenize_chinese_chars": checkpoint.tokenizer_rules.get("handle_cjk", True),
+        "strip_accents": checkpoint.tokenizer_rules.get("strip_accents"),
         "model_max_length": checkpoint.config["max_sequence_length"],
         "unk_token": "[UNK]",
         "sep_token": "[SEP]",

@@ -6,6 +6,8 @@ from typing import Any
 
 from kbert.checkpoints.json_object import read_json_object
 
+_CONFIG = "tokenizer_config.json"
+
 
 def resolve_lowercase(
     directory: Path,
@@ -44,13 +46,34 @@ def resolve_lowercase(
     return said[0], f"lowercase={said[0]}, from {said[1]}."
 
 
+def tokenizer_rules(directory: Path) -> dict[str, Any]:
+    """What the tokenizer's files of Hugging Face say of accents and of Chinese characters.
+
+    Args:
+        directory: The folder of the checkpoint.
+
+    Returns:
+        `strip_accents` and `handle_cjk`, each where it is told; "as lower-casing" is not.
+    """
+    found: dict[str, Any] = {}
+    files = {"tokenizer.json": "handle_chinese_chars", _CONFIG: "tokenize_chinese_chars"}
+    for name, cjk in files.items():
+        path = directory / name
+        told: Any = read_json_object(path) if path.is_file() else {}
+        told = told if name == _CONFIG else told.get("normalizer")
+        for key, rule in (("strip_accents", "strip_accents"), (cjk, "handle_cjk")):
+            if isinstance(told, dict) and isinstance(told.get(key), bool):
+                found[rule] = told[key]
+    return found
+
+
 def _from_tokenizer_files(directory: Path) -> tuple[bool, str] | None:
     """What the tokenizer's own files say."""
-    path = directory / "tokenizer_config.json"
+    path = directory / _CONFIG
     if path.is_file():
         value = read_json_object(path).get("do_lower_case")
         if isinstance(value, bool):
-            return value, "tokenizer_config.json"
+            return value, _CONFIG
     path = directory / "tokenizer.json"
     if path.is_file():
         normalizer = read_json_object(path).get("normalizer")

@@ -46,6 +46,7 @@ def write_native(
         "lowercase": checkpoint.lowercase,
         "source_config": checkpoint.source_config,
         "pipeline": checkpoint.pipeline,
+        "tokenizer_rules": checkpoint.tokenizer_rules,
     }
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
@@ -105,6 +106,7 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         lowercase=bool(about["lowercase"]),
         source_config=about["source_config"],
         pipeline=about.get("pipeline", {}),
+        tokenizer_rules=about.get("tokenizer_rules", {}),
         adapters=adapters,
         format="kbert",
     )

@@ -25,7 +25,7 @@ def packed_chunks(
     as its own longest.
 
     Args:
-        function: from the inputs of `Bert`, (k, T), to float32 (k, width).
+        function: from the inputs of `Bert`, (k, T), to floats (k, width).
         packed: B packed texts.
         width: numbers that the function gives a row.
         chunk_cells: as in `map_in_chunks`.
@@ -37,7 +37,8 @@ def packed_chunks(
     def run(chosen: tf.Tensor) -> list[tf.Tensor]:
         longest = tf.reduce_max(tf.gather(packed.lengths, chosen))
         inputs = model_inputs(packed)
-        return [function({k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()})]
+        found = function({k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()})
+        return [tf.cast(found, tf.float32)]
 
     outputs = [tf.TensorSpec((None, width), tf.float32)]
     (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)

@@ -147,8 +147,9 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         count = self.nbest
 
         def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[Any]:
+            wide = tf.cast(logits, tf.float32)
             spans = window_spans(
-                logits, tokens.position, tokens.owned, self.max_answer_length, count
+                wide, tokens.position, tokens.owned, self.max_answer_length, count
             )
             return (*spans, windows.row)
 
@@ -174,8 +175,8 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         offsets = self.tokenizer.tokenize_with_offsets(tf.constant([context]))
 
         def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[Any]:
-            owned = tokens.owned
-            return tf.boolean_mask(tokens.position, owned), tf.boolean_mask(logits, owned)
+            owned, wide = tokens.owned, tf.cast(logits, tf.float32)
+            return tf.boolean_mask(tokens.position, owned), tf.boolean_mask(wide, owned)
 
         outputs = [tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, 2), tf.float32)]
         asked = self.tokenizer.tokenize(tf.constant([question]))

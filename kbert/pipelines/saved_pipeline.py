@@ -30,7 +30,8 @@ _ENCODER_ARGUMENTS = (
     "layer_norm_epsilon",
     "encoder_dropout",
 )
-_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", "strip_accents", "handle_cjk")
+_RULES = ("strip_accents", "handle_cjk")
+_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", *_RULES)
 
 
 def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
@@ -51,7 +52,14 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
         raise ValueError(
             "the checkpoint must have a vocabulary (vocab.txt) beside its weights. Received: none"
         )
-    return WordPiece(vocabulary, **{"lowercase": checkpoint.lowercase, **kwargs})
+    saved = {rule: checkpoint.pipeline[rule] for rule in _RULES if rule in checkpoint.pipeline}
+    rules = {"lowercase": checkpoint.lowercase, **checkpoint.tokenizer_rules, **saved, **kwargs}
+    return WordPiece(vocabulary, **rules)
+
+
+def rules_of(tokenizer: WordPiece) -> dict[str, Any]:
+    """How a tokenizer treats accents and Chinese characters, for a `Checkpoint`."""
+    return {name: getattr(tokenizer, name) for name in _RULES}
 
 
 def load_pipeline(
@@ -114,6 +122,7 @@ def pipeline_checkpoint(model: Any) -> Checkpoint:
     checkpoint = model.encoder.to_checkpoint()
     checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
     checkpoint.lowercase = model.tokenizer.lowercase
+    checkpoint.tokenizer_rules = rules_of(model.tokenizer)
     for name, layer in model.head_layers().items():
         for part, (variable, transposed) in _parts(layer).items():
             array = np.asarray(variable)
@@ -157,7 +166,7 @@ def _saved_settings(checkpoint: Checkpoint, cls: Any, source: Any) -> dict[str, 
     saved = dict(checkpoint.pipeline)
     saved_class = saved.pop("class", None)
     if saved_class == PRETRAINED and cls.__name__ != PRETRAINED:
-        return {key: saved[key] for key in ("strip_accents", "handle_cjk") if key in saved}
+        return {key: saved[key] for key in _RULES if key in saved}
     if saved_class not in (None, cls.__name__):
         raise ValueError(
             f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "

@@ -13,7 +13,7 @@ from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.transformer import Transformer
-from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.saved_pipeline import rules_of, tokenizer_of
 from kbert.text.subword import Subword
 
 _NOT_SETTINGS = (
@@ -50,6 +50,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
         bert = transformer.bert.to_checkpoint()
         bert.vocabulary_tokens = model.bert_tokenizer.vocabulary.tokens
         bert.lowercase = model.bert_tokenizer.lowercase
+        bert.tokenizer_rules = rules_of(model.bert_tokenizer)
     return TranslationCheckpoint(
         config,
         arrays,

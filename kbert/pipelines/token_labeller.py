@@ -93,7 +93,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
             owned = tokens.owned
             return (
                 tf.boolean_mask(place, owned)[:, tf.newaxis],
-                tf.boolean_mask(tf.nn.softmax(logits, axis=-1), owned),
+                tf.boolean_mask(tf.cast(tf.nn.softmax(logits, axis=-1), tf.float32), owned),
             )
 
         outputs = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.lowercase import resolve_lowercase
+from kbert.checkpoints.lowercase import resolve_lowercase, tokenizer_rules
 
 
 def _folder(path: Path, **files: Any) -> Path:
@@ -50,3 +50,11 @@ def test_the_vocabulary_and_the_default(tmp_path: Path) -> None:
 
 def test_minilm(minilm_directory: Path) -> None:
     assert resolve_lowercase(minilm_directory)[1] == "lowercase=True, from tokenizer_config.json."
+
+
+def test_the_rules_beside_it(tmp_path: Path) -> None:
+    assert tokenizer_rules(_folder(tmp_path / "1")) == {}
+    config = {"strip_accents": None, "tokenize_chinese_chars": False}
+    normalizer = {"strip_accents": False, "handle_chinese_chars": True}
+    folder = _folder(tmp_path / "2", tokenizer_config=config, tokenizer={"normalizer": normalizer})
+    assert tokenizer_rules(folder) == {"strip_accents": False, "handle_cjk": False}

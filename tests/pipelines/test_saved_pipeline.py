@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.multiple_choice import MultipleChoice
@@ -24,7 +25,9 @@ from tests.small_pipelines import (
     small_classifier,
     small_encoder,
     small_multiple_choice,
+    small_question_answerer,
     small_regressor,
+    small_span_tagger,
 )
 
 HEAD = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
@@ -94,7 +97,17 @@ def test_a_cased_tokenizer_with_rules_of_its_own(tmp_path):
     assert again.get_config() == tokenizer.get_config()
     assert (again.lowercase, again.special_tokens_in_text, again.handle_cjk) == (False, True, False)
     folder = model.save_pretrained(tmp_path / "hf", format="huggingface")
-    assert Classifier.from_pretrained(folder, max_sequence_length=24).tokenizer.lowercase is False
+    again = Classifier.from_pretrained(folder, max_sequence_length=24).tokenizer
+    assert (again.lowercase, again.strip_accents, again.handle_cjk) == (False, True, False)
+    # Of an encoder, in both formats, what it was trained with is known too.
+    for path in (tmp_path / "saved", folder):
+        encoder = read_checkpoint(path)
+        encoder.pipeline = {}
+        copy = write_native(encoder, tmp_path / f"{path.name}-encoder")
+        for checkpoint in (encoder, read_checkpoint(copy)):
+            found = tokenizer_of(checkpoint)
+            assert (found.lowercase, found.strip_accents, found.handle_cjk) == (False, True, False)
+            assert not found.special_tokens_in_text  # a matter of the task
 
 
 def test_a_new_head_on_an_encoder(tmp_path):
@@ -241,3 +254,21 @@ def test_only_what_needs_a_pooler_misses_it(cls, warns, tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         cls.from_pretrained(source)
     assert ("no pooler" in caplog.text) is warns
+
+
+@pytest.mark.parametrize(
+    "made", [small_classifier, small_regressor, small_question_answerer, small_span_tagger]
+)
+def test_answers_in_float64_are_those_in_float32(made):
+    """What an export gives is float32 whatever the model computes in."""
+    one, other = made(), made(dtype="float64")
+    for mine, theirs in zip(other.weights, one.weights, strict=True):
+        mine.assign(theirs)
+    x = (["good film", "a"], ["the good film", "a film"])
+    x = x if hasattr(one, "max_question_length") else x[1]
+    found, expected = other.answers(x), one.answers(x)
+    for mine, theirs in zip(found, expected, strict=True):
+        for a, b in zip(*(m if isinstance(m, list) else [m] for m in (mine, theirs)), strict=True):
+            assert a.keys() == b.keys()
+            assert a.get("score") == pytest.approx(b.get("score"), abs=1e-4)
+            assert a.get("answer") == b.get("answer")

@@ -14,6 +14,7 @@ from kbert.models.transformer import Transformer
 from kbert.pipelines.load import load
 from kbert.pipelines.translation import Translator
 from kbert.text.subword_training import train_subwords
+from kbert.text.wordpiece import WordPiece
 from tests.small_pipelines import TOKENIZER
 
 LINES = ["the old man reads a book", "der alte Mann liest ein Buch", "ein Kind spielt"] * 4
@@ -58,6 +59,14 @@ def test_what_is_read_again_is_the_same(subwords, tmp_path, kind):
     asked, expected = (one.translate(tf.constant(TEXTS)) for one in (again, model))
     assert asked["translation"].numpy().tolist() == expected["translation"].numpy().tolist()
     np.testing.assert_array_equal(asked["score"], expected["score"])
+
+
+def test_the_bert_reads_as_it_did(subwords, tmp_path):
+    model = made(subwords, fused=True)
+    rules = {"strip_accents": False, "handle_cjk": False}
+    model.bert_tokenizer = WordPiece(TOKENIZER.vocabulary, True, **rules)
+    again = load(model.save_pretrained(tmp_path / "model")).bert_tokenizer
+    assert again.get_config() == model.bert_tokenizer.get_config()
 
 
 def test_settings_and_type_may_be_others(subwords, tmp_path):
