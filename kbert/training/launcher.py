@@ -1,5 +1,6 @@
 """Several workers on one machine: started together, and started again when one of them dies."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -7,9 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from kbert.training.tf_config import VARIABLE, worker_config
 
@@ -54,12 +55,13 @@ def launch_workers(
     if restarts < 0:
         raise ValueError(f"`restarts` must not be negative. Received: restarts={restarts}")
     for attempt in range(restarts + 1):
-        started = _started(command, workers)
-        try:
-            failed = _first_failed(started)
-            _wait(started, patience)
-        finally:
-            _end(started)
+        with _ending_in_order():
+            started = _started(command, workers)
+            try:
+                failed = _first_failed(started)
+                _wait(started, patience)
+            finally:
+                _end(started)
         if failed is None:
             return 0
         code = failed.process.returncode
@@ -70,6 +72,23 @@ def launch_workers(
         if attempt < restarts:
             _tell(f"all {workers} workers start again ({attempt + 1} of {restarts} times)")
     return code
+
+
+@contextlib.contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Lets SIGTERM end the workers too; else they would go on without a launcher."""
+
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only there can signals be heard
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def free_addresses(count: int) -> tuple[str, ...]:

@@ -81,12 +81,7 @@ class StateSaver(keras.callbacks.Callback):
         self._position = Position(at.step + 1, at.epoch, self._before + batch + 1)
         if batch + 1 == (self.params or {}).get("steps"):
             return  # the epoch is yet to be measured; then it is saved
-        saving = self._saving
-        if saving.every is None:
-            is_time = time.monotonic() - self._last >= saving.seconds
-        else:
-            is_time = self._position.step % saving.every == 0
-        self._save_if(is_time)
+        self._save_if(self._is_time(self._saving.seconds))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Begins the next epoch, and saves if it is time.
@@ -96,8 +91,13 @@ class StateSaver(keras.callbacks.Callback):
         """
         self._position = Position(self._position.step, epoch + 1, 0)
         self._before = 0
-        least = min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)
-        self._save_if(time.monotonic() - self._last >= least)
+        self._save_if(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
+
+    def _is_time(self, seconds: float) -> bool:
+        """By the count of steps where it is given: workers save together."""
+        if self._saving.every is None:
+            return time.monotonic() - self._last >= seconds
+        return self._position.step % self._saving.every == 0
 
     def _save_if(self, is_time: bool) -> None:
         asked = None if self._stop is None else self._stop.received

@@ -1,8 +1,12 @@
 """Several processes, started together and again. (They train in tests/training/test_team.py.)"""
 
 import json
+import os
+import signal
 import socket
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -43,6 +47,23 @@ def test_all_start_again_when_one_dies(tmp_path, capfd):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
     told = capfd.readouterr().err
     assert "worker 1 ended with 9" in told and "start again (1 of 2 times)" in told
+
+
+def test_a_launcher_that_is_ended_ends_its_workers(tmp_path):
+    sleeping = "import os, sys, time; open(sys.argv[1] + str(os.getpid()), 'w'); time.sleep(99)"
+    worker = [sys.executable, "-c", sleeping, f"{tmp_path}/"]
+    program = f"from kbert.training.launcher import launch_workers; launch_workers({worker!r}, 2)"
+    launcher = subprocess.Popen([sys.executable, "-c", program])
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    workers = [int(file.name) for file in tmp_path.iterdir()]
+    assert len(workers) == 2
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(30) == 128 + signal.SIGTERM
+    for worker in workers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(worker, 0)
 
 
 def test_not_without_end_and_not_for_bad_input(tmp_path):

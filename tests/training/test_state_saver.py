@@ -81,9 +81,9 @@ def test_when_states_are_saved(tiny, tmp_path):
     told = {"best_value": 0.5}
     saver = StateSaver(Saving(tmp_path, every=2, keep=9), told=lambda: told)
     model.fit(dataset(model), epochs=2, verbose=0, callbacks=[saver])
-    # Of three batches each; the end of an epoch has none: it took less than half a minute.
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000000002", "step-000000004"]
-    assert load_state(tmp_path, model) == Position(4, 1, 1, told=told)
+    # Of three batches each; that behind the sixth is saved when its epoch has been measured.
+    assert sorted(p.name for p in tmp_path.iterdir()) == [f"step-00000000{n}" for n in (2, 4, 6)]
+    assert load_state(tmp_path, model) == Position(6, 2, 0, told=told)
 
 
 class Signal(keras.callbacks.Callback):

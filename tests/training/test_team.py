@@ -61,13 +61,15 @@ def test_what_does_not_go_together_is_told_first():
 def pretraining(folder, steps):
     """The command that pretrains a tiny model with two workers."""
     corpus = TinyCorpus(folder)
-    others = {"steps": steps, "save_every": 10, "validation": None}
+    nothing = {"validation": None, "validation_steps": None}
+    others = {"steps": steps, "save_every": 10, **nothing}
     values = corpus.values(folder / "run", **others)
+    values = {name: value for name, value in values.items() if value is not None}
     PretrainingConfig.from_dict({**values, **MULTI})  # what is wrong with it is told here
     options = [
         part
         for name, value in values.items()
-        if name not in ("text", "validation")
+        if name != "text"
         for part in (f"--{name.replace('_', '-')}", str(value))
     ]
     launch = [sys.executable, "-m", "kbert.cli.main", "launch", "--workers", "2"]
