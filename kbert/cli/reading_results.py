@@ -8,7 +8,7 @@ from kbert.data.squad import read_questions
 from kbert.data.squad_predictions import write_predictions
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.training.averaging import load_model
-from kbert.training.reading_data import read_sentences
+from kbert.training.reading_data import aligned_questions, read_sentences
 from kbert.training.reading_evaluation import measure_answers, measure_entities, measure_spans
 from kbert.training.run_config import RunConfig
 from kbert.training.run_directory import is_run, load_run
@@ -63,7 +63,9 @@ def reading_examples(
     """
     if hasattr(model, "predict_tags"):
         return read_sentences(str(file), _config(run, model, label), "test")
-    return read_questions(file)
+    examples = read_questions(file)
+    # Answers are compared as texts, spans by their places.
+    return examples if hasattr(model, "null_threshold") else aligned_questions(examples)
 
 
 def measure_reading(

@@ -79,8 +79,8 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
 
     A misaligned answer, for which `context[start:start + len(text)] != text`, is moved where its
     text stands in exactly one place; else it is left out. A question that loses its last answer is
-    left out too: without one it would teach that the context does not answer it. Evaluation needs
-    none of this, since the official metrics compare texts.
+    left out too: without one it would teach that the context does not answer it. SQuAD's official
+    metrics need none of this, since they compare texts.
 
     Args:
         examples: the questions, with answers.

@@ -67,12 +67,25 @@ def _questions(given: str, config: RunConfig, part: str) -> QuestionExamples:
         examples = read_tfds_questions(name, split or _SPLITS[part], config.data)
     else:
         examples = read_questions(given)
-    if part != "train":
+    if part != "train" and config.task == "question-answering":
         return examples  # measured by their texts
+    examples = aligned_questions(examples)
+    return all_occurrences(examples) if config.all_occurrences else examples
+
+
+def aligned_questions(examples: QuestionExamples) -> QuestionExamples:
+    """Questions whose answers stand where they say; what was wrong is logged.
+
+    Args:
+        examples: Questions that a model learns from, or by whose places it is measured.
+
+    Raises:
+        ValueError: They were read without answers.
+    """
     examples, report = align_answers(examples)
     if report.misaligned:
         logger.warning("%s", report)
-    return all_occurrences(examples) if config.all_occurrences else examples
+    return examples
 
 
 def tag_names(types: list[str], scheme: str) -> list[str]:

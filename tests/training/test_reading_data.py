@@ -35,6 +35,10 @@ def test_misaligned_answers_are_logged_with_their_ids(tiny, tmp_path, caplog):
     assert "not in the context: gone" in caplog.text
     # Metrics compare texts: nothing is left out of what is measured.
     assert len(read_reading(config, "validation")) == 3
+    # Those of spans compare places.
+    tagging = tiny.reading(tmp_path / "o", "span-tagging", str(file))
+    found = read_reading(tagging, "validation")
+    assert found.ids == ["moved", "good"] and found.answers[0][0].start == 4
 
 
 def test_all_occurrences(tiny, tmp_path):
