@@ -53,14 +53,15 @@ def main() -> None:
     validation = read_split(arguments.data, "val")
     pairs, held_out = (model.pack(s.sources, s.targets) for s in (train, validation))
     how = Recipe(epochs, peak, *recipe[2:], arguments.tokens, arguments.seed)
-    best = trained(model, pairs, held_out, run, how)
+    settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
+    best = trained(model, pairs, held_out, run, how, settings)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
-    row |= {"rate": peak, "drop_net": arguments.drop_net}
+    row |= {"rate": peak, **settings}
     for test in TESTS:
         split = read_split(arguments.data, test)
         row[test] = scores(best.predict(split.sources), split, "de")
         print(json.dumps(row), flush=True)
-    keep_row(arguments.output, row, ("kind", "seed", "rate", "drop_net"))
+    keep_row(arguments.output, row, ("kind", "seed", "epochs", "rate", *settings))
 
 
 if __name__ == "__main__":

@@ -57,15 +57,16 @@ def main() -> None:
         model.pack(splits[name].sources, splits[name].targets) for name in ("train", "validation")
     )
     how = Recipe(epochs, peak, *recipe[2:], arguments.tokens, arguments.seed)
-    best = trained(model, pairs, held_out, run, how)
+    settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
+    best = trained(model, pairs, held_out, run, how, settings)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
-    row |= {"rate": peak, "drop_net": arguments.drop_net}
+    row |= {"rate": peak, **settings}
     for name in ("validation", "test"):
         found = best.predict(splits[name].sources)
         row[name] = scores(found, splits[name].targets)
         for source, translation in list(zip(splits[name].sources, found))[:3]:
             print(f"{source}\n  {translation}", flush=True)
-    keep_row(arguments.output, row, ("kind", "seed", "rate", "drop_net"))
+    keep_row(arguments.output, row, ("kind", "seed", "epochs", "rate", *settings))
 
 
 def check_round_trip(pieces: Any, texts: list[str]) -> None:

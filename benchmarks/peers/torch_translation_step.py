@@ -35,6 +35,12 @@ class Translator(nn.Module):
             size["dropout"],
             batch_first=True,
         )
+        # Dropout stands where the paper has it, as in kbert: behind each sublayer, not on the
+        # probabilities of attention nor inside the feed-forward networks.
+        for layer in (*self.layers.encoder.layers, *self.layers.decoder.layers):
+            layer.self_attn.dropout = layer.dropout.p = 0.0
+        for layer in self.layers.decoder.layers:
+            layer.multihead_attn.dropout = 0.0
         # The paper's stacks of post-norm layers have no norm behind them.
         self.layers.encoder.norm = self.layers.decoder.norm = None
 

@@ -73,7 +73,7 @@ def keep_row(path: Path, row: Row, same: Sequence[str]) -> None:
     print(json.dumps(row), flush=True)
     rows = json.loads(path.read_text()) if path.exists() else []
     rows = [old for old in rows if any(old[key] != row[key] for key in same)] + [row]
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(rows, indent=1) + "\n")
 
 

@@ -1,7 +1,8 @@
 """A translator that learns through any number of interruptions, by one recipe."""
 
+import json
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.bert_features import bert_features
 from kbert.pipelines.translation import Translator
+from kbert.storage.atomic_directory import write_atomically
 from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.train_state import Position, load_state
@@ -39,7 +41,12 @@ class Recipe:
 
 
 def trained(
-    model: Translator, pairs: PackedPairs, held_out: PackedPairs, run: Path, recipe: Recipe
+    model: Translator,
+    pairs: PackedPairs,
+    held_out: PackedPairs,
+    run: Path,
+    recipe: Recipe,
+    settings: dict[str, Any],
 ) -> Translator:
     """Trains on from where a run was stopped, and averages the last epochs.
 
@@ -50,10 +57,15 @@ def trained(
         run: folder of the states and the model. BERT's states of the pairs are kept in `features`
             beside it.
         recipe: see there.
+        settings: what else the result depends on.
 
     Returns:
         The model with the mean of the weights, as it was written to `run / "model"`, in float32.
+
+    Raises:
+        ValueError: the run is one of another recipe or of other settings.
     """
+    _check_same(run / "recipe.json", {**asdict(recipe), **settings})
     rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate)
     model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None))
     states = None
@@ -81,6 +93,18 @@ def trained(
         model.save_pretrained(run / "model")
     # Scores are those of a search in float32.
     return Translator.from_pretrained(run / "model", dtype="float32")
+
+
+def _check_same(file: Path, facts: dict[str, Any]) -> None:
+    """Writes what a run is made with, where it begins; where it goes on it must be the same."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(facts, indent=1) + "\n")
+    elif (before := json.loads(file.read_text())) != facts:
+        raise ValueError(
+            f"{file.parent} must go on as it began, with {before}. Received: {facts}. Give another "
+            "folder for the runs"
+        )
 
 
 def _log_line(begin: float) -> object:
