@@ -37,7 +37,7 @@ def in_checkout(repository: Path) -> Callable[[str], Path]:
 
     def found(name: str) -> Path:
         path = repository / name
-        if not path.exists():
+        if not path.exists():  # as where the suite runs against the built wheel
             pytest.skip(f"no {name} beside the tests: they run apart from the checkout")
         return path
 

@@ -162,11 +162,11 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
 
 
 def _saved_settings(checkpoint: Checkpoint, cls: Any, source: Any) -> dict[str, Any]:
-    """What was saved with a model of the class; of a pretrained one, what any task can use."""
+    """What was saved with a model of the class; nothing of a pretrained one."""
     saved = dict(checkpoint.pipeline)
     saved_class = saved.pop("class", None)
     if saved_class == PRETRAINED and cls.__name__ != PRETRAINED:
-        return {key: saved[key] for key in _RULES if key in saved}
+        return {}  # what its tokenizer is like, `tokenizer_of` knows
     if saved_class not in (None, cls.__name__):
         raise ValueError(
             f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
