@@ -26,6 +26,7 @@ from kbert.pipelines.classification import Classifier
 from kbert.pipelines.regression import Regressor
 
 RESULTS = Path(__file__).parent / "results" / "finetuning.json"
+KEY = ("task", "seed", "epochs", "length", "batches")
 FOLDERS = {"sst2": "SST-2", "rte": "RTE", "cola": "CoLA", "stsb": "STS-B"}
 
 
@@ -35,8 +36,8 @@ def train(
     seed: int,
     epochs: int,
     kept: Path | None,
-    length: int = 128,
-    parts: int | None = None,
+    length: int,
+    parts: int | None,
 ) -> dict[str, Any]:
     """Trains once and returns the scores; the model goes to `kept`."""
     keras.utils.set_random_seed(seed)
@@ -67,14 +68,10 @@ def train(
         predictions = [model.labels[i] for i in predictions.argmax(axis=-1)]
     metrics = glue_metrics(task, held_out.labels, predictions)
     return {
-        "task": task,
-        "seed": seed,
-        "epochs": epochs,
         "train_examples": len(packed),
         "dev_examples": len(held_out),
         **{name: round(value, 4) for name, value in metrics.items()},
         "padding_share": round(padding_share(packed.lengths, plan), 4),
-        "batches": "like length" if parts is None else f"random, {parts} parts",
     }
 
 
@@ -89,11 +86,16 @@ def main() -> None:
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
     for run in arguments.runs:
-        task, wanted, epochs, *sizes = run.split(":")
+        task, wanted, count, *sizes = run.split(":")
+        epochs, length, *several = map(int, (count, *(sizes or ["128"])))
+        parts = several[0] if several else None
+        batches = "like length" if parts is None else f"random, {parts} parts"
         for seed in seeds(wanted):
+            row: dict[str, Any] = {"task": task, "seed": seed, "epochs": epochs}
+            row |= {"length": length, "batches": batches}
             folder = arguments.directory / FOLDERS[task]
-            row = train(task, folder, seed, int(epochs), arguments.keep, *map(int, sizes))
-            keep_row(arguments.output, row, ("task", "seed", "batches"))
+            row |= train(task, folder, seed, epochs, arguments.keep, length, parts)
+            keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from side_by_side.translation_scores import scores
 from side_by_side.translation_training import Recipe, trained
 
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
+KEY = ("kind", "seed", "epochs", "rate", "tokens", "dropout", "drop_net", "dtype")
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged.
 RECIPES = {"vanilla": (70, 5e-3, 2000, 10), "others": (15, 1e-3, 400, 5)}
 
@@ -56,12 +57,12 @@ def main() -> None:
     settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
     best = trained(model, pairs, held_out, run, how, settings)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
-    row |= {"rate": peak, **settings}
+    row |= {"rate": peak, "tokens": arguments.tokens, **settings}
     for test in TESTS:
         split = read_split(arguments.data, test)
         row[test] = scores(best.predict(split.sources), split, "de")
         print(json.dumps(row), flush=True)
-    keep_row(arguments.output, row, ("kind", "seed", "epochs", "rate", *settings))
+    keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

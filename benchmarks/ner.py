@@ -34,6 +34,7 @@ from kbert.training.reading_evaluation import measure_entities
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "ner.json"
+KEY = ("data", "with", "seed", "epochs")
 SHOWN = ("f1", "precision", "recall", "strict_f1")
 _WNUT = ("wnut17train.conll", "emerging.test.annotated")
 
@@ -106,7 +107,7 @@ def main() -> None:
             for who, trained in ways.items():
                 row = {"data": name, "with": who, "seed": seed, "epochs": int(epochs)}
                 row |= trained(name, arguments.directory, seed, int(epochs))
-                keep_row(arguments.output, row, ("data", "with", "seed"))
+                keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

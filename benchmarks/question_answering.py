@@ -25,6 +25,7 @@ from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
 
 RESULTS = Path(__file__).parent / "results" / "question_answering.json"
+KEY = ("precision", "questions", "epochs", "rate", "seed")
 
 
 def chosen_questions(directory: Path, count: int) -> QuestionExamples:
@@ -58,11 +59,8 @@ def train(arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
     predictions = [row["answer"].decode() for row in model.predict(dev)]
     answering = time.perf_counter() - start
     return {
-        "precision": arguments.precision,
         "questions": len(examples),
         "windows": len(windows),
-        "epochs": arguments.epochs,
-        "seed": seed,
         **squad_metrics(dev.answer_texts, dict(zip(dev.ids, predictions))),
         "training_seconds": round(seconds),
         "real_tokens_per_second": round(arguments.epochs * windows.packed.tokens / seconds),
@@ -87,8 +85,8 @@ def main() -> None:
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
     for seed in range(1, arguments.seeds + 1):
-        row = train(arguments, seed)
-        keep_row(arguments.output, row, ("precision", "questions", "epochs", "seed"))
+        settings = {key: getattr(arguments, key) for key in KEY if key != "seed"}
+        keep_row(arguments.output, {**settings, "seed": seed} | train(arguments, seed), KEY)
 
 
 if __name__ == "__main__":

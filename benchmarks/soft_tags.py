@@ -29,6 +29,7 @@ from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.span_tagging import SpanTagger
 
 RESULTS = Path(__file__).parent / "results" / "soft_tags.json"
+KEY = ("gold", "seed", "epochs", "rate")
 SPLIT_SEED = 1
 
 
@@ -67,9 +68,6 @@ def train(arguments: argparse.Namespace, soft: bool, seed: int) -> dict[str, Any
     model.fit(dataset, epochs=arguments.epochs, verbose=2)
     seconds = time.perf_counter() - start
     return {
-        "gold": "soft" if soft else "first answer",
-        "seed": seed,
-        "epochs": arguments.epochs,
         "questions": len(learned),
         "measured_questions": len(held_out),
         **measured(model, held_out),
@@ -88,8 +86,9 @@ def main() -> None:
     arguments = parser.parse_args()
     for seed in range(1, arguments.seeds + 1):
         for soft in (True, False):
-            row = train(arguments, soft, seed)
-            keep_row(arguments.output, row, ("gold", "seed", "epochs"))
+            row: dict[str, Any] = {"gold": "soft" if soft else "first answer", "seed": seed}
+            row |= {"epochs": arguments.epochs, "rate": arguments.rate}
+            keep_row(arguments.output, row | train(arguments, soft, seed), KEY)
 
 
 if __name__ == "__main__":

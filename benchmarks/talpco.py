@@ -22,6 +22,7 @@ from side_by_side.translation_training import Recipe, trained
 from kbert.metrics.bleu import translation_metrics
 
 RESULTS = Path(__file__).parent / "results" / "talpco.json"
+KEY = ("kind", "seed", "epochs", "rate", "tokens", "dropout", "drop_net", "dtype")
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged.
 RECIPES = {"vanilla": (120, 3e-3, 400, 10), "others": (30, 1e-3, 100, 5)}
 
@@ -60,13 +61,13 @@ def main() -> None:
     settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
     best = trained(model, pairs, held_out, run, how, settings)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
-    row |= {"rate": peak, **settings}
+    row |= {"rate": peak, "tokens": arguments.tokens, **settings}
     for name in ("validation", "test"):
         found = best.predict(splits[name].sources)
         row[name] = scores(found, splits[name].targets)
         for source, translation in list(zip(splits[name].sources, found))[:3]:
             print(f"{source}\n  {translation}", flush=True)
-    keep_row(arguments.output, row, ("kind", "seed", "epochs", "rate", *settings))
+    keep_row(arguments.output, row, KEY)
 
 
 def check_round_trip(pieces: Any, texts: list[str]) -> None:

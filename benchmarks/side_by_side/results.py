@@ -68,11 +68,12 @@ def keep_row(path: Path, row: Row, same: Sequence[str]) -> None:
     Args:
         path: the file.
         row: the result.
-        same: the keys that tell whether an older result is of the same work.
+        same: the keys that tell whether an older result is of the same work: all settings that
+            it depends on. A result that lacks one of them is of other work.
     """
     print(json.dumps(row), flush=True)
     rows = json.loads(path.read_text()) if path.exists() else []
-    rows = [old for old in rows if any(old[key] != row[key] for key in same)] + [row]
+    rows = [old for old in rows if any(old.get(key) != row[key] for key in same)] + [row]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, json.dumps(rows, indent=1) + "\n")
 

@@ -1,0 +1,74 @@
+"""Results are kept beside each other, by all the settings that they depend on."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+Load = Callable[[str], ModuleType]
+
+
+def test_a_result_takes_the_place_of_one_of_the_same_work(program: Load, tmp_path: Path):
+    keep_row = program("side_by_side.results").keep_row
+    file = tmp_path / "new" / "rows.json"
+    for row in ({"seed": 1, "rate": 2, "f1": 3}, {"seed": 1, "rate": 4, "f1": 5}):
+        keep_row(file, row, ("seed", "rate"))
+    keep_row(file, {"seed": 1, "rate": 2, "f1": 6}, ("seed", "rate"))
+    assert [row["f1"] for row in json.loads(file.read_text())] == [5, 6]
+
+
+def test_a_result_without_a_setting_is_of_other_work(program: Load, tmp_path: Path):
+    file = tmp_path / "rows.json"
+    file.write_text('[{"seed": 1, "f1": 3}]')
+    row = {"seed": 1, "rate": 2, "f1": 4}
+    program("side_by_side.results").keep_row(file, row, ("seed", "rate"))
+    assert [row["f1"] for row in json.loads(file.read_text())] == [3, 4]
+
+
+# Program -> the function that measures, and command lines whose results are of different work.
+COMMANDS: dict[str, tuple[str, list[str]]] = {
+    "finetuning": (
+        "train",
+        ["D rte:1:5", "D rte:1:3", "D rte:1:5:256", "D rte:1:5:256:8", "D rte:1:5:256:4"],
+    ),
+    "ner": ("train", ["D wnut17:1:5", "D wnut17:1:3", "D wikigold:1:5", "D wnut17:2-2:5"]),
+    "question_answering": (
+        "train",
+        ["D", "D --rate 2e-4", "D --epochs 2", "D --questions 9", "D --precision float64"],
+    ),
+    "soft_tags": ("train", ["D", "D --rate 2e-3", "D --epochs 2"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_other_settings_leave_a_result_alone(
+    name: str, program: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing is trained: each measurement gives its number."""
+    measure, commands = COMMANDS[name]
+    loaded, count = program(name), iter(range(1000))
+    monkeypatch.setattr(loaded, measure, lambda *_, **__: {"measured": next(count)})
+    file = tmp_path / "rows.json"
+    kept: list[list[dict[str, Any]]] = []
+    for command in (*commands, commands[0]):
+        monkeypatch.setattr(sys, "argv", [name, *command.split(), "--output", str(file)])
+        loaded.main()
+        kept.append(json.loads(file.read_text()))
+    *growing, again = kept
+    rows = len(growing[0])
+    assert [len(rows) for rows in growing] == [rows * (i + 1) for i in range(len(commands))]
+    # The first command once more takes the place of its own results, and of no others.
+    assert len(again) == len(growing[-1])
+    assert {row["measured"] for row in growing[0]}.isdisjoint(row["measured"] for row in again)
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "multi30k", "talpco"])
+def test_the_results_in_the_repository_have_all_settings(name: str, program: Load):
+    loaded = program(name)
+    rows = json.loads(loaded.RESULTS.read_text()) if loaded.RESULTS.exists() else []
+    settings = [tuple(row[key] for key in loaded.KEY) for row in rows]
+    assert len(set(settings)) == len(settings)
