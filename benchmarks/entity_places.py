@@ -7,16 +7,17 @@ of COVID-QA: `text[start:end]` must be the entity, in code points and in bytes.
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
+
+from side_by_side.results import keep_row
 
 from kbert.data.conll import read_conll
 from kbert.data.squad import read_squad
 from kbert.pipelines.ner import EntityRecognizer
-from kbert.storage.atomic_directory import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "entity_places.json"
+KEY = ("file", "model")
 SENTENCES = (
     "ner/wnut17/wnut17train.conll",
     "ner/wnut17/emerging.dev.conll",
@@ -46,7 +47,6 @@ def checked(model: EntityRecognizer, file: Path) -> dict[str, Any]:
             count += 1
             wrong += not (in_points and in_bytes)
     return {
-        "file": file.name,
         "texts": len(texts),
         "characters": sum(map(len, texts)),
         "entities": count,
@@ -55,18 +55,16 @@ def checked(model: EntityRecognizer, file: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Checks all files."""
+    """Checks all files; each result is written at once."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with ner/, squad/ and biomed/")
     parser.add_argument("--model", default="minilm-ner", help="name or folder")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     model = EntityRecognizer.from_pretrained(arguments.model)
-    rows = []
     for name in (*SENTENCES, *QUESTIONS):
-        rows.append(checked(model, arguments.data / name))
-        print(json.dumps(rows[-1]), flush=True)
-    write_atomically(arguments.output, json.dumps(rows, indent=1) + "\n")
+        row = {"file": Path(name).name, "model": arguments.model}
+        keep_row(arguments.output, row | checked(model, arguments.data / name), KEY)
 
 
 if __name__ == "__main__":

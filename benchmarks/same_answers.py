@@ -8,13 +8,14 @@ difference is right only where two scores lie within 1e-4 of each other.
 """
 
 import argparse
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from side_by_side.results import keep_row
 
+from kbert.data.question_examples import QuestionExamples
 from kbert.data.squad import read_squad
 from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.question_answering import QuestionAnswerer
@@ -22,10 +23,10 @@ from kbert.pipelines.windowed_model import PREDICTION_ROWS
 from kbert.serving.exported import load_export
 from kbert.serving.saved_model import export
 from kbert.serving.session_loader import Session
-from kbert.storage.atomic_directory import write_atomically
 from kbert.training.reading_evaluation import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "same_answers.json"
+KEY = ("file", "model", "questions")
 CLOSE = 1e-4
 PLACES = ("start", "end", "start_byte", "end_byte")
 
@@ -53,18 +54,10 @@ def apart(row: dict[str, Any]) -> float:
     return float(first - second)
 
 
-def main() -> None:
-    """Asks four ways and compares."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("file", type=Path, help="questions in SQuAD's layout")
-    parser.add_argument("--model", default="minilm-squad", help="name or folder")
-    parser.add_argument("--questions", type=int, help="only the first so many")
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    examples = read_squad(arguments.file)
-    examples = examples.head(arguments.questions or len(examples))
+def compared(name: str, examples: QuestionExamples) -> dict[str, Any]:
+    """Asks a model in four ways and counts differences."""
     texts = (examples.questions, examples.contexts)
-    model = QuestionAnswerer.from_pretrained(arguments.model)
+    model = QuestionAnswerer.from_pretrained(name)
     predicted = model.predict(examples)
     metrics, evaluated = measure_answers(model, examples)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,8 +70,7 @@ def main() -> None:
                 lambda batch: session.run("serving_default", batch), *texts, PREDICTION_ROWS
             )
     moved = different(predicted, other_batches)
-    row = {
-        "questions": len(examples),
+    return {
         "evaluate": sum(
             evaluated[i] != r["answer"].decode() for i, r in zip(examples.ids, predicted)
         ),
@@ -96,8 +88,21 @@ def main() -> None:
         ),
         **metrics,
     }
-    print(json.dumps(row), flush=True)
-    write_atomically(arguments.output, json.dumps([row], indent=1) + "\n")
+
+
+def main() -> None:
+    """Compares; the result is kept beside those of other questions and models."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("file", type=Path, help="questions in SQuAD's layout")
+    parser.add_argument("--model", default="minilm-squad", help="name or folder")
+    parser.add_argument("--questions", type=int, help="only the first so many")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    examples = read_squad(arguments.file)
+    examples = examples.head(arguments.questions or len(examples))
+    row: dict[str, Any] = {"file": arguments.file.name, "model": arguments.model}
+    row |= {"questions": len(examples)} | compared(arguments.model, examples)
+    keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

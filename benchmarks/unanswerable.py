@@ -9,12 +9,13 @@ other half.
 """
 
 import argparse
-import json
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import keras
+from side_by_side.results import keep_row
 
 from kbert.data.batching import batch_plan
 from kbert.data.question_splits import split_by_title, with_non_answers
@@ -22,24 +23,15 @@ from kbert.data.squad import read_squad
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.storage.atomic_directory import write_atomically
 from kbert.training.reading_evaluation import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "unanswerable.json"
+KEY = ("model", "answerable", "share", "rate")
 SEED = 1
 
 
-def main() -> None:
-    """Trains, finds the threshold, measures, and writes model and scores."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder with train-v1.1.json.gz and so on")
-    parser.add_argument("run", type=Path, help="new folder for the model")
-    parser.add_argument("--model", default="minilm-squad", help="what training begins with")
-    parser.add_argument("--questions", type=int, default=16000, help="with an answer")
-    parser.add_argument("--share", type=float, default=0.5, help="made ones for each of these")
-    parser.add_argument("--rate", type=float, default=3e-4)
-    parser.add_argument("--output", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
+def train(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Trains, finds the threshold, and measures; the model is kept."""
     keras.utils.set_random_seed(SEED)
     guessed = set((arguments.data / "train-v1.1.ambiguous_ids.txt").read_text().split())
     every = read_squad(arguments.data / "train-v1.1.json.gz")
@@ -59,8 +51,7 @@ def main() -> None:
     shipped = QuestionAnswerer.from_pretrained(arguments.run)
     found, _ = measure_answers(shipped, tuned, find_threshold=True)
     scores, _ = measure_answers(shipped, measured)
-    row = {
-        "model": arguments.model,
+    return {
         "questions": len(learned),
         "made": len(learned) - len(chosen),
         "threshold": round(float(found["null_threshold"]), 4),
@@ -70,8 +61,22 @@ def main() -> None:
         **{k: round(v, 2) for k, v in scores.items() if isinstance(v, float) and "thresh" not in k},
         "training_seconds": round(seconds),
     }
-    print(json.dumps(row), flush=True)
-    write_atomically(arguments.output, json.dumps([row], indent=1) + "\n")
+
+
+def main() -> None:
+    """Trains once; the scores are kept beside those of other settings."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with train-v1.1.json.gz and so on")
+    parser.add_argument("run", type=Path, help="new folder for the model")
+    parser.add_argument("--model", default="minilm-squad", help="what training begins with")
+    parser.add_argument("--questions", type=int, default=16000, help="with an answer")
+    parser.add_argument("--share", type=float, default=0.5, help="made ones for each of these")
+    parser.add_argument("--rate", type=float, default=3e-4)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    row: dict[str, Any] = {"model": arguments.model, "answerable": arguments.questions}
+    row |= {"share": arguments.share, "rate": arguments.rate}
+    keep_row(arguments.output, row | train(arguments), KEY)
 
 
 if __name__ == "__main__":

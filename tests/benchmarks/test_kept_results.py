@@ -4,10 +4,12 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+import kbert
 
 Load = Callable[[str], ModuleType]
 
@@ -29,6 +31,7 @@ def test_a_result_without_a_setting_is_of_other_work(program: Load, tmp_path: Pa
     assert [row["f1"] for row in json.loads(file.read_text())] == [3, 4]
 
 
+QUESTIONS = Path(kbert.__file__).parent / "data" / "samples" / "questions" / "questions.json"
 # Program -> the function that measures, and command lines whose results are of different work.
 COMMANDS: dict[str, tuple[str, list[str]]] = {
     "finetuning": (
@@ -41,6 +44,15 @@ COMMANDS: dict[str, tuple[str, list[str]]] = {
         ["D", "D --rate 2e-4", "D --epochs 2", "D --questions 9", "D --precision float64"],
     ),
     "soft_tags": ("train", ["D", "D --rate 2e-3", "D --epochs 2"]),
+    "unanswerable": (
+        "train",
+        ["D R", "D R --model M", "D R --questions 9", "D R --share 1", "D R --rate 1e-4"],
+    ),
+    "same_answers": (
+        "compared",
+        [str(QUESTIONS), f"{QUESTIONS} --model M", f"{QUESTIONS} --questions 3"],
+    ),
+    "entity_places": ("checked", ["D", "D --model M"]),
 }
 
 
@@ -52,6 +64,9 @@ def test_other_settings_leave_a_result_alone(
     measure, commands = COMMANDS[name]
     loaded, count = program(name), iter(range(1000))
     monkeypatch.setattr(loaded, measure, lambda *_, **__: {"measured": next(count)})
+    if name == "entity_places":
+        reader = SimpleNamespace(from_pretrained=lambda name: name)
+        monkeypatch.setattr(loaded, "EntityRecognizer", reader)
     file = tmp_path / "rows.json"
     kept: list[list[dict[str, Any]]] = []
     for command in (*commands, commands[0]):
