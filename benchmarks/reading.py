@@ -6,19 +6,22 @@ Articles of some 23,500 characters, cut into windows of 384 tokens that share 12
 request. kbert runs its SavedModel; transformers the windows of its tokenizer, up to 32 in a batch.
 Both have the same weights, written by kbert as a Hugging Face folder. Memory is what a process
 holds when the model is loaded, and at its peak. With --every, all questions
-of the file go through kbert's export once, and the answers are measured; else that table stays.
+of the file go through kbert's export once, and the answers are measured: a result of its own, with
+its file, model and date, in `reading_every.json`.
 """
 
 import argparse
 import json
 import tempfile
 import time
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from side_by_side.contender import Contender, play, ratio
-from side_by_side.results import parser, write
+from side_by_side.results import keep_row, machine, parser, write
 
+from kbert import __version__
 from kbert.data.squad import read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.pipelines.question_answering import QuestionAnswerer
@@ -26,6 +29,7 @@ from kbert.serving.exported import load_export
 from kbert.serving.saved_model import export
 
 WORKS = ("answer",)
+EVERY_KEY = ("file", "model")
 
 
 def contenders(folder: Path, python: str) -> list[Contender]:
@@ -91,20 +95,22 @@ def main() -> None:
     examples = read_squad(arguments.file)
     chosen = range(0, len(examples), len(examples) // arguments.questions)
     rows = [(examples.questions[i], examples.contexts[i]) for i in chosen[: arguments.questions]]
-    tables: dict[str, Any] = {}
+    if arguments.every:
+        row = {"file": arguments.file.name, "model": arguments.model.name, "kbert": __version__}
+        row |= {"measured": date.today().isoformat(), "cores": machine()["cores"]}
+        with tempfile.TemporaryDirectory() as name:
+            row |= every(model, Path(name), arguments.file)
+        output = arguments.output
+        keep_row(output.with_name(f"{output.stem}_every.json"), row, EVERY_KEY)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model.save_pretrained(folder / "kbert")
         model.save_pretrained(folder / "huggingface", format="huggingface")
         (folder / "rows.json").write_text(json.dumps(rows))
-        if arguments.every:
-            tables["every"] = [every(model, folder / "exports", arguments.file)]
-        elif arguments.output.exists():
-            tables["every"] = json.loads(arguments.output.read_text()).get("every", [])
         played = contenders(folder, arguments.peer_python)
         play(played, [{"work": "answer", "repeats": 1}], arguments.rounds)
     facts = {"rounds": arguments.rounds, "questions": len(rows)}
-    write(arguments.output, {"rows": rows_of(played, len(rows)), **tables}, played, facts)
+    write(arguments.output, {"rows": rows_of(played, len(rows))}, played, facts)
 
 
 if __name__ == "__main__":
