@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -9,8 +10,9 @@ from urllib.parse import quote
 import numpy as np
 import requests
 import tensorflow as tf
-from requests.adapters import HTTPAdapter
+from urllib3 import Timeout
 
+from kbert.serving.deadline_adapter import DeadlineAdapter
 from kbert.serving.json_tensors import from_json, to_json
 from kbert.serving.server_errors import ServerError, server_error
 from kbert.serving.signatures import Signature, SignatureTensor
@@ -33,7 +35,7 @@ class RestTransport:
         number = "" if version is None else f"/versions/{version}"
         self.target = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}{number}"
         self._session = requests.Session()
-        adapter = HTTPAdapter(pool_maxsize=_THREADS)
+        adapter = DeadlineAdapter(pool_maxsize=_THREADS)
         for kind in ("http://", "https://"):
             self._session.mount(kind, adapter)
 
@@ -114,14 +116,18 @@ class RestTransport:
         url = self.target + end
         data = None if body is None else json.dumps(body).encode("utf-8")
         headers = {"Content-Type": "application/json"}
+        deadline = time.monotonic() + seconds
+        left: Any = Timeout(total=seconds)
         try:
             answer = self._session.request(
-                method, url, data=data, headers=headers, timeout=seconds, allow_redirects=False
+                method, url, data=data, headers=headers, timeout=left, allow_redirects=False
             )
             content = answer.content
-        except requests.Timeout as error:
-            raise server_error("DEADLINE_EXCEEDED", str(error), url) from error
         except requests.RequestException as error:
+            # A body that stops coming is no `requests.Timeout`.
+            if isinstance(error, requests.Timeout) or time.monotonic() >= deadline:
+                words = f"no answer within {seconds:.3g} s"
+                raise server_error("DEADLINE_EXCEEDED", words, url) from error
             raise server_error("UNAVAILABLE", str(error), url) from error
         if answer.status_code != 200:
             raise self._refusal(answer.status_code, content, url)
