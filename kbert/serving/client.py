@@ -93,15 +93,7 @@ class Client(AbstractContextManager["Client"]):
             ValueError: There is no such signature, its inputs are others, or differ in length.
             ServerError: There was no answer to a request; nothing of the others is given then.
         """
-        deadline = time.monotonic() + self.timeout
-        called = self._checked(signature, inputs, deadline)
-
-        def run(columns: dict[str, list[Any]]) -> dict[str, np.ndarray]:
-            batch = {name: called.inputs[name].batch(name, columns[name]) for name in columns}
-            send = self._transport.predict
-            return self._ask(lambda left: send(signature, called, batch, left), deadline)
-
-        return in_batches(run, inputs, self.max_batch_size)
+        return self._predict(inputs, signature, time.monotonic() + self.timeout)
 
     def answers(self, *texts: Sequence[Any]) -> list[AnyAnswer]:
         """Answers raw texts through "serving_default", as objects of the task.
@@ -117,7 +109,8 @@ class Client(AbstractContextManager["Client"]):
             ValueError: The number of sequences is not that of the inputs, or they differ in length.
             ServerError: As `predict`.
         """
-        known = self.signatures().get(SERVING_DEFAULT)
+        deadline = time.monotonic() + self.timeout
+        known = self._known_signatures(deadline).get(SERVING_DEFAULT)
         names = sorted(known.inputs, key=_in_order) if known else []
         columns = [column for column in texts if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len(columns) != len(texts):
@@ -125,7 +118,7 @@ class Client(AbstractContextManager["Client"]):
                 f"`texts` must be {len(names)} list(s), for {names}. Received: "
                 f"{[type(column).__name__ for column in texts]}"
             )
-        found = self.predict(dict(zip(names, columns)))
+        found = self._predict(dict(zip(names, columns)), SERVING_DEFAULT, deadline)
         rows = len(next(iter(found.values())))
         return [typed_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
 
@@ -135,6 +128,18 @@ class Client(AbstractContextManager["Client"]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _predict(
+        self, inputs: Mapping[str, Sequence[Any]], signature: str, deadline: float
+    ) -> dict[str, np.ndarray]:
+        called = self._checked(signature, inputs, deadline)
+
+        def run(columns: dict[str, list[Any]]) -> dict[str, np.ndarray]:
+            batch = {name: called.inputs[name].batch(name, columns[name]) for name in columns}
+            send = self._transport.predict
+            return self._ask(lambda left: send(signature, called, batch, left), deadline)
+
+        return in_batches(run, inputs, self.max_batch_size)
 
     def _ask(self, ask: Callable[[float], Result], deadline: float) -> Result:
         return self.retries.run(ask, deadline, self._transport.target)

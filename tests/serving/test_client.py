@@ -112,6 +112,27 @@ def test_the_deadline_holds_for_the_whole_call(url: str, model: Asked):
         assert time.monotonic() - start < 1.4
 
 
+def test_answers_have_one_deadline_for_all_that_they_ask(url: str, monkeypatch):
+    """What the signatures took is not given again to the texts."""
+    with client(url, timeout=9.0) as asked:
+        known, send = asked.signatures(), asked._transport.predict
+        given = []
+
+        def slow(seconds: float):
+            time.sleep(0.5)
+            return known
+
+        def told(name, signature, inputs, seconds: float):
+            given.append(seconds)
+            return send(name, signature, inputs, seconds)
+
+        monkeypatch.setattr(asked, "_signatures", None)
+        monkeypatch.setattr(asked._transport, "signatures", slow)
+        monkeypatch.setattr(asked._transport, "predict", told)
+        assert len(asked.answers(["a"])) == 1
+    assert len(given) == 1 and given[0] < 8.5 + 1e-3
+
+
 def test_an_unknown_model(url: str):
     for options in ({"name": "other"}, {"version": 9}):
         with client(url, **options) as asked:
