@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 _LARGE_BYTES = 64 * 2**10
 # TensorFlow may send one value for many equal ones: so many cells and no more are made of that.
 _MOST_REPEATED = 64 * 2**10
+# Seconds by which a client's clock may be ahead.
+_EARLY = 0.05
 # google.rpc.Code of an error that has no code of its own.
 _UNKNOWN = 2
 
@@ -42,6 +44,7 @@ class PredictionService:
 
     async def Predict(self, request: Any, context: Any) -> Any:
         """Answers a PredictRequest."""
+        whole = context.time_remaining()
         with self._store.metrics.request("GRPC") as counted:
             try:
                 with self._gate.admitted() as deadline:
@@ -51,6 +54,9 @@ class PredictionService:
             except Refusal as refusal:
                 counted.status = refusal.code
                 await _abort(context, refusal)
+            except asyncio.CancelledError:
+                counted.status = _why_cancelled(context, whole)
+                raise
             except Exception:
                 logger.exception("A request failed.")
                 words = "The server failed; its log tells why"
@@ -235,6 +241,21 @@ def _sent(proto: Any) -> int:
     """At least as many cells as a tensor was sent with."""
     values = (name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val"))
     return max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
+
+
+def _why_cancelled(context: Any, whole: float | None) -> str:
+    """gRPC cancels a call that the client gives up, and one whose time is over.
+
+    Of the latter the client's word may come a little before the time is over here: gRPC tells a
+    server the time of a call rounded up, by at most a hundredth.
+
+    Args:
+        context: The call.
+        whole: Seconds that it had at first, or None.
+    """
+    if whole is None or context.time_remaining() > _EARLY + 0.01 * whole:
+        return "CANCELLED"
+    return "DEADLINE_EXCEEDED"
 
 
 async def _abort(context: Any, refusal: Refusal) -> NoReturn:

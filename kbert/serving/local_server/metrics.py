@@ -4,6 +4,7 @@ Source of the names: tensorflow/serving, `servables/tensorflow/util.cc` and
 `batching/batching_session.cc`; its times are in microseconds.
 """
 
+import asyncio
 import time
 from collections import Counter as Count
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from prometheus_client.core import UnknownMetricFamily
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MICROSECONDS = [10.0 * 1.8**i for i in range(33)]
+# Of a request that ends without a word of how.
+_UNTOLD = "INTERNAL"
 _ROWS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
@@ -88,6 +91,11 @@ class Metrics:
         self._inside.inc()
         try:
             yield request
+        except asyncio.CancelledError:
+            # Nobody waits for the answer any more; whoever knows why has told it.
+            if request.status == _UNTOLD:
+                request.status = "CANCELLED"
+            raise
         finally:
             self._inside.dec()
             self._requests[request.model, request.status] += 1
@@ -105,4 +113,4 @@ class Request:
     def __init__(self) -> None:
         # What clients make up must not become a label: each would stay in memory.
         self.model = ""
-        self.status = "INTERNAL"
+        self.status = _UNTOLD

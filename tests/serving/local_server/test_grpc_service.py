@@ -1,10 +1,15 @@
 """gRPC with the official messages: what the client's tests do not ask."""
 
+import asyncio
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
+from prometheus_client.parser import text_string_to_metric_families
 
 from kbert.serving.local_server.server import LocalServer
 
@@ -105,6 +110,42 @@ def test_the_clients_deadline(service):
     with pytest.raises(grpc.RpcError) as caught:
         service.Predict(request(text=[b"a"]), timeout=1e-4)
     assert caught.value.code().name == "DEADLINE_EXCEEDED"
+
+
+def counted(server: LocalServer) -> Counter:
+    """Status -> requests of all models."""
+    page = server.metrics.page().decode()
+    return Counter({
+        sample.labels["status"]: sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+        if sample.name == ":tensorflow:serving:request_count" and sample.labels["model_name"]
+    })
+
+
+@pytest.mark.parametrize(
+    "timeout, given_up, status",
+    [(9, True, "CANCELLED"), (None, True, "CANCELLED"), (0.3, False, "DEADLINE_EXCEEDED")],
+)
+def test_what_is_given_up_is_no_fault_of_the_server(
+    server: LocalServer, service, monkeypatch, caplog, timeout, given_up, status
+):
+    begun = threading.Event()
+
+    async def never(*_):
+        begun.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(server.store, "answer", never)
+    before = counted(server)
+    call = service.Predict.future(request(text=[b"a"]), timeout=timeout)
+    assert begun.wait(9)
+    if given_up:
+        call.cancel()
+    end = time.monotonic() + 9
+    while not (new := counted(server) - before) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert new == {status: 1} and not caplog.records
 
 
 def test_what_is_left_out(service, channel):

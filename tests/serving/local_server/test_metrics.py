@@ -1,5 +1,7 @@
 """What Prometheus reads, parsed by its own library."""
 
+import asyncio
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -31,6 +33,18 @@ def test_requests_are_counted_by_model_and_status():
     latency = ":tensorflow:serving:request_latency_count"
     assert found[latency, frozenset(("m", "Predict", "REST"))] == 3
     assert found["kbert_requests_inside", frozenset(())] == 0
+
+
+def test_a_request_that_is_cancelled_is_no_fault():
+    metrics = Metrics()
+    with pytest.raises(asyncio.CancelledError), metrics.request("REST"):
+        raise asyncio.CancelledError
+    with pytest.raises(asyncio.CancelledError), metrics.request("GRPC") as request:
+        request.status = "DEADLINE_EXCEEDED"
+        raise asyncio.CancelledError
+    name = ":tensorflow:serving:request_count"
+    found = {labels: count for (what, labels), count in samples(metrics).items() if what == name}
+    assert found == {frozenset(("", "CANCELLED")): 1, frozenset(("", "DEADLINE_EXCEEDED")): 1}
 
 
 def test_batches():
