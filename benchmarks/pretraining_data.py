@@ -5,16 +5,18 @@
 Both get the same file, a sentence a line and a blank line between documents, and the uncased
 vocabulary; examples have 128 tokens at most, 20 of them masked. Model Garden tokenizes once and
 makes so many `--copies`, masked anew; kbert makes as many epochs. Real tokens count, not padding,
-and CPU seconds of all threads, on one core. Start-up, as for 1000 characters, is taken off.
+and CPU seconds of all threads, on one core: the median of --rounds, less that for 1000 characters.
 """
 
 import gzip
 import os
 import random
+import statistics
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,25 +48,20 @@ def write_sentences(data: Path, path: Path, size: int) -> None:
                 file.write("\n".join(sentences) + "\n\n" if sentences else "")
 
 
-def theirs(tokenizer: Any, text: Path, copies: int, output: Path) -> list[float]:
-    """Tokens a CPU second of Model Garden, for each of the goals."""
+def theirs(tokenizer: Any, copies: int, output: Path | None, text: Path) -> tuple[int, float]:
+    """Tokens of Model Garden's examples, and CPU seconds; written where there is an output."""
     begin = time.process_time()
-    examples = model_garden.create_training_instances(
-        [str(text)],
-        tokenizer,
-        model_garden.get_processor_text_fn(False, True),
-        *(LENGTH, copies, 0.1, 0.15, PREDICTIONS),
-        random.Random(1),
-    )
-    made = time.process_time()
-    model_garden.write_instance_to_example_files(
-        examples, tokenizer, LENGTH, PREDICTIONS, [str(output)], False, False
-    )
-    tokens = sum(len(example.tokens) for example in examples)
-    return [tokens / (end - begin) for end in (made, time.process_time())]
+    process = model_garden.get_processor_text_fn(False, True)
+    sizes = (LENGTH, copies, 0.1, 0.15, PREDICTIONS, random.Random(1))
+    examples = model_garden.create_training_instances([str(text)], tokenizer, process, *sizes)
+    if output is not None:
+        where = (tokenizer, LENGTH, PREDICTIONS, [str(output)], False, False)
+        model_garden.write_instance_to_example_files(examples, *where)
+    end = time.process_time()
+    return sum(len(e.tokens) for e in examples), end - begin
 
 
-def ours(tokenizer: WordPiece, text: Path, copies: int, output: Path | None) -> tuple[int, float]:
+def ours(tokenizer: WordPiece, copies: int, output: Path | None, text: Path) -> tuple[int, float]:
     """Tokens of kbert's examples, and CPU seconds; written where there is an output."""
     sizes = {"max_sequence_length": LENGTH, "max_predictions": PREDICTIONS, "batch_size": 64}
     begin, tokens = time.process_time(), 0
@@ -83,6 +80,14 @@ def ours(tokenizer: WordPiece, text: Path, copies: int, output: Path | None) -> 
     return tokens, time.process_time() - begin
 
 
+def speed(run: Callable[[Path], tuple[int, float]], text: Path, small: Path, rounds: int) -> float:
+    """Tokens a CPU second: the median of the rounds, less the median time of the small text."""
+    starts = [run(small)[1] for _ in range(rounds + 1)][1:]  # the first one loads and warms
+    runs = [run(text) for _ in range(rounds)]
+    start = statistics.median(starts)
+    return statistics.median(tokens / (seconds - start) for tokens, seconds in runs)
+
+
 def main() -> None:
     options = parser("pretraining_data", __doc__)
     options.add_argument("data", type=Path, help="folder with vocab/ and text/")
@@ -95,23 +100,18 @@ def main() -> None:
     own, peer = WordPiece(Vocabulary.from_file(vocabulary)), FullTokenizer(vocabulary, True)
     rows = []
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        text, small = folder / "text", folder / "small"
+        folder, text, small = Path(name), Path(name, "text"), Path(name, "small")
         write_sentences(arguments.data, text, int(arguments.megabytes * 1e6))
         small.write_text(text.read_text()[:1000])
         for copies in arguments.copies:
-            found: list[float] = []
-            for output in (None, folder / "ours"):
-                ours(own, text, 1, output)
-                start = min(ours(own, small, 1, output)[1] for _ in range(arguments.rounds))
-                runs = [ours(own, text, copies, output) for _ in range(arguments.rounds)]
-                found.append(max(tokens / (seconds - start) for tokens, seconds in runs))
-            for goal, mine, other in zip(GOALS, found, theirs(peer, text, copies, folder / "x")):
+            for goal, outputs in zip(GOALS, ((None, None), (folder / "ours", folder / "theirs"))):
+                runs = map(partial, (ours, theirs), (own, peer), (copies, copies), outputs)
+                mine, other = (speed(run, text, small, arguments.rounds) for run in runs)
                 row = {"copies": copies, "examples": goal, "kbert tokens/CPU s": round(mine)}
-                row |= {"Model Garden tokens/CPU s": round(other)}
+                row["Model Garden tokens/CPU s"] = round(other)
                 rows.append(row | {"times as fast": round(mine / other, 1)})
                 print(rows[-1], flush=True)
-    settings: dict[str, Any] = {"megabytes": arguments.megabytes}
+    settings: dict[str, Any] = {key: getattr(arguments, key) for key in ("megabytes", "rounds")}
     settings |= {name: version(name) for name in ("tensorflow", "tf-models-official")}
     write(arguments.output, {"pretraining_data": rows}, [], settings)
 
