@@ -4,7 +4,7 @@
 
 BERT of 6 layers x 384, batches of 64 x 128 in all, AdamW with clipping, dropout 0, through `fit`.
 The same batches are trained on by one device, by two parts of the CPU (mirrored), and by two
-processes with half of the cores each (multi-worker). Losses are those of the last step.
+processes with half of the cores each (multi-worker). `mean_loss` is the mean over all steps.
 """
 
 import argparse
@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from side_by_side.results import machine
+from side_by_side.results import write
 
-from kbert.storage.atomic_directory import write_atomically
 from kbert.training.launcher import cores_of, free_addresses
 from kbert.training.tf_config import worker_config
 
@@ -49,7 +48,7 @@ def made_model() -> Any:
 
 
 def child(setup: str, steps: int) -> None:
-    """Trains, and prints the seconds of each step and the last loss."""
+    """Trains, and prints the seconds of each step and the mean of their losses."""
     import keras
     import tensorflow as tf
 
@@ -60,9 +59,9 @@ def child(setup: str, steps: int) -> None:
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             times.append(time.perf_counter())
-            losses.append(float(logs["loss"]))
+            means.append(float(logs["loss"]))  # Keras tells the mean up to here
 
-    times, losses = [], []
+    times, means = [], []
     made = strategy(setup, replicas=2 if setup == "mirrored" else None)
     draw = np.random.default_rng(1)
     ids = draw.integers(5, VOCABULARY, (steps * ROWS, LENGTH)).astype("int32")
@@ -72,7 +71,7 @@ def child(setup: str, steps: int) -> None:
         model = made_model()
     data = tf.data.Dataset.from_tensor_slices((inputs, labels)).batch(ROWS)
     model.fit(data, verbose=0, callbacks=[Clock()])
-    print(json.dumps({"seconds": list(np.diff(times)), "loss": losses[-1]}))
+    print(json.dumps({"seconds": list(np.diff(times)), "mean_loss": means[-1]}))
 
 
 def played(setup: str, steps: int) -> dict[str, Any]:
@@ -96,6 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3, help="turns of each setup")
     parser.add_argument("--steps", type=int, default=12, help="steps of a turn; two are warm-up")
+    parser.add_argument("--output", type=Path, default=RESULT)
     parser.add_argument("--child", choices=SETUPS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -109,11 +109,9 @@ def main() -> None:
     for setup in SETUPS:
         row = {"strategy": setup, "milliseconds": round(1000 * medians[setup], 1)}
         row |= {"times_one": round(medians["one"] / medians[setup], 3)}
-        rows.append(row | {"loss": found[setup][-1]["loss"]})
-    for row in rows:
-        print("  ".join(f"{name} {value}" for name, value in row.items()))
-    result = {"machine": machine(), "rounds": options.rounds, "steps": options.steps, "rows": rows}
-    write_atomically(RESULT, json.dumps(result, indent=1) + "\n")
+        rows.append(row | {"mean_loss": found[setup][-1]["mean_loss"]})
+    settings = {"rounds": options.rounds, "steps": options.steps}
+    write(options.output, {"rows": rows}, [], settings)
 
 
 if __name__ == "__main__":
