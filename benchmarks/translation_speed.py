@@ -3,8 +3,8 @@
     python benchmarks/translation_speed.py MULTI30K_DIRECTORY TRANSLATOR [--size base]
 
 All of test_2016_flickr from raw strings to raw strings, beam 5, length penalty n^1; then 50
-sentences one by one. With --size the weights are random, of that size and a vocabulary of 32,000,
-and every sentence gets 16 tokens: random models seldom end.
+sentences one by one. With --size the weights are random, of that size and a vocabulary of 16,000
+pieces of both languages, and every sentence gets 16 tokens: random models seldom end.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from kbert.pipelines.translation import Translator
 from kbert.text.subword_training import train_subwords
 
 WORKS = ("translate", "single")
-BEAM, BATCH, SINGLE, STEPS = 5, 64, 50, 16
+BEAM, BATCH, SINGLE, STEPS, VOCABULARY = 5, 64, 50, 16, 16_000
 
 
 def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.size is not None:
         train = read_split(arguments.directory, "train")
         pieces = train_subwords(
-            [train.sources, train.targets], folder / "pieces.model", vocabulary_size=16_000
+            [train.sources, train.targets], folder / "pieces.model", vocabulary_size=VOCABULARY
         )
         model = Translator(Transformer.from_size(arguments.size, len(pieces)), pieces, pieces)
     model.save_pretrained(folder / "kbert")
