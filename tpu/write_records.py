@@ -2,9 +2,11 @@
 
     python tpu/write_records.py CONFIG.yaml FOLDER [--shards 16] [--epochs 10] [--compress]
 
-CONFIG.yaml is a configuration of pretraining with `text` and a `vocabulary`, such as
-tpu/configs/pretrain_base.yaml. Each epoch masks the text anew, as google-research/bert does by its
-dupe_factor. The training reads them: `records: [FOLDER/*.tfrecord]` in its configuration.
+CONFIG.yaml is a configuration of pretraining with `text` and a `vocabulary`: for example
+tpu/configs/pretrain_base.yaml with `vocabulary: FILE` in the place of `vocabulary_size`, which
+would have the training make one. Each epoch masks the text anew, as google-research/bert does by
+its dupe_factor. The training reads the records: `records: [FOLDER/*.tfrecord]` in the place of
+`text`, and the same `vocabulary`.
 """
 
 import argparse
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
     """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("config", type=Path, help="a YAML file")
+    parser.add_argument("config", type=Path, help="a YAML file with `text` and `vocabulary`")
     parser.add_argument("folder", type=Path, help="the folder to make")
     parser.add_argument("--shards", type=int, default=16, help="how many files")
     parser.add_argument("--epochs", type=int, default=10, help="how often the text is masked")
