@@ -2,7 +2,8 @@
 
 Every loss of the package meets batches whose halves have different numbers of rows, and of tokens
 that count, in float64; each has a head of its own. Its output is JSON: run -> the largest
-difference of the weights of each head, how far they moved, and the largest of the losses shown.
+difference of the weights of each head, how far they moved, and the largest of the losses shown; and
+the mean loss of all tokens as `evaluate` shows it, and by hand.
 """
 
 import json
@@ -162,6 +163,35 @@ def apart(strategy, names, *run, **compiled):
     }
 
 
+class OneHead(Heads):
+    """A head whose loss is a mean over tokens, and its logits alone."""
+
+    def __init__(self):
+        super().__init__(["smoothed"])
+
+    def call(self, ids, training=None):
+        return self.heads["smoothed"](ids)
+
+
+def evaluated(scope, data):
+    """The loss that `evaluate` shows of batches with unlike numbers of tokens."""
+    with scope:
+        model = OneHead()
+        model.compile("sgd", LabelSmoothedCrossEntropy(0.1))
+    return model.evaluate(data, verbose=0, return_dict=True)["loss"]
+
+
+def mean_by_hand(data):
+    """The same: the sum of the losses of all tokens by their number."""
+    model, losses = OneHead(), []
+    for ids, targets in data.as_numpy_iterator():
+        logits = model(ids).numpy()
+        logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        smooth = 0.9 * np.eye(CLASSES)[targets] + 0.1 / CLASSES
+        losses.append(-(smooth * logs).sum(axis=-1)[targets >= 0])
+    return float(np.concatenate(losses).mean())
+
+
 def main():
     two_devices()
     keras.config.set_floatx("float64")
@@ -179,6 +209,9 @@ def main():
         "descent": apart(strategy, every, descent, batches(every, True)),
         "adamw": apart(strategy, one, adamw, batches(one, False), steps_per_execution=3),
     }
+    tokens = batches(one, False).map(lambda ids, targets: (ids, targets["smoothed"]))
+    found["evaluated"] = [evaluated(nullcontext(), tokens), evaluated(strategy.scope(), tokens)]
+    found["by_hand"] = mean_by_hand(tokens)
     print(json.dumps(found))
 
 

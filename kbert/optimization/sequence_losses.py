@@ -120,7 +120,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         """
         log_probabilities = ops.log_softmax(widened(y_pred), axis=-1)
         distribution = ops.cast(token_distribution(y_true, y_pred), log_probabilities.dtype)
-        counted = ops.sum(ops.cast(ops.any(distribution > 0, axis=-1), distribution.dtype))
+        counted = ops.sum(ops.cast(counting_tokens(y_true), distribution.dtype))
         return -ops.sum(distribution * log_probabilities, axis=(1, 2)), counted
 
     def get_config(self) -> dict[str, Any]:
@@ -148,13 +148,24 @@ class TokenAccuracy(StreamingMean):
             y_pred: logits (B, T, C).
             sample_weight: a weight a sequence (B,), or None.
         """
-        if len(y_true.shape) == 3:
-            truth, counts = ops.argmax(y_true, axis=-1), ops.any(y_true > 0, axis=-1)
-        else:
-            truth, counts = y_true, ops.greater_equal(y_true, 0)
+        truth = ops.argmax(y_true, axis=-1) if len(y_true.shape) == 3 else y_true
         best = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         same = ops.equal(ops.cast(truth, "int32"), best)
-        self.add(same, counts, sample_weight)
+        self.add(same, counting_tokens(y_true), sample_weight)
+
+
+def counting_tokens(y_true: Any) -> Any:
+    """Which tokens count.
+
+    Args:
+        y_true: as in `TokenCrossEntropy`.
+
+    Returns:
+        bool (B, T).
+    """
+    if len(y_true.shape) == 3:
+        return ops.any(y_true > 0, axis=-1)
+    return ops.greater_equal(y_true, 0)
 
 
 def token_distribution(y_true: Any, y_pred: Any) -> Any:

@@ -7,6 +7,8 @@ import keras
 import tensorflow as tf
 from keras import tree
 
+from kbert.optimization.replicas import over_replicas
+from kbert.optimization.sequence_losses import counting_tokens
 from kbert.pipelines.row_splitting import RowSplitting
 
 # The mean over the rows of a batch, under both of its names in Keras.
@@ -80,6 +82,23 @@ class ReplicatedModel(keras.Model):
         found = tape.gradient(scaled, self.trainable_weights)
         dense = [None if one is None else tf.convert_to_tensor(one) for one in found]
         self.optimizer.apply_gradients(zip(dense, self.trainable_weights))
+        return self.compute_metrics(x, y, y_pred, sample_weight=weight)
+
+    def test_step(self, data: Any) -> Any:
+        """As Keras'; a loss that is a mean over tokens is shown as the mean over all of them.
+
+        Keras weighs what batches lost by their rows, though batches of like length hold many short
+        rows or few long ones.
+        """
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
+        if getattr(self.loss, "per", None) != "token":
+            return super().test_step(data)
+        y_pred = self(x, training=False)
+        loss = self.compute_loss(x, y, y_pred, weight, training=False)
+        replicas = self._distribute_strategy.num_replicas_in_sync if self.is_replicated else 1
+        tokens = tf.reduce_sum(tf.cast(counting_tokens(y), loss.dtype))
+        (all_tokens,) = over_replicas(tokens)
+        self._loss_tracker.update_state(loss * replicas, sample_weight=all_tokens)
         return self.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def make_train_function(self, force: bool = False) -> Any:

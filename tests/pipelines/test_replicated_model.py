@@ -31,6 +31,11 @@ def test_the_loss_that_is_shown_is_that_of_the_whole_batch(apart, run):
     assert apart[run]["losses"] < 1e-9
 
 
+def test_the_mean_over_tokens_is_over_those_of_all_batches(apart):
+    # Weighed by rows, as Keras would, it is apart by hundredths.
+    assert apart["evaluated"] == pytest.approx([apart["by_hand"]] * 2, abs=1e-9)
+
+
 @pytest.fixture(scope="module")
 def one_replica():
     """A strategy of one replica, for what needs no second one."""

@@ -44,6 +44,17 @@ def test_the_next_piece_by_hand(model):
     assert found["loss"] == pytest.approx(smoothed.mean(), rel=1e-5)
 
 
+def test_batches_weigh_as_much_as_their_pieces(model):
+    """Pairs of unlike lengths, one a batch or all together."""
+    prepared = prepare_pairs(model, PAIRS)
+    apart = prepared.dataset(model, batch_tokens=1, buckets=None)
+    assert len(list(apart)) == len(prepared) > 1
+    found = model.evaluate(apart, verbose=0, return_dict=True)
+    assert teacher_forced(model, prepared) == pytest.approx(
+        {name: found[name] for name in ("loss", "perplexity", "accuracy")}, rel=1e-5
+    )
+
+
 def test_every_source_is_translated_and_whole_pairs_are_measured(model):
     metrics, translations = measure_translator(model, PAIRS, "de")
     assert translations == model.translations(PAIRS.sources) and translations[1] == ""
