@@ -66,6 +66,7 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
         kept,
         examples.source,
         [examples.lines[i] for i in kept],
+        is_line_a_word=False,
     )
 
 

@@ -22,7 +22,8 @@ class TaggedSentences(Columns):
         tags: the tag of each word; None for untagged sentences.
         documents: 0-based number of the document that each sentence belongs to.
         source: where the sentences come from, for messages.
-        lines: 1-based line of each sentence's first word; its other words follow line by line.
+        lines: 1-based line of each sentence's first word, or number of its row.
+        is_line_a_word: whether its other words follow line by line; else all are in that row.
     """
 
     words: list[list[str]]
@@ -30,6 +31,7 @@ class TaggedSentences(Columns):
     documents: list[int]
     source: str
     lines: list[int]
+    is_line_a_word: bool = True
 
     columns = ("words", "tags", "documents", "lines")
 
@@ -47,6 +49,15 @@ class TaggedSentences(Columns):
     def texts(self) -> list[str]:
         """The sentences as texts: their words with a space between them."""
         return [" ".join(words) for words in self.words]
+
+    def line_of(self, sentence: int, word: int) -> int:
+        """Returns the 1-based line of a word.
+
+        Args:
+            sentence: 0-based index of its sentence.
+            word: its 0-based index there.
+        """
+        return self.lines[sentence] + (word if self.is_line_a_word else 0)
 
     @property
     def labels(self) -> list[str]:
@@ -84,7 +95,7 @@ def in_scheme(
     for i, sentence in enumerate(sentences.tags):
         wrong = impossible_tag(sentence, scheme)
         if wrong is not None:
-            line = sentences.lines[i] + wrong[0]
+            line = sentences.line_of(i, wrong[0])
             repaired.append(line)
             if repair is None:
                 raise ValueError(
@@ -113,6 +124,6 @@ def _check_tags(sentences: TaggedSentences, tags: list[list[str]]) -> None:
             try:
                 parse_tag(tag)
             except ValueError as error:
-                line = sentences.lines[i] + word
+                line = sentences.line_of(i, word)
                 raise ValueError(f"{sentences.source}, line {line}: {error}") from error
             good.add(tag)

@@ -122,6 +122,7 @@ def read_tfds_sentences(
         documents=[0] * len(kept),
         source=source,
         lines=[line for line, _ in kept],
+        is_line_a_word=False,
     )
 
 

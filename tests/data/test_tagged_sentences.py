@@ -47,6 +47,15 @@ def test_lengths():
         sentences("O O", tags=[["O"]])
 
 
+def test_the_line_of_a_word_where_a_row_is_a_sentence():
+    given = sentences("O O I-A", is_line_a_word=False)
+    assert sentences("O O I-A").line_of(0, 2) == 12 and given.line_of(0, 2) == 10
+    with pytest.raises(ValueError, match=r"f\.conll, line 10 \(sentence 1, word 3\)"):
+        in_scheme(given, source="bio")
+    with pytest.raises(ValueError, match=r"f\.conll, line 10: "):
+        in_scheme(sentences("O X-Y-", tags=[["O", "?"]], is_line_a_word=False), source="bio")
+
+
 def test_conversion():
     given = sentences("I-A B-A O", "I-B I-B")
     assert in_scheme(given).tags == [["B-A", "B-A", "O"], ["B-B", "I-B"]]
