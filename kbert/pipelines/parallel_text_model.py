@@ -43,6 +43,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     target_subwords: Subword
     bert_tokenizer: WordPiece | None
     translate: Callable[[Any], dict[str, Any]]
+    is_cut_by_rows = False
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
         """Tokenizes n sentences and their translations, once and for all; see `dataset`.

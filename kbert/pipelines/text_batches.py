@@ -12,7 +12,12 @@ class TextBatches(keras.Model):
     """Adds raw texts to `fit` and `evaluate` of the Keras model that stands behind it.
 
     A subclass has `text_batches`.
+
+    Attributes:
+        is_cut_by_rows: whether a `batch_size` is that of raw texts too.
     """
+
+    is_cut_by_rows = True
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of raw texts.
@@ -72,7 +77,8 @@ class TextBatches(keras.Model):
         **kwargs: Any,
     ) -> Any:
         """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
-        dataset = self.text_batches(x, y)
+        cut = {"batch_size": batch_size} if batch_size and self.is_cut_by_rows else {}
+        dataset = self.text_batches(x, y, **cut)
         if dataset is None:
             return super().evaluate(x, y, batch_size, verbose, **kwargs)
         return super().evaluate(dataset, verbose=verbose, **kwargs)

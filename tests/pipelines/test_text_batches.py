@@ -43,6 +43,14 @@ def test_texts_become_the_model_s_own_batches():
     assert model.optimizer.iterations == 3 * 2
 
 
+def test_a_batch_size_is_that_of_texts_too():
+    model = Lengths()
+    assert model.evaluate(TEXTS, Y, 5, verbose=0) == pytest.approx(8.0)
+    model.is_cut_by_rows = False
+    assert model.evaluate(TEXTS, Y, 5, verbose=0) == pytest.approx(8.0)
+    assert model.cuts == [{"batch_size": 5}, {}]
+
+
 def test_what_is_no_text_passes_through():
     model = Lengths()
     options = {"cut": {}, "shuffle": False, "verbose": 0}

@@ -180,6 +180,8 @@ def test_forms_of_evaluate(model, windows, monkeypatch):
     for x, y in ((as_dict, Y), (dataset, None), ready):
         found = model.evaluate(x, y, verbose=0, return_dict=True)
         assert found == pytest.approx(expected, rel=1e-4)
+    one_a_batch = model.evaluate(as_dict, Y, 1, verbose=0, return_dict=True)
+    assert one_a_batch == pytest.approx(expected, rel=1e-4)
 
 
 def test_fit_with_held_out_texts_and_ready_batches():
