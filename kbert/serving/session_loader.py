@@ -7,6 +7,7 @@ for the server's HTTP, batching and version handling.
 """
 
 import hashlib
+import io
 import os
 import shutil
 import subprocess
@@ -148,16 +149,19 @@ class Session(AbstractContextManager["Session"]):
             SessionError: The graph failed; the message holds TensorFlow's words.
         """
         called = self._checked(signature, inputs)
-        stream: Any = self._process.stdin
         arrays = {name: tensor.batch(name, inputs[name]) for name, tensor in called.inputs.items()}
+        # As a whole: of a question that cannot be written the process must not have read a part.
+        question = io.BytesIO()
+        write_count(question, len(arrays))
+        for name, array in arrays.items():
+            write_name(question, called.inputs[name].tensor)
+            write_tensor(question, array, called.inputs[name].dtype)
+        write_count(question, len(called.outputs))
+        for tensor in called.outputs.values():
+            write_name(question, tensor.tensor)
+        stream: Any = self._process.stdin
         try:
-            write_count(stream, len(arrays))
-            for name, array in arrays.items():
-                write_name(stream, called.inputs[name].tensor)
-                write_tensor(stream, array, called.inputs[name].dtype)
-            write_count(stream, len(called.outputs))
-            for tensor in called.outputs.values():
-                write_name(stream, tensor.tensor)
+            stream.write(question.getbuffer())
             stream.flush()
         except BrokenPipeError as error:
             raise SessionError(f"The loader has ended: {self._last_words()}") from error

@@ -6,6 +6,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.surrogates import without_surrogates
+
 _INT32 = struct.Struct("=i")
 _INT64 = struct.Struct("=q")
 
@@ -26,7 +28,8 @@ def write_tensor(stream: BinaryIO, array: np.ndarray, dtype: tf.DType) -> None:
 
     Args:
         stream: Where to.
-        array: Numbers of `dtype`; for strings an array of objects, each str or bytes.
+        array: Numbers of `dtype`; for strings an array of objects, each str or bytes. Lone
+            surrogates of a str, which UTF-8 cannot write, become U+FFFD.
         dtype: The tensor's dtype.
     """
     write_count(stream, dtype.as_datatype_enum)
@@ -36,8 +39,12 @@ def write_tensor(stream: BinaryIO, array: np.ndarray, dtype: tf.DType) -> None:
         stream.write(np.ascontiguousarray(array).tobytes())
         return
     for item in array.ravel():
-        content = item.encode("utf-8") if isinstance(item, str) else bytes(item)
+        content = _utf8(item) if isinstance(item, str) else bytes(item)
         stream.write(_INT64.pack(len(content)) + content)
+
+
+def _utf8(text: str) -> bytes:
+    return without_surrogates(text, "a text", "replace").encode()
 
 
 def read_count(stream: BinaryIO) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kbert.serving import session_loader
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
 from kbert.serving.session_loader import Session, SessionError, build_session_loader, run_session
@@ -102,6 +103,23 @@ def test_an_error_of_the_graph_is_told_and_the_next_call_works(session: Session)
     with pytest.raises(SessionError, match="INVALID_ARGUMENT: .*1000000"):
         session.run("tokens", {**inputs, "token_ids": one * 1_000_000})
     assert session.run("tokens", inputs)["scores"].shape == (1, 3)
+
+
+@needs_compiler
+def test_of_a_question_that_cannot_be_written_nothing_is_sent(session: Session, monkeypatch):
+    expected = session.run("serving_default", {"text": ["a\ufffd film"]})
+    found = session.run("serving_default", {"text": ["a\ud800 film"]})
+    np.testing.assert_array_equal(found["scores"], expected["scores"])
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="no such tensor"):
+        patched.setattr(session_loader, "write_tensor", raise_after_a_part)
+        session.run("serving_default", {"text": ["a film"]})
+    again = session.run("serving_default", {"text": ["a\ufffd film"]})
+    np.testing.assert_array_equal(again["scores"], expected["scores"])
+
+
+def raise_after_a_part(stream, array, dtype):
+    stream.write(b"\x07\0\0\0")
+    raise RuntimeError("no such tensor")
 
 
 @needs_compiler

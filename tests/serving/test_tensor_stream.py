@@ -30,6 +30,12 @@ def test_strings_byte_by_byte():
     assert written(array, tf.string) == head + body
 
 
+def test_a_lone_surrogate_is_written_as_the_replacement_character():
+    assert written(np.array(["a\ud800"], object), tf.string) == written(
+        np.array(["a\ufffd"], object), tf.string
+    )
+
+
 def test_numbers_byte_by_byte():
     # By hand: DT_INT32 is 3, rank 2, dimensions 1 and 2.
     head = b"\x03\0\0\0" b"\x02\0\0\0" b"\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0"
