@@ -166,12 +166,12 @@ def _check(
 ) -> None:
     if "[MASK]" not in vocabulary:
         raise ValueError(f"`vocabulary` must have the token [MASK]. Received: {vocabulary!r}")
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"`share` must be between 0 and 1. Received: share={share}")
     if max_predictions < 1:
         raise ValueError(
             f"`max_predictions` must be at least 1. Received: max_predictions={max_predictions}"
         )
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"`share` must be between 0 and 1. Received: share={share}")
     if ngram < 1 or (ngram > 1 and not whole_words):
         raise ValueError(
             "`ngram` must be at least 1, and 1 without `whole_words`. "

@@ -8,6 +8,7 @@ Sources: Apache Beam, programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
 from pathlib import Path
 from typing import Any
 
+from kbert.storage.atomic_directory import atomic_directory
 from kbert.training.preparation import prepared_corpus, records_of_part
 from kbert.training.preparation_config import PreparationConfig
 
@@ -25,10 +26,11 @@ _TEMPLATE = "-SSSSS-of-NNNNN"
 def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = None) -> None:
     """Makes examples of text in a pipeline, and writes them as TFRecords.
 
-    Beam gives each file its name when it is whole; it keeps no order of examples.
+    The folder appears whole when the pipeline is done; Beam keeps no order of examples.
 
     Args:
-        config: The configuration. Every worker must reach its files, and the folder of the output.
+        config: The configuration. Every worker must reach its files, and the folder that the output
+            is in.
         parts: Into how many parts the text is divided, each made by one worker at a time; at most
             as many as there are blocks of `block_bytes`.
         options: `apache_beam.options.pipeline_options.PipelineOptions`; None runs here.
@@ -45,15 +47,23 @@ def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = 
     if parts < 1:
         raise ValueError(f"`parts` must be at least 1. Received: parts={parts}")
     prepared_corpus(config)  # its errors belong before the pipeline
+    # Of an older folder no shard may stay among those of the new one.
+    with atomic_directory(output, replace=config.overwrite) as folder:
+        with beam.Pipeline(options=options) as pipeline:
+            numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
+            records = numbers | "Examples" >> beam.FlatMap(
+                records_of_part, parts, config.to_dict()
+            )
+            _ = records | "Write" >> _writer(folder, config)
+
+
+def _writer(folder: Path, config: PreparationConfig) -> Any:
+    """Writes records into the shards of a folder."""
     kinds = beam.io.filesystem.CompressionTypes
-    writer = beam.io.WriteToTFRecord(
-        str(output / "pretraining"),
+    return beam.io.WriteToTFRecord(
+        str(folder / "pretraining"),
         file_name_suffix=".tfrecord",
         num_shards=config.shards,
         shard_name_template=_TEMPLATE,
         compression_type=kinds.GZIP if config.compress else kinds.UNCOMPRESSED,
     )
-    with beam.Pipeline(options=options) as pipeline:
-        numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
-        records = numbers | "Examples" >> beam.FlatMap(records_of_part, parts, config.to_dict())
-        _ = records | "Write" >> writer

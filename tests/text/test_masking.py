@@ -196,6 +196,8 @@ def test_shapes_are_known_in_a_graph():
     "arguments, message",
     [
         ({"max_predictions": 0}, "`max_predictions` must be at least 1. Received: max_pred.*=0"),
+        # As for a length of which no token may be masked, whose most is 0.
+        ({"max_predictions": 0, "share": 0.0}, "`share` must be between 0 and 1. Rec.*: share=0.0"),
         ({"share": 0.0}, "`share` must be between 0 and 1. Received: share=0.0"),
         ({"share": 1.0}, "`share` must be between 0 and 1. Received: share=1.0"),
         ({"ngram": 0}, "`ngram` must be at least 1, and 1 without .*. Received: ngram=0"),

@@ -43,6 +43,8 @@ def test_a_pipeline_writes_the_same_examples(config, tmp_path):
         prepare_with_beam(config)
     prepare_records(config.with_values(output=str(tmp_path / "here")))
     assert found == records(tmp_path / "here") and len(found) > 20
+    prepare_with_beam(config.with_values(overwrite=True, shards=2))
+    assert len(list((tmp_path / "records").iterdir())) == 2  # none of the three before
 
 
 def test_without_beam(monkeypatch):
