@@ -17,6 +17,10 @@ from kbert.training.run_log import RunLog
 # Between two lines about the steps inside an epoch, where no progress bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0
 
+# What a state says of the epochs that are done, and of the one that is not.
+_TOLD = ("epochs", "best_epoch", "best_value")
+_SECONDS = "epoch_seconds"
+
 
 class Measuring(Protocol):
     """Examples that a model can be measured on."""
@@ -66,7 +70,10 @@ class EpochRecord(keras.callbacks.Callback):
         self._tokens = tokens
         self._folder = folder
         self._log = log
-        self._begin = self._last_line = 0.0
+        self._last_line = 0.0
+        self._begin: float | None = None
+        # Of the epoch that goes on, what an earlier process took for the batches that it did.
+        self._seconds_before = 0.0
 
     @property
     def kept(self) -> Path:
@@ -81,17 +88,18 @@ class EpochRecord(keras.callbacks.Callback):
 
     def told(self) -> dict[str, Any]:
         """What a process that goes on has to know, as JSON can hold it; for `restore`."""
-        names = ("epochs", "best_epoch", "best_value")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _TOLD} | {_SECONDS: self._seconds()}
 
-    def restore(self, told: Mapping[str, Any]) -> None:
+    def restore(self, told: Mapping[str, Any], batch: int = 0) -> None:
         """Takes up what an earlier process wrote down.
 
         Args:
             told: From `told`, as a state has it; empty where there is none.
+            batch: Batches that are done of the epoch that goes on.
         """
-        for name, value in told.items():
-            setattr(self, name, value)
+        for name in _TOLD:
+            setattr(self, name, told.get(name, getattr(self, name)))
+        self._seconds_before = told.get(_SECONDS, 0.0) if batch else 0.0
         if self._folder is None:
             return
         # Weights that are not told of are those of an epoch that will be done again; where it was
@@ -112,7 +120,7 @@ class EpochRecord(keras.callbacks.Callback):
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
             return
         self._last_line = now
-        speed = (batch + 1) / (now - self._begin)
+        speed = (batch + 1) / (self._seconds() - self._seconds_before)
         loss = (logs or {}).get("loss", math.nan)
         self._log.line(f"  step {batch + 1}: loss {loss:.4f}, {speed:.2f} steps/s")
 
@@ -123,7 +131,8 @@ class EpochRecord(keras.callbacks.Callback):
             FloatingPointError: The loss is no finite number.
         """
         logs = {} if logs is None else logs
-        seconds = time.perf_counter() - self._begin
+        seconds = self._seconds()
+        self._begin, self._seconds_before = None, 0.0
         training = {name: float(value) for name, value in logs.items()}
         if not math.isfinite(training["loss"]):
             rate = self._config.learning_rate
@@ -162,6 +171,11 @@ class EpochRecord(keras.callbacks.Callback):
         if patience is None or not self.best_epoch:
             return False
         return done - self.best_epoch >= patience
+
+    def _seconds(self) -> float:
+        """How long the running epoch takes so far; 0 between epochs."""
+        now = time.perf_counter()
+        return self._seconds_before + (0.0 if self._begin is None else now - self._begin)
 
     def _keep(self, epoch: int, record: dict[str, Any]) -> None:
         """Writes the weights of an epoch that is the best so far; the ones before it go."""

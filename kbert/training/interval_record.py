@@ -14,7 +14,7 @@ import keras
 from kbert.training.bad_batch import BadBatch
 from kbert.training.run_log import RunLog
 from kbert.training.state_saver import Saving
-from kbert.training.stop_signals import GO_ON, StopSignals, TrainingStopped
+from kbert.training.stop_signals import StopSignals, TrainingStopped
 from kbert.training.train_state import Position, save_state
 
 # Between two lines about the steps inside an interval, where no progress bar can be drawn.
@@ -34,7 +34,7 @@ class IntervalRecord(keras.callbacks.Callback):
         bad_batch: Looks at losses; None looks at none.
 
     Attributes:
-        intervals: One dict an interval: its last step, metrics and times.
+        intervals: One dict an interval: its last step, metrics and times of training.
         position: How far the training has come; it may be set before it begins.
         input_speed: Tokens a second of the input alone, to be compared with what the model takes.
         place: Tells, of a number of batches in this call of `fit`, where the data are; to be set
@@ -62,7 +62,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self._stop = stop
         self._bad_batch = bad_batch
         self._batches = self._first_step = self._interval_steps = 0
-        self._begin = self._last_line = 0.0
+        self._begin = self._last_line = self._test_begin = 0.0
 
     def restore(self, position: Position) -> None:
         """Goes on from a state.
@@ -81,6 +81,14 @@ class IntervalRecord(keras.callbacks.Callback):
         """Starts the clock."""
         self._interval_steps = 0
         self._begin = self._last_line = time.perf_counter()
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Stops the clock: what is measured within an interval is no training."""
+        self._test_begin = time.perf_counter()
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Lets the clock go on."""
+        self._begin += time.perf_counter() - self._test_begin
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts, and writes a line now and then where stderr is no terminal.
@@ -149,7 +157,7 @@ class IntervalRecord(keras.callbacks.Callback):
             if self.position.step < self._first_step + self._batches:
                 self._save()
             asked = f"stopped by {self._stop.received} after step {self.position.step}"
-            raise TrainingStopped(f"{asked}. {GO_ON}")
+            raise TrainingStopped(f"{asked}. {self._stop.way_on}")
 
 
 def interval_line(record: dict[str, Any], total_steps: int) -> str:

@@ -31,7 +31,7 @@ from kbert.training.pretraining_data import (
 )
 from kbert.training.pretraining_evaluation import measure_pretrained
 from kbert.training.pretraining_model import build_pretrained, compile_pretrained
-from kbert.training.resumed_run import check_same_data, goes_on, kept_run
+from kbert.training.resumed_run import changed_data, goes_on, kept_run, way_on
 from kbert.training.run_directory import (
     ENVIRONMENT,
     LOG,
@@ -101,7 +101,7 @@ def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
     check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow's switch has no way back
         tf.config.experimental.enable_op_determinism()
-    with log.listening(), stop_signals() as stop:
+    with log.listening(), stop_signals(way_on(config)) as stop:
         keras.utils.set_random_seed(config.seed)
         ready = _prepared(config, log)
         with run_directory(output, config.overwrite, resume) as folder:
@@ -123,9 +123,10 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
     """Reads, checks and builds all, and tells about it."""
     kept = kept_run(config, log)
     text = read_text(config)
-    is_same = kept is None or check_same_data(
-        kept, _data_sha256(config, text), config.allow_config_change
-    )
+    hashes = {"data_sha256": _data_sha256(config, text)}
+    if text.validation is not None:
+        hashes["validation_sha256"] = text.validation.fingerprint
+    others = [] if kept is None else changed_data(kept, hashes, config.allow_config_change)
     vocabulary = run_vocabulary(config, text.train, kept)
     model = build_pretrained(config, vocabulary)
     check_examples(config, text, model.tokenizer)
@@ -135,7 +136,7 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
         "glue": None,
         "objective": config.objective,
         "text": text.about(),
-        "data_sha256": _data_sha256(config, text),
+        **hashes,
         "tokens_per_step": _cells(config),
         "steps": config.steps,
         "warmup_steps": config.warmup,
@@ -151,7 +152,7 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
         f"tokens ({config.warmup:,} of warm-up); input alone: "
         f"{report['input_tokens_per_second']:,.0f} tokens/s"
     )
-    return _Ready(text, model, report, is_same)
+    return _Ready(text, model, report, "data_sha256" not in others)
 
 
 def _data_sha256(config: PretrainingConfig, text: PretrainingText) -> str:

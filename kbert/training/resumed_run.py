@@ -1,9 +1,10 @@
 """Whether what a stopped run left is of the run that is to go on with it."""
 
+import dataclasses
 import hashlib
 import json
 import logging
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from kbert.training.config_file import read_config_file
 from kbert.training.configuration import Configuration
 from kbert.training.run_directory import CONFIG, REPORT, stopped_run
 from kbert.training.run_log import RunLog
+from kbert.training.stop_signals import GO_ON
 from kbert.training.train_state import Position
 
 logger = logging.getLogger(__name__)
 # They say how a run is started and what it leaves on its way, not what it does.
 _OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
+
+# Hashes in a run's report.
+_OF_WHAT = {"data_sha256": "to learn from", "validation_sha256": "to be measured on"}
 
 
 def goes_on(config: Any) -> bool:
@@ -27,6 +32,20 @@ def goes_on(config: Any) -> bool:
         config: A configuration with `resume` and `overwrite`.
     """
     return bool(config.resume and not config.overwrite)
+
+
+def way_on(config: Any) -> str:
+    """How a run of a configuration goes on after a stop, as a sentence without its stop.
+
+    Args:
+        config: A configuration with `output`, `resume` and `overwrite`.
+    """
+    if goes_on(config):
+        return GO_ON
+    if not config.overwrite:
+        return "Set resume to go on from the last state"
+    away = f"move {config.output} away and " if Path(config.output or "").is_dir() else ""
+    return f"To go on from the last state, {away}leave out overwrite, which begins anew"
 
 
 def kept_run(config: Any, log: RunLog) -> Path | None:
@@ -75,39 +94,42 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
     return keys
 
 
-def check_same_data(folder: Path, sha256: str, may_change: bool = False) -> bool:
+def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = False) -> list[str]:
     """Checks that a stopped run had the same data.
 
     Args:
         folder: What the run left.
-        sha256: Hash of the data that it is to go on with.
+        hashes: Of the data that it is to go on with, under their names in its report.
         may_change: Whether others are allowed; then a warning tells of them.
 
     Returns:
-        Whether they are the same, or nothing is known of them.
+        The names of those that are others; none of which nothing is known.
 
     Raises:
         ValueError: It had others, or its report is damaged.
     """
     if not (folder / REPORT).is_file():
-        return True
+        return []
     try:
         report: dict[str, Any] = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{folder / REPORT} must be JSON. Received: {error}") from error
-    if report.get("data_sha256") == sha256:
-        return True
+    changed = [name for name in hashes if report.get(name, hashes[name]) != hashes[name]]
+    if not changed:
+        return []
+    told = " and ".join(_OF_WHAT.get(name, name) for name in changed)
     if not may_change:
         raise ValueError(
             f"`resume` must go on with the same data as the run in {folder}. Received: "
-            "others; the files have changed since"
+            f"others {told}; the files have changed since. Set allow_config_change to go on all "
+            "the same, or overwrite to start anew"
         )
-    logger.warning("goes on with other data than before")
-    return False
+    logger.warning("goes on with other data than before %s", told)
+    return changed
 
 
 def sha256_of_arrays(*arrays: np.ndarray) -> str:
-    """Returns a hash of examples, for `check_same_data`.
+    """Returns a hash of examples, for `changed_data`.
 
     Args:
         *arrays: What they consist of.
@@ -119,10 +141,29 @@ def sha256_of_arrays(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
+def sha256_of_columns(examples: Any) -> str:
+    """Returns a hash of what is in the columns of examples, for `changed_data`.
+
+    Args:
+        examples: Examples of any form.
+    """
+    values = {
+        field.name: getattr(examples, field.name)
+        for field in dataclasses.fields(examples)
+        if field.name != "source"
+    }
+    return hashlib.sha256(json.dumps(values, default=_plain).encode()).hexdigest()
+
+
 def at_epoch_begin(position: Position) -> Position:
     """Where to go on with other examples: what was done of an epoch says nothing of them.
 
     Args:
         position: Where the training was.
     """
-    return replace(position, batch=0)
+    return dataclasses.replace(position, batch=0)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for, as one that it has."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else vars(value)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kbert.training.any_config import AnyConfig
 from kbert.training.grid import train_grid
+from kbert.training.resumed_run import way_on
 from kbert.training.seeds import train_seeds
 from kbert.training.single_run import train_once
 from kbert.training.stop_signals import stop_signals
@@ -37,7 +38,7 @@ def train(config: AnyConfig) -> Path:
         FloatingPointError: The loss became infinite or NaN; its batch is in a file.
         TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
-    with stop_signals():  # between the runs of several seeds, too
+    with stop_signals(way_on(config)):  # between the runs of several seeds, too
         return _trained(config)
 
 

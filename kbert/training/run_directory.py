@@ -128,7 +128,7 @@ def run_directory(
     partial.mkdir(exist_ok=resume)
     with _locked(partial):
         remove_leftovers(partial)  # of a process that was killed while it wrote there
-        with _room_needed(partial):
+        with _room_needed(partial, resume):
             yield partial
             rename_directory(partial, target, replace=overwrite, without=MARK)
 
@@ -221,17 +221,18 @@ def _partial(target: Path) -> Path:
 
 
 @contextmanager
-def _room_needed(partial: Path) -> Iterator[None]:
+def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
     """Says of a disk that is full what it means for the run."""
     try:
         yield
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
+        way = "" if resume else " without overwrite, and with resume,"
         raise OSError(
             error.errno,
             f"there is no room left to write ({error.strerror}). What {partial} holds, the last "
-            "state too, stands: make room, and the same command goes on with it",
+            f"state too, stands: make room, and the same command{way} goes on with it",
         ) from error
 
 

@@ -21,10 +21,12 @@ from kbert.training.reading_evaluation import trained_part, validation_part
 from kbert.training.report import report_lines, start_report
 from kbert.training.resumed_run import (
     at_epoch_begin,
-    check_same_data,
+    changed_data,
     goes_on,
     kept_run,
     sha256_of_arrays,
+    sha256_of_columns,
+    way_on,
 )
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, read_run_data
@@ -89,7 +91,7 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
     begin = time.perf_counter()
     resume = goes_on(config)
     check_output(_output(config), config.overwrite, resume)
-    with log.listening(), stop_signals() as stop, _deterministic(config):
+    with log.listening(), stop_signals(way_on(config)) as stop, _deterministic(config):
         keras.utils.set_random_seed(config.seed)
         ready = _prepared(config, data, log)
         with run_directory(_output(config), config.overwrite, resume) as folder:
@@ -121,13 +123,16 @@ def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:
     inputs = {name: part.input for name, part in parts.items()}
     packed = inputs["train"].packed
     sha256 = sha256_of_arrays(packed.token_ids, packed.lengths, parts["train"].right)
-    is_same = kept is None or check_same_data(kept, sha256, config.allow_config_change)
+    hashes = {"data_sha256": sha256}
+    if data.validation is not None:
+        hashes["validation_sha256"] = sha256_of_columns(data.validation)
+    others = [] if kept is None else changed_data(kept, hashes, config.allow_config_change)
     steps = inputs["train"].steps(config)
     compile_model(model, config, data, sum(steps))
     report = start_report(config, data, model, inputs, steps)
-    report |= {"data_sha256": sha256, "warnings": list(log.warnings)}
+    report |= {**hashes, "warnings": list(log.warnings)}
     log.line(report_lines(report))
-    return _Ready(model, data.glue, parts, monitor, steps, report, is_same)
+    return _Ready(model, data.glue, parts, monitor, steps, report, "data_sha256" not in others)
 
 
 def _output(config: RunConfig) -> str:
@@ -151,11 +156,11 @@ def _fit(
     validation = validation_part(ready.parts.get("validation"))
     record = EpochRecord(config, validation, ready.monitor, tokens, folder / CHECKPOINTS, log)
     position = load_state(folder / STATES, model) or Position()
-    record.restore(position.told)
-    if position.step:
-        log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
     if not ready.is_same:
         position = at_epoch_begin(position)
+    record.restore(position.told, position.batch)
+    if position.step:
+        log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
 
     def batches(epoch: int, batch: int) -> Any:
         return train.input.dataset(model, config, train.right, epoch, batch)

@@ -10,7 +10,7 @@ import keras
 
 from kbert.training.bad_batch import BadBatch
 from kbert.training.running_metrics import RunningMetrics
-from kbert.training.stop_signals import GO_ON, StopSignals, TrainingStopped
+from kbert.training.stop_signals import StopSignals, TrainingStopped
 from kbert.training.train_state import Position, save_state
 
 # At the end of an epoch a state is cheap to go on from, but short epochs need not each have one.
@@ -100,8 +100,9 @@ class StateSaver(keras.callbacks.Callback):
         return self._position.step % self._saving.every == 0
 
     def _save_if(self, is_time: bool) -> None:
-        asked = None if self._stop is None else self._stop.received
-        if not is_time and asked is None:
+        stop = self._stop
+        is_asked = stop is not None and stop.received is not None
+        if not is_time and not is_asked:
             return
         save_state(
             self._saving.folder,
@@ -110,8 +111,9 @@ class StateSaver(keras.callbacks.Callback):
             self._saving.keep,
         )
         self._last = time.monotonic()
-        if asked is not None:
-            raise TrainingStopped(f"stopped by {asked} after step {self._position.step}. {GO_ON}")
+        if stop is not None and is_asked:
+            step = self._position.step
+            raise TrainingStopped(f"stopped by {stop.received} after step {step}. {stop.way_on}")
 
 
 def fit_from(

@@ -12,18 +12,23 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class TrainingStopped(Exception):
-    """A training was asked to stop, and did; the same command goes on with it."""
+    """A training was asked to stop, and did; it can be gone on with."""
 
 
 class StopSignals:
     """What was asked of this process; from `stop_signals`.
 
+    Args:
+        way_on: As `stop_signals`.
+
     Attributes:
         received: The name of the signal that waits for a good place to stop, or None.
+        way_on: As given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way_on: str) -> None:
         self.received: str | None = None
+        self.way_on = way_on
         self._waits = False
 
     @contextmanager
@@ -39,7 +44,7 @@ class StopSignals:
         finally:
             self._waits = False
         if self.received is not None:
-            raise TrainingStopped(f"stopped by {self.received}. {GO_ON}")
+            raise TrainingStopped(f"stopped by {self.received}. {self.way_on}")
 
     def handle(self, number: int, frame: FrameType | None = None) -> None:
         """Takes a signal.
@@ -56,7 +61,7 @@ class StopSignals:
         if number == signal.SIGINT and (not self._waits or self.received is not None):
             raise KeyboardInterrupt
         if not self._waits:
-            raise TrainingStopped(f"stopped by {name}. {GO_ON}")
+            raise TrainingStopped(f"stopped by {name}. {self.way_on}")
         if self.received is None:
             self.received = name
             # The process may be in the middle of writing to sys.stderr, which takes no second one.
@@ -67,16 +72,19 @@ GO_ON = "The same command goes on from the last state"
 
 
 @contextmanager
-def stop_signals() -> Iterator[StopSignals]:
+def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
     """Takes SIGTERM and SIGINT while the block runs.
 
     In other threads than the main one no signal can be taken, and a signal that the process was
     told to ignore stays ignored.
 
+    Args:
+        way_on: How a stopped training goes on, as a sentence without its stop.
+
     Yields:
         What is asked.
     """
-    stop = StopSignals()
+    stop = StopSignals(way_on)
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in _SIGNALS:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from kbert.data.parallel_text import ParallelText, read_parallel, read_parallel_tsv
@@ -33,14 +34,20 @@ class TranslationData:
         return {part: pairs for part, pairs in every.items() if pairs is not None}
 
     @property
-    def sha256(self) -> str:
-        """A hash of all sentences and translations in their order."""
-        digest = hashlib.sha256()
-        for part, pairs in self.parts.items():
-            digest.update(f"{part} {len(pairs)}\n".encode())
-            for text in (*pairs.sources, *(pairs.targets or ())):
-                digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+    def hashes(self) -> dict[str, str]:
+        """Hashes of the parts that a training depends on, by their names in its report."""
+        found = {"data_sha256": _sha256(self.train)}
+        if self.validation is not None:
+            found["validation_sha256"] = _sha256(self.validation)
+        return found
+
+
+def _sha256(pairs: ParallelText) -> str:
+    """A hash of all sentences and translations in their order."""
+    digest = hashlib.sha256(f"{len(pairs)}\n".encode())
+    for text in chain(pairs.sources, pairs.targets or ()):
+        digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def read_translation_data(config: TranslationConfig) -> TranslationData:

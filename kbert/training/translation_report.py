@@ -41,7 +41,7 @@ def translation_report(
     weights = [np.prod(variable.shape) for variable in model.trainable_variables]
     return {
         "task": config.task,
-        "data_sha256": data.sha256,
+        **data.hashes,
         "examples": examples,
         "subwords": {
             "source": len(model.source_subwords),

@@ -19,7 +19,7 @@ from kbert.training.checkpoint_average import WeightsKeeper, average_weights, ke
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.prepared_pairs import PreparedPairs, prepare_pairs
-from kbert.training.resumed_run import at_epoch_begin, check_same_data, goes_on, kept_run
+from kbert.training.resumed_run import at_epoch_begin, changed_data, goes_on, kept_run, way_on
 from kbert.training.run_directory import (
     CHECKPOINTS,
     ENVIRONMENT,
@@ -100,7 +100,7 @@ def train_translation(
     check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow's switch has no way back
         tf.config.experimental.enable_op_determinism()
-    with log.listening(), stop_signals() as stop:
+    with log.listening(), stop_signals(way_on(config)) as stop:
         keras.utils.set_random_seed(config.seed)
         ready = _prepared(config, data, log)
         with run_directory(output, config.overwrite, resume) as folder:
@@ -121,7 +121,8 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     """Reads, checks and builds all, and tells about it."""
     kept = kept_run(config, log)
     data = read_translation_data(config) if data is None else data
-    is_same = kept is None or check_same_data(kept, data.sha256, config.allow_config_change)
+    may_change = config.allow_config_change
+    others = [] if kept is None else changed_data(kept, data.hashes, may_change)
     if config.target_language is not None:
         check_language(config.target_language)
     warm = load_warm_start(config)
@@ -146,7 +147,7 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     report = translation_report(config, data, built, parts)
     report["warnings"] = list(log.warnings)
     log.line(translation_lines(report, parts))
-    return _Ready(data, subwords, built, parts, report, is_same)
+    return _Ready(data, subwords, built, parts, report, "data_sha256" not in others)
 
 
 def _write_start(config: TranslationConfig, ready: _Ready, folder: Path) -> None:
@@ -170,11 +171,11 @@ def _fit(
         log,
     )
     position = load_state(folder / STATES, model) or Position()
-    record.restore(position.told)
-    if position.step:
-        log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")
     if not ready.is_same:
         position = at_epoch_begin(position)
+    record.restore(position.told, position.batch)
+    if position.step:
+        log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")
     callbacks: list[Any] = [record]
     if config.average is not None:
         callbacks.append(WeightsKeeper(folder / EPOCHS, config.average))

@@ -1,4 +1,5 @@
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,27 @@ def restored(tiny, tmp_path, told, values, **config):
     record = record_of(tiny, tmp_path, values, **config)
     record.restore(told)
     return record
+
+
+def test_the_time_of_an_epoch_is_that_of_all_processes(tiny, tmp_path, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    first = record_of(tiny, tmp_path, [0.5, 0.6])
+    assert first.told()["epoch_seconds"] == 0.0
+    first.on_epoch_begin(0)
+    clock[0] += 3.0
+    told = first.told()
+    assert told["epoch_seconds"] == 3.0
+    clock[0] = 0.0  # of another process
+    for batch, seconds in ((2, 5.0), (0, 2.0)):  # it goes on, or begins the epoch anew
+        again = record_of(tiny, tmp_path, [0.5])
+        again.restore(json.loads(json.dumps(told)), batch)
+        again.on_epoch_begin(0)
+        clock[0] += 2.0
+        again.on_epoch_end(0, {"loss": 1.0})
+        assert again.epochs[0]["seconds"] == seconds
+        assert again.epochs[0]["tokens_per_second"] == 100 / seconds
+        assert again.told()["epoch_seconds"] == 0.0
 
 
 def test_what_was_done_and_the_best_of_it_are_known_again(tiny, tmp_path):

@@ -1,3 +1,5 @@
+import time
+
 import keras
 import numpy as np
 import pytest
@@ -54,6 +56,19 @@ def test_what_is_written_down_and_saved(tmp_path, capsys):
     assert "step 4/6: loss " in capsys.readouterr().err
 
 
+def test_measuring_is_no_training(tmp_path):
+    trained, record = model(), record_in(tmp_path)
+
+    class Slow(keras.callbacks.Callback):
+        def on_test_batch_begin(self, batch, logs=None):
+            time.sleep(1.0)
+
+    begin = time.perf_counter()
+    fit(trained, [record, Slow()], 1)
+    took = time.perf_counter() - begin
+    assert 0.0 < record.intervals[0]["seconds"] <= took - 1.0
+
+
 def test_going_on_knows_what_was_before(tmp_path):
     trained, record = model(), record_in(tmp_path)
     fit(trained, record, 2)
@@ -82,7 +97,7 @@ def test_a_loss_that_is_no_number_ends_it_and_leaves_the_last_state(tmp_path):
 
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_signal_saves_within_an_interval_too(steps, tmp_path):
-    stop = StopSignals()
+    stop = StopSignals("The same command goes on")
     trained, record = model(), record_in(tmp_path, stop=stop)
     record.place = lambda batches: {"example": batches}
 

@@ -1,13 +1,19 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
+from kbert.data.question_examples import Answer, QuestionExamples
+from kbert.data.text_pairs import TextExamples
 from kbert.training.resumed_run import (
     at_epoch_begin,
-    check_same_data,
+    changed_data,
     check_same_run,
     goes_on,
     kept_run,
     sha256_of_arrays,
+    sha256_of_columns,
+    way_on,
 )
 from kbert.training.run_directory import write_config, write_json
 from kbert.training.run_log import RunLog
@@ -44,15 +50,46 @@ def test_when_a_run_goes_on(tmp_path, capsys):
         assert not goes_on(other) and kept_run(other, RunLog()) is None
 
 
-def test_the_same_data(tmp_path):
-    assert check_same_data(tmp_path, "aa")
+def test_how_a_stopped_run_goes_on(tmp_path):
+    config = CONFIG.with_values(output=str(tmp_path / "run"))
+    assert way_on(config) == "The same command goes on from the last state"
+    assert way_on(config.with_values(resume=False)) == "Set resume to go on from the last state"
+    anew = config.with_values(overwrite=True)
+    assert way_on(anew) == (
+        "To go on from the last state, leave out overwrite, which begins anew"
+    )
+    (tmp_path / "run").mkdir()
+    assert f"move {tmp_path / 'run'} away and leave out overwrite" in way_on(anew)
+
+
+def test_the_same_data(tmp_path, caplog):
+    hashes = {"data_sha256": "aa", "validation_sha256": "bb"}
+    assert changed_data(tmp_path, hashes) == []
     write_json({"data_sha256": "aa"}, tmp_path / "report.json")
-    assert check_same_data(tmp_path, "aa") and not check_same_data(tmp_path, "bb", True)
-    with pytest.raises(ValueError, match="the same data as the run in .*others"):
-        check_same_data(tmp_path, "bb")
+    assert changed_data(tmp_path, hashes) == []
+    write_json(hashes, tmp_path / "report.json")
+    others = {**hashes, "validation_sha256": "cc"}
+    with pytest.raises(ValueError, match="the same data as the run in .* others to be measured on"):
+        changed_data(tmp_path, others)
+    with pytest.raises(ValueError, match="others to learn from; the files have changed"):
+        changed_data(tmp_path, {"data_sha256": "cc"})
+    assert changed_data(tmp_path, others, True) == ["validation_sha256"]
+    assert "goes on with other data than before to be measured on" in caplog.text
     (tmp_path / "report.json").write_text("{")
     with pytest.raises(ValueError, match="report.json must be JSON"):
-        check_same_data(tmp_path, "aa")
+        changed_data(tmp_path, hashes)
+
+
+def test_a_hash_of_all_columns_but_not_of_the_place():
+    texts = TextExamples(["a", "b"], None, ["x", "y"], None, "one.tsv", [1, 2])
+    found = sha256_of_columns(texts)
+    assert found == sha256_of_columns(dataclasses.replace(texts, source="two.tsv"))
+    assert found != sha256_of_columns(dataclasses.replace(texts, labels=["x", "x"]))
+    answers = QuestionExamples(
+        ["1"], ["q"], ["a text"], [[Answer("text", 2)]], [""], "f.json", ["data[0]"]
+    )
+    other = dataclasses.replace(answers, answers=[[Answer("a", 0)]])
+    assert sha256_of_columns(answers) != sha256_of_columns(other)
 
 
 def test_a_hash_of_examples():

@@ -27,7 +27,7 @@ def test_tables_and_files_hold_the_same(pairs, tmp_path):
         for data in (by_table, by_files):
             assert data.parts[part].sources == SOURCES[rows]
             assert data.parts[part].targets == TARGETS[rows]
-    assert by_files.sha256 == by_table.sha256
+    assert by_files.hashes == by_table.hashes
 
 
 def test_the_hash_knows_every_sentence_and_its_place(pairs, tmp_path):
@@ -38,7 +38,8 @@ def test_the_hash_knows_every_sentence_and_its_place(pairs, tmp_path):
     for lines in (texts[:-1], [texts[0], texts[2], texts[1], *texts[3:]]):
         file.write_text("\n".join(lines) + "\n")
         other = read_translation_data(pairs.config(tmp_path, train=str(file)))
-        assert other.sha256 != first.sha256
+        assert other.hashes["data_sha256"] != first.hashes["data_sha256"]
+        assert other.hashes["validation_sha256"] == first.hashes["validation_sha256"]
 
 
 def test_other_columns_and_gzip(pairs, tmp_path):

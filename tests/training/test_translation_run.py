@@ -135,7 +135,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
         "read_translation_data",
         lambda _: translation_run_data(tiny_pairs.config(tmp_path, validation=str(fewer))),
     )
-    with pytest.raises(ValueError, match="others; the files have changed since"):
+    with pytest.raises(ValueError, match="others to be measured on; the files have changed since"):
         train(config)
 
 
