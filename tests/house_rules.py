@@ -5,8 +5,10 @@ the project to them and lists the exceptions. Nothing of kbert is imported here.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 
@@ -103,6 +105,9 @@ MODEL_BASES = ("keras.Model", "keras.models.Model", "models.Model")
 KNOWN_CONTRACTS = ("build", "compute_output_shape", "compute_output_spec", "get_config")
 # Written in two pieces, so that this file itself does not mention them.
 MACHINE_PATHS = ("/" + "work/", "/" + "root/")
+
+# The page whose table names the files of each room.
+PLAN = "docs/architecture.md"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -476,6 +481,26 @@ def machine_paths(house: House) -> list[Violation]:
             for machine_path in MACHINE_PATHS:
                 if machine_path in line:
                     found.append(Violation(path, f"line {number} mentions {machine_path}"))
+    return found
+
+
+def modules_missing_in_the_plan(house: House) -> list[Violation]:
+    """The table of rooms in docs/architecture.md names every file, and no file that is gone."""
+    page = house.root / PLAN
+    if not page.is_file():
+        return []
+    found = []
+    _, _, table = page.read_text(encoding="utf-8").partition("## Rooms as they stand")
+    rows = {row[0]: row[1] for row in re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)}
+    for room in sorted({module.room for module in house.modules if module.room in FLOORS}):
+        named = re.findall(r"`([^`]+)`", rows.get(room, ""))
+        stems = {Path(m.path).stem: m.path for m in house.modules if m.room == room}
+        for stem, path in stems.items():
+            if stem != "__init__" and not any(fnmatch(stem, word) for word in named):
+                found.append(Violation(path, f"is not in the table of rooms in {PLAN}"))
+        for word in named:
+            if re.fullmatch(r"[\w*]+", word) and not any(fnmatch(stem, word) for stem in stems):
+                found.append(Violation(f"{PLAN}::{room}", f"there is no file {word} in {room}"))
     return found
 
 

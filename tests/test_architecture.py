@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     rules.banned_names,
     rules.unknown_top_level_entries,
     rules.machine_paths,
+    rules.modules_missing_in_the_plan,
     rules.asserts,
     rules.bare_excepts,
     rules.prints,
@@ -243,6 +244,18 @@ PLANTED = [
         {"docs/a.md": "x\nsee " + rules.MACHINE_PATHS[0] + "b", "docs/b.md": "see the network/b"},
         ["docs/a.md"],
         "line 2 mentions",
+    ),
+    (
+        rules.modules_missing_in_the_plan,
+        {
+            rules.PLAN: "## Rooms as they stand\n| `text` | `a` (see `x y`) `b_*` `gone` |\n",
+            "kbert/text/__init__.py": "",
+            "kbert/text/a.py": "",
+            "kbert/text/b_c.py": "",
+            "kbert/text/c.py": "",
+        },
+        ["kbert/text/c.py", f"{rules.PLAN}::text"],
+        "is not in the table of rooms",
     ),
     (
         rules.asserts,
