@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -22,6 +23,27 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not CHROMIUM or not DRIVER, reason="apt-get install chromium chromium-driver"
 )
+# Replies to questions wait, after they have come, until `release` is called.
+HOLD = """
+const real = window.fetch, held = [];
+window.fetch = async (...given) => {
+  const reply = await real(...given);
+  if (!given[0].endsWith(":predict")) return reply;
+  window.held = held.length + 1;
+  return new Promise((go) => held.push(() => go(reply)));
+};
+window.release = () => { window.fetch = real; held.forEach((go) => go()); };
+"""
+# The list of models becomes what a function makes of it.
+RELIST = """
+const real = window.fetch;
+window.fetch = async (...given) => {
+  const reply = await real(...given);
+  if (given[0] !== "/web/models") return reply;
+  const { models } = await reply.json();
+  return new Response(JSON.stringify({ models: (%s)(models) }));
+};
+"""
 HOSTILE = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>"
 
 
@@ -181,6 +203,63 @@ def test_errors_are_told_in_words(page: Page):
     page.fill(text="well")
     page.ask()
     assert not page.one("#error").is_displayed() and page.texts(".headline") == ["<b>good</b>"]
+
+
+@pytest.mark.parametrize("text", ["well", "fail"])
+def test_a_reply_that_comes_when_another_model_is_chosen_is_dropped(page: Page, text: str):
+    page.choose("sorter")
+    page.fill(text=text)
+    page.driver.execute_script(HOLD)
+    page.one("#send").click()
+    page.wait(lambda: page.driver.execute_script("return window.held"))
+    assert page.one("#send").get_attribute("aria-busy") == "true"
+    page.choose("finder")
+    before = page.one("#answer").get_attribute("innerHTML")
+    assert not page.one("#send").get_attribute("aria-busy")
+    page.driver.execute_script("release()")
+    time.sleep(0.5)
+    assert page.one("#answer").get_attribute("innerHTML") == before
+    assert page.one("#timing").text == "" and not page.one("#error").is_displayed()
+    page.fill(question="who?", context=ROBOT)
+    page.ask()
+    assert page.one(".headline").text == ROBOT
+
+
+def test_the_second_part_of_an_answer_is_of_the_same_model(page: Page):
+    """A translation's alignment is not asked of the model that was chosen since."""
+    page.choose("talker")
+    page.driver.execute_script(HOLD)
+    page.one("#send").click()
+    page.wait(lambda: page.driver.execute_script("return window.held"))
+    page.choose("sorter")
+    page.driver.execute_script("performance.clearResourceTimings(); release()")
+    time.sleep(0.5)
+    asked = "return performance.getEntriesByType('resource').map((one) => one.name)"
+    assert not [url for url in page.driver.execute_script(asked) if url.endswith(":predict")]
+
+
+def test_the_form_follows_a_model_that_has_gone(page: Page):
+    page.choose("sorter")
+    page.fill(text="fail")
+    relist = RELIST % "(all) => all.filter((one) => one.key !== 'sorter')"
+    page.driver.execute_script(relist)
+    page.one("#send").click()
+    page.wait(lambda: len(page.all("#model option")) == 3)
+    page.wait(lambda: page.all("#field-context"))
+    assert page.one("#model").get_attribute("value") == "finder"
+    assert page.one("#error").text.startswith("The server refused (400):")
+
+
+def test_the_form_follows_a_version_with_other_inputs(page: Page):
+    page.choose("sorter")
+    relist = RELIST % (
+        "(all) => all.map((one) => { if (one.key === 'sorter') "
+        "one.signatures[one.signature].inputs[0].name = 'words'; return one; })"
+    )
+    page.driver.execute_script(relist)
+    page.driver.execute_script("window.dispatchEvent(new Event('focus'))")
+    page.wait(lambda: page.all("#field-words"))
+    assert page.one("#model").get_attribute("value") == "sorter"
 
 
 def test_the_keyboard_is_enough(page: Page):

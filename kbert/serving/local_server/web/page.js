@@ -18,26 +18,33 @@ const ABOUT = {
 };
 const $ = (id) => document.getElementById(id);
 let models = [];
+// The question under way, or none. A reply to any other one is dropped.
 let asking = null;
 
 const model = () => models.find((one) => one.key === $("model").value);
+const inputsOf = (chosen) => chosen.signatures[chosen.signature].inputs;
+// What the form depends on.
+const formOf = (chosen) => chosen && JSON.stringify([chosen.key, chosen.task, inputsOf(chosen)]);
 
+// Reads the list; whether the form must be shown anew, since its model has gone or takes other inputs.
 async function readModels() {
   const answer = await fetch("/web/models");
   if (!answer.ok) throw new Error(await wordsOf(answer));
-  models = (await answer.json()).models;
-  const before = $("model").value;
+  const found = (await answer.json()).models;
+  const [before, form] = [$("model").value, formOf(model())];
+  models = found;
   $("model").replaceChildren(
     ...models.map((one) => element("option", { value: one.key, text: `${one.key} · version ${one.version}` })),
   );
   if (models.some((one) => one.key === before)) $("model").value = before;
-  return before !== $("model").value;
+  return form !== formOf(model());
 }
 
 function showForm() {
   const chosen = model();
   if (!chosen) return;
-  const inputs = chosen.signatures[chosen.signature].inputs;
+  stop();
+  const inputs = inputsOf(chosen);
   $("about").textContent = ABOUT[chosen.task] ?? "Takes these inputs.";
   $("fields").replaceChildren(...inputs.map(field));
   const examples = examplesOf(chosen, inputs.map((one) => one.name));
@@ -74,10 +81,9 @@ function fill(example) {
 }
 
 // Name of each input -> the value of one row.
-function values() {
-  const chosen = model();
+function values(chosen) {
   const found = {};
-  for (const { name, dtype, shape } of chosen.signatures[chosen.signature].inputs) {
+  for (const { name, dtype, shape } of inputsOf(chosen)) {
     const text = $(`field-${name}`).value;
     if (dtype !== "string") found[name] = JSON.parse(text || "null");
     else found[name] = shape?.length === 2 ? text.split("\n").filter((line) => line !== "") : text;
@@ -85,9 +91,9 @@ function values() {
   return found;
 }
 
-function request(name, row) {
+function request(chosen, name, row) {
   const inputs = Object.fromEntries(Object.entries(row).map(([key, value]) => [key, [value]]));
-  const url = `${location.origin}/v1/models/${encodeURIComponent(model().name)}:predict`;
+  const url = `${location.origin}/v1/models/${encodeURIComponent(chosen.name)}:predict`;
   return { url, body: JSON.stringify({ signature_name: name, inputs }) };
 }
 
@@ -95,7 +101,8 @@ const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 function showCall() {
   try {
-    const { url, body } = request(model().signature, values());
+    const chosen = model();
+    const { url, body } = request(chosen, chosen.signature, values(chosen));
     $("call").textContent =
       `curl -s ${quoted(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(body)}`;
   } catch {
@@ -120,41 +127,57 @@ function parsed(text) {
   return JSON.parse(text.replace(bare, (all, string) => string ?? "null"));
 }
 
-async function predict(name, row, signal) {
-  const { url, body } = request(name, row);
+async function predict(chosen, name, row, signal) {
+  const { url, body } = request(chosen, name, row);
   const answer = await fetch(url, {
     method: "POST", body, signal, headers: { "Content-Type": "application/json" },
   });
   if (!answer.ok) throw new Error(await wordsOf(answer));
   const { outputs } = parsed(await answer.text());
-  const names = model().signatures[name].outputs;
+  const names = chosen.signatures[name].outputs;
   const columns = names.length === 1 ? { [names[0]]: outputs } : outputs;
   return Object.fromEntries(Object.entries(columns).map(([key, column]) => [key, column[0]]));
 }
 
-async function ask() {
+// Gives up the question under way.
+function stop() {
   asking?.abort();
+  asking = null;
+  $("send").removeAttribute("aria-busy");
+}
+
+async function ask() {
+  stop();
   const mine = (asking = new AbortController());
   const chosen = model();
   $("send").setAttribute("aria-busy", "true");
   try {
-    const inputs = values();
+    const inputs = values(chosen);
     const start = performance.now();
-    const row = await predict(chosen.signature, inputs, mine.signal);
+    const row = await predict(chosen, chosen.signature, inputs, mine.signal);
     const took = performance.now() - start;
+    if (mine !== asking) return;
     const blocks = rendered(chosen, row, inputs);
     if ("alignment" in chosen.signatures) {
-      blocks.push(...heatMap(await predict("alignment", inputs, mine.signal)));
+      blocks.push(...heatMap(await predict(chosen, "alignment", inputs, mine.signal)));
     }
     if (mine === asking) showAnswer(blocks, `Answered in ${took.toFixed(0)} ms by version ${chosen.version}.`);
   } catch (error) {
-    if (error.name === "AbortError" || mine !== asking) return;
+    if (mine !== asking) return;
     const lost = error instanceof TypeError ? "The server does not answer. Is it still running?" : error.message;
-    showError(error instanceof SyntaxError ? `A field is no JSON: ${error.message}` : lost);
-    readModels().catch(() => {});
+    const words = error instanceof SyntaxError ? `A field is no JSON: ${error.message}` : lost;
+    showError(words);
+    readModels().then((other) => other && followed(words, mine)).catch(() => {});
   } finally {
     if (mine === asking) $("send").removeAttribute("aria-busy");
   }
+}
+
+// The form of another model, under the words of what led to it.
+function followed(words, mine) {
+  const newest = mine === asking;
+  showForm();
+  if (newest) showError(words);
 }
 
 function showAnswer(blocks, timing) {
