@@ -28,7 +28,7 @@ _MOST_WAITING = 64
 _Key = tuple[object, ...]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Waiting:
     inputs: Arrays
     rows: int
@@ -86,7 +86,14 @@ class BatchQueue:
             worker.add_done_callback(self._workers.discard)
         self._queues[key].append(waiting)
         self._waiting_rows += max(1, rows)
-        return await waiting.answer
+        try:
+            return await waiting.answer
+        except asyncio.CancelledError:
+            queue = self._queues.get(key)
+            if queue is not None and waiting in queue:
+                queue.remove(waiting)
+                self._waiting_rows -= max(1, rows)
+            raise
 
     async def idle(self) -> None:
         """Returns when all that came before is answered."""

@@ -143,6 +143,27 @@ def test_a_request_that_is_given_up_is_not_run():
     assert run(work) == [[1]]
 
 
+@pytest.mark.parametrize("batching, most", [(BATCHING, 8), (None, 64)])
+def test_a_request_that_is_given_up_gives_its_place_away(batching, most):
+    async def work(queue, model):
+        model.gate.clear()
+        first = asyncio.create_task(queue.answer("f", numbers(1)))
+        await asyncio.sleep(0.05)  # the model has it
+        late = [asyncio.create_task(queue.answer("f", numbers(2))) for _ in range(most)]
+        await asyncio.sleep(0.0)
+        with pytest.raises(Refusal, match="is full"):
+            await queue.answer("f", numbers(3))
+        for one in late:
+            one.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        last = asyncio.create_task(queue.answer("f", numbers(3)))
+        await asyncio.sleep(0.0)
+        model.gate.set()
+        return (await first)["y"].tolist(), (await last)["y"].tolist(), model.batches
+
+    assert run(work, batching) == ([2], [6], [[1], [3]])
+
+
 def test_lengths_allow_padding_and_other_shapes_stay_apart():
     def tokens(*rows, lengths=True):
         found = {"x": np.array(rows, np.float32)}
