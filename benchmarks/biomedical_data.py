@@ -1,17 +1,20 @@
 """Text and questions of a domain: biomedical abstracts and articles.
 
-    python benchmarks/biomedical_data.py BIOMED_DIRECTORY OUTPUT_DIRECTORY
+    python benchmarks/biomedical_data.py BIOMED_DIRECTORY SQUAD_DIRECTORY OUTPUT_DIRECTORY
 
 COVID-QA's questions are split by article, 70 % to train, 15 % to choose by and 15 % to measure:
 train.json, validation.json, test.json in SQuAD's layout. corpus.txt is the text to pretrain on: the
 abstracts of PubMedQA and the articles of train.json alone, a blank line between documents;
-held-out.txt holds the articles of validation.json.
+held-out.txt holds the articles of validation.json. general.json holds questions of SQuAD 1.1, of
+which a reader first learns what an answer is: COVID-QA alone has too few.
 """
 
 import argparse
 import json
 import re
 from pathlib import Path
+
+from question_answering import chosen_questions
 
 from kbert.data.question_examples import QuestionExamples
 from kbert.data.question_splits import split_by_title
@@ -20,6 +23,7 @@ from kbert.storage.atomic_directory import atomic_directory
 
 PARTS = {"train": 0.7, "validation": 0.15, "test": 0.15}
 SEED = 1
+GENERAL_QUESTIONS = 8000
 
 
 def articles(examples: QuestionExamples) -> list[str]:
@@ -43,18 +47,19 @@ def squad_layout(examples: QuestionExamples) -> dict[str, object]:
     return {"version": "1.1", "data": data}
 
 
-def write(source: Path, output: Path) -> None:
+def write(source: Path, squad: Path, output: Path) -> None:
     """Writes all files into a new folder, which is there whole or not at all."""
     questions = read_squad(source / "covid-qa.json")
     split = dict(zip(PARTS, split_by_title(questions, list(PARTS.values()), SEED)))
     abstracts = json.loads((source / "pubmedqa.json").read_text(encoding="utf-8"))
     documents = ["\n".join(abstract["CONTEXTS"]) for abstract in abstracts.values()]
     documents += articles(split["train"])
+    parts = {**split, "general": chosen_questions(squad, GENERAL_QUESTIONS)}
     with atomic_directory(output) as folder:
-        for part, examples in split.items():
+        for part, examples in parts.items():
             text = json.dumps(squad_layout(examples), ensure_ascii=False)
             (folder / f"{part}.json").write_text(text, encoding="utf-8")
-            print(f"{part}: {len(examples)} questions about {len(articles(examples))} articles")
+            print(f"{part}: {len(examples)} questions about {len(articles(examples))} texts")
         (folder / "corpus.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
         held_out = "\n\n".join(articles(split["validation"])) + "\n"
         (folder / "held-out.txt").write_text(held_out, encoding="utf-8")
@@ -65,9 +70,10 @@ def main() -> None:
     """Writes the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="folder with covid-qa.json and pubmedqa.json")
+    parser.add_argument("squad", type=Path, help="folder with train-v1.1.json.gz and so on")
     parser.add_argument("output", type=Path, help="new folder")
     arguments = parser.parse_args()
-    write(arguments.source, arguments.output)
+    write(arguments.source, arguments.squad, arguments.output)
 
 
 if __name__ == "__main__":
