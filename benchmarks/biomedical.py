@@ -5,8 +5,7 @@
 all-MiniLM-L6-v2 learns on from biomedical text; then it, and the encoder as it was, learn what an
 answer is from questions of SQuAD (as in Wiese et al. 2017), and then to mark the
 answers to COVID-QA's questions, with the same seeds. Measured are whole articles that neither text
-nor questions of the training have seen. Runs that are there are not made again, and one that was
-stopped goes on.
+nor questions of the training have seen. Runs that are there stay, and a stopped one goes on.
 """
 
 import argparse
@@ -20,6 +19,7 @@ from side_by_side.results import machine, table
 
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.pretraining_run import pretrain
 from kbert.training.run import train
 from kbert.training.run_config import RunConfig
 
@@ -74,7 +74,7 @@ def tagged(
 def metrics(config: Any, output: Path) -> dict[str, Any]:
     """Those of a finished run, which is made where it is missing."""
     if not output.is_dir():
-        train(config)
+        (pretrain if isinstance(config, PretrainingConfig) else train)(config)
     found: dict[str, Any] = json.loads((output / "metrics.json").read_text())
     return found
 
