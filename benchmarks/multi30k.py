@@ -24,7 +24,7 @@ from side_by_side.translation_training import Recipe, trained
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
 KEY = ("kind", "seed", "epochs", "rate", "tokens", "dropout", "drop_net", "dtype")
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged.
-RECIPES = {"vanilla": (70, 5e-3, 2000, 10), "others": (15, 1e-3, 400, 5)}
+RECIPES = {"vanilla": (120, 5e-3, 2000, 10), "others": (15, 1e-3, 400, 5)}
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """A translator that learns through any number of interruptions, by one recipe."""
 
 import json
+import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,15 +97,17 @@ def trained(
 
 
 def _check_same(file: Path, facts: dict[str, Any]) -> None:
-    """Writes what a run is made with, where it begins; where it goes on it must be the same."""
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, json.dumps(facts, indent=1) + "\n")
-    elif (before := json.loads(file.read_text())) != facts:
+    """Writes what a run is made with; one that goes on may be longer: the rate stays the same."""
+    before = json.loads(file.read_text()) if file.exists() else facts
+    if before["epochs"] > facts["epochs"] or before != {**facts, "epochs": before["epochs"]}:
         raise ValueError(
             f"{file.parent} must go on as it began, with {before}. Received: {facts}. Give another "
             "folder for the runs"
         )
+    if before != facts:
+        shutil.rmtree(file.parent / "model", ignore_errors=True)  # of fewer epochs
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(facts, indent=1) + "\n")
 
 
 def _log_line(begin: float) -> object:
