@@ -35,6 +35,17 @@ def worded(facts: dict[str, Any]) -> list[str]:
     return [f"{name} {str(value).rstrip('.')}" for name, value in facts.items()]
 
 
+def by_part(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each part that was measured, or the row itself; of parts only the numbers."""
+    parts = {name: value for name, value in row.items() if isinstance(value, dict)}
+    common = {name: value for name, value in row.items() if name not in parts}
+    rows = [
+        common | {"measured on": name} | {k: v for k, v in part.items() if not isinstance(v, str)}
+        for name, part in parts.items()
+    ]
+    return rows or [row]
+
+
 def rendered(name: str, key: str, results: Path) -> str:
     """The table KEY of NAME.json, or a word that there is none."""
     path = results / f"{name}.json"
@@ -42,7 +53,7 @@ def rendered(name: str, key: str, results: Path) -> str:
         return "Not measured yet.\n"
     result = json.loads(path.read_text())
     if isinstance(result, list):
-        return table(result) + "\n"
+        return table([part for row in result for part in by_part(row)]) + "\n"
     return f"{table(result[key])}\n\n{circumstances(result)}\n"
 
 

@@ -113,8 +113,8 @@ def table(rows: Sequence[Row], columns: Sequence[str] = ()) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, float) and value >= 100:
         return f"{value:.0f}"
-    return str(value)
+    if isinstance(value, float) and len(str(value)) > 9:  # more than anybody reads
+        return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
+    return "" if value is None else str(value)
