@@ -22,9 +22,9 @@ from side_by_side.translation_scores import scores
 from side_by_side.translation_training import Recipe, trained
 
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
-KEY = ("kind", "seed", "epochs", "rate", "tokens", "dropout", "drop_net", "dtype")
-# Epochs, peak rate, updates of warm-up, epochs whose weights are averaged.
-RECIPES = {"vanilla": (120, 5e-3, 2000, 10), "others": (15, 1e-3, 400, 5)}
+KEY = ("kind", "seed", "epochs", "cooldown", "rate", "tokens", "dropout", "drop_net", "dtype")
+# Epochs, peak rate, updates of warm-up, epochs whose weights are averaged, epochs of cool-down.
+RECIPES = {"vanilla": (100, 5e-3, 2000, 10, 20), "others": (15, 1e-3, 400, 5, 5)}
 
 
 def main() -> None:
@@ -53,11 +53,11 @@ def main() -> None:
     model = made(arguments.kind, pieces, start / "model", *sizes)
     validation = read_split(arguments.data, "val")
     pairs, held_out = (model.pack(s.sources, s.targets) for s in (train, validation))
-    how = Recipe(epochs, peak, *recipe[2:], arguments.tokens, arguments.seed)
+    how = Recipe(epochs, peak, *recipe[2:4], arguments.tokens, arguments.seed, recipe[4])
     settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
     best = trained(model, pairs, held_out, run, how, settings)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
-    row |= {"rate": peak, "tokens": arguments.tokens, **settings}
+    row |= {"cooldown": recipe[4], "rate": peak, "tokens": arguments.tokens, **settings}
     for test in TESTS:
         split = read_split(arguments.data, test)
         row[test] = scores(best.predict(split.sources), split, "de")

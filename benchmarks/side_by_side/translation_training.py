@@ -1,7 +1,6 @@
 """A translator that learns through any number of interruptions, by one recipe."""
 
 import json
-import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +30,7 @@ class Recipe:
         kept: how many of the last epochs' weights are averaged.
         tokens: cells of a side of a batch.
         seed: of the order.
+        cooldown: the last epochs, in which the rate falls to 0.
     """
 
     epochs: int
@@ -39,6 +39,7 @@ class Recipe:
     kept: int
     tokens: int
     seed: int
+    cooldown: int = 0
 
 
 def trained(
@@ -57,7 +58,7 @@ def trained(
         held_out: measured after each epoch.
         run: folder of the states and the model. BERT's states of the pairs are kept in `features`
             beside it.
-        recipe: see there.
+        recipe: how.
         settings: what else the result depends on.
 
     Returns:
@@ -67,7 +68,9 @@ def trained(
         ValueError: the run is one of another recipe or of other settings.
     """
     _check_same(run / "recipe.json", {**asdict(recipe), **settings})
-    rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate)
+    updates = len(list(model.dataset(pairs, batch_tokens=recipe.tokens)))
+    ends = {"total_steps": recipe.epochs * updates, "cooldown_steps": recipe.cooldown * updates}
+    rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate, **ends)
     model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None))
     states = None
     if pairs.bert is not None:
@@ -97,17 +100,14 @@ def trained(
 
 
 def _check_same(file: Path, facts: dict[str, Any]) -> None:
-    """Writes what a run is made with; one that goes on may be longer: the rate stays the same."""
-    before = json.loads(file.read_text()) if file.exists() else facts
-    if before["epochs"] > facts["epochs"] or before != {**facts, "epochs": before["epochs"]}:
+    """Writes what a run is made with, where it begins; where it goes on it must be the same."""
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, json.dumps(facts, indent=1) + "\n")
+    elif (before := json.loads(file.read_text())) != facts:
         raise ValueError(
-            f"{file.parent} must go on as it began, with {before}. Received: {facts}. Give another "
-            "folder for the runs"
+            f"{file.parent} must go on with {before}. Received: {facts}. Give another folder"
         )
-    if before != facts:
-        shutil.rmtree(file.parent / "model", ignore_errors=True)  # of fewer epochs
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(facts, indent=1) + "\n")
 
 
 def _log_line(begin: float) -> object:

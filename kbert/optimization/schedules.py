@@ -67,20 +67,32 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
     (D warmup)^-0.5 is the rate of update number `warmup_steps`. In Keras' count of finished steps,
     n = step + 1; the first update is not lost to a rate of 0.
 
-    Source: Vaswani et al. 2017, section 5.3, equation 3.
+    This falls slowly, and never ends. With a cool-down in the last k steps of `total_steps`, the
+    rate of update n is multiplied by min(1, (total_steps + 1 - n) / k): down to nearly 0.
+
+    Source: Vaswani et al. 2017, section 5.3, equation 3; for the cool-down Zhai et al. 2022,
+    Scaling vision transformers.
 
     Args:
         warmup_steps: updates of the rise, the one with the peak included.
         hidden_dim: D, width of the model, from which the peak follows.
         peak: the highest learning rate, instead of `hidden_dim`.
+        total_steps: updates in all; needed for a cool-down.
+        cooldown_steps: k, the last updates of these, in which the rate falls to nearly 0.
 
     Raises:
         ValueError: `warmup_steps` is less than 1, `hidden_dim` is less than 1, `peak` is negative,
-            or not exactly one of the two is given.
+            or not exactly one of the two is given; or `cooldown_steps` is not between 0 and
+            `total_steps`.
     """
 
     def __init__(
-        self, warmup_steps: int, hidden_dim: int | None = None, peak: float | None = None
+        self,
+        warmup_steps: int,
+        hidden_dim: int | None = None,
+        peak: float | None = None,
+        total_steps: int | None = None,
+        cooldown_steps: int = 0,
     ) -> None:
         super().__init__()
         if warmup_steps < 1:
@@ -96,9 +108,16 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
             raise ValueError(f"`hidden_dim` must be at least 1. Received: hidden_dim={hidden_dim}")
         if peak is not None and peak < 0:
             raise ValueError(f"`peak` must not be negative. Received: peak={peak}")
+        if not 0 <= cooldown_steps <= (total_steps or 0):
+            raise ValueError(
+                "`cooldown_steps` must be between 0 and `total_steps`. Received: "
+                f"cooldown_steps={cooldown_steps}, total_steps={total_steps}"
+            )
         self.warmup_steps = warmup_steps
         self.hidden_dim = hidden_dim
         self.peak = peak
+        self.total_steps = total_steps
+        self.cooldown_steps = cooldown_steps
 
     def __call__(self, step: Any) -> Any:
         """The rate at a step, a float32 scalar.
@@ -109,12 +128,18 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak = self.peak
         if self.hidden_dim is not None:
             peak = (self.hidden_dim * self.warmup_steps) ** -0.5
-        share = (ops.cast(step, "float32") + 1.0) / self.warmup_steps
-        return peak * ops.minimum(share, ops.rsqrt(share))
+        step = ops.cast(step, "float32")
+        share = (step + 1.0) / self.warmup_steps
+        rate = peak * ops.minimum(share, ops.rsqrt(share))
+        if self.total_steps is None or not self.cooldown_steps:
+            return rate
+        return rate * ops.clip((self.total_steps - step) / self.cooldown_steps, 0.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:
         return {
             "warmup_steps": self.warmup_steps,
             "hidden_dim": self.hidden_dim,
             "peak": self.peak,
+            "total_steps": self.total_steps,
+            "cooldown_steps": self.cooldown_steps,
         }

@@ -112,11 +112,25 @@ def test_an_explicit_peak_and_a_step_counter():
     assert float(rate) == pytest.approx(5e-3, rel=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"hidden_dim": 512}, {"peak": 5e-3}])
+def test_the_last_steps_cool_down_by_hand():
+    whole = InverseSquareRootDecay(4, peak=0.2)
+    cooled = InverseSquareRootDecay(4, peak=0.2, total_steps=20, cooldown_steps=4)
+    for step in range(17):  # update number 17 is the first of the last four, at their full rate
+        assert float(cooled(step)) == float(whole(step))
+    # 0.2 * sqrt(4 / n) * (1, 3/4, 1/2, 1/4) for n = 17, 18, 19, 20, and 0 behind the end.
+    by_hand = [0.097014, 0.070711, 0.045883, 0.022361, 0.0, 0.0]
+    assert [float(cooled(step)) for step in range(16, 22)] == pytest.approx(by_hand, abs=1e-6)
+
+
+COOLED = {"peak": 5e-3, "total_steps": 50, "cooldown_steps": 48}
+
+
+@pytest.mark.parametrize("options", [{"hidden_dim": 512}, {"peak": 5e-3}, COOLED])
 def test_inverse_square_root_configuration(options):
     schedule = InverseSquareRootDecay(10, **options)
     config = schedule.get_config()
-    assert config == {"warmup_steps": 10, "hidden_dim": None, "peak": None} | options
+    rest = {"hidden_dim": None, "peak": None, "total_steps": None, "cooldown_steps": 0}
+    assert config == {"warmup_steps": 10} | rest | options
     stored = keras.saving.serialize_keras_object(schedule)
     assert stored["registered_name"] == "kbert>InverseSquareRootDecay"
     again = keras.saving.deserialize_keras_object(stored)
@@ -131,6 +145,9 @@ def test_inverse_square_root_configuration(options):
         ((10, 0), "`hidden_dim` must be at least 1. Received: hidden_dim=0"),
         ((10, None, -1.0), "`peak` must not be negative. Received: peak=-1.0"),
         ((10,), "Exactly one of .* must be given. Received: hidden_dim=None, peak=None"),
+        ((10, 8, None, None, 5), "`cooldown_steps` must be between 0 .*=5, total_steps=None"),
+        ((10, 8, None, 4, 5), "between 0 and `total_steps`. Received: .*=5, total_steps=4"),
+        ((10, 8, None, 4, -1), "between 0 and `total_steps`. Received: cooldown_steps=-1"),
         ((10, 8, 0.1), "Exactly one of .* must be given. Received: hidden_dim=8, peak=0.1"),
     ],
 )
