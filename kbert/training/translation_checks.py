@@ -75,5 +75,7 @@ def _check_model(config: Any) -> None:
         check_default(config, _OF_BERT, "without bert")
     if config.features is not None and config.train_bert:
         raise wrong("features", "left out with train_bert: its states change", config.features)
+    if config.cooldown_epochs > config.epochs:
+        raise wrong("cooldown_epochs", f"at most epochs={config.epochs}", config.cooldown_epochs)
     if config.nbest > config.beam_size:
         raise wrong("nbest", f"at most beam_size={config.beam_size}", config.nbest)

@@ -168,6 +168,9 @@ class TranslationConfig(Configuration):
     warmup_steps: int = option(
         4000, whole(1), _TRAINING, "Updates in which the rate rises; then it falls as n^-0.5."
     )
+    cooldown_epochs: int = option(
+        0, whole(0), _TRAINING, "The last epochs, in which the rate falls to 0."
+    )
     label_smoothing: float = option(0.1, _RATE, _TRAINING, "Share of the target given to all.")
     weight_decay: float = option(0.0, _NOT_BELOW_0, _TRAINING, "Decoupled weight decay.")
     clip: float | None = option(

@@ -105,17 +105,23 @@ def build_translator(
     return Built(Translator(transformer, *subwords, tokenizer, **typed), report)
 
 
-def compile_translator(model: Translator, config: TranslationConfig) -> None:
+def compile_translator(
+    model: Translator, config: TranslationConfig, steps_per_epoch: int = 1
+) -> None:
     """Gives a translator its optimizer: Adam with the rate of Vaswani et al. 2017, section 5.3.
 
     Args:
         model: From `build_translator`.
         config: The run's configuration.
+        steps_per_epoch: Updates of an epoch, which a cool-down is counted in.
     """
-    if config.learning_rate is None:
-        rate = InverseSquareRootDecay(config.warmup_steps, model.transformer.hidden_dim)
-    else:
-        rate = InverseSquareRootDecay(config.warmup_steps, peak=config.learning_rate)
+    rate = InverseSquareRootDecay(
+        config.warmup_steps,
+        model.transformer.hidden_dim if config.learning_rate is None else None,
+        config.learning_rate,
+        total_steps=config.epochs * steps_per_epoch,
+        cooldown_steps=config.cooldown_epochs * steps_per_epoch,
+    )
     steps = config.accumulation_steps
     optimizer = AdamW(
         rate,

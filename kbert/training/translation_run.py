@@ -143,8 +143,8 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
         for part, text in data.parts.items()
         if part != "test"
     }
-    compile_translator(built.model, config)
     report = translation_report(config, data, built, parts)
+    compile_translator(built.model, config, report["steps_per_epoch"])
     report["warnings"] = list(log.warnings)
     log.line(translation_lines(report, parts))
     return _Ready(data, subwords, built, parts, report, "data_sha256" not in others)

@@ -50,6 +50,7 @@ def test_what_goes_together(values):
             {"bert": "b", "train_bert": True, "features": "f"},
             "`features` must be left out with train_bert: its states change",
         ),
+        ({"cooldown_epochs": 31}, "must be at most epochs=30. Received: cooldown_epochs=31"),
         ({"nbest": 9}, "`nbest` must be at most beam_size=5. Received: nbest=9"),
     ],
 )

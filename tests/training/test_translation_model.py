@@ -60,6 +60,11 @@ def test_the_optimizer_is_that_of_the_paper(tiny_pairs, tmp_path, joint):
     compile_translator(model, tiny_pairs.config(tmp_path, learning_rate=None))
     rate = model.optimizer.get_config()["learning_rate"]["config"]
     assert float(InverseSquareRootDecay(**rate)(0)) == pytest.approx(0.25 * 10**-1.5)
+    # Two epochs of 30 updates, the second of which cools down: half of it is left at update 46.
+    cooled = tiny_pairs.config(tmp_path, epochs=2, cooldown_epochs=1, learning_rate=0.5)
+    compile_translator(model, cooled, 30)
+    rate = InverseSquareRootDecay(**model.optimizer.get_config()["learning_rate"]["config"])
+    assert float(rate(45)) == pytest.approx(0.5 * (cooled.warmup_steps / 46) ** 0.5 / 2)
 
 
 def test_a_warm_start_takes_all_but_the_rates(finished_translation, tiny_pairs, tmp_path, tiny):
