@@ -77,6 +77,7 @@ class _Timed:
     timeout: Any = property(_left, _begin)
 
     def send(self, data: Any) -> None:
+        # mypy sees the base of this mix-in alone, `object`; of connections `super()` has a `send`.
         send = super().send  # type: ignore[misc]
         if self.sock is None or not isinstance(data, bytes):
             send(data)  # the head, which connects first
