@@ -22,7 +22,8 @@ from side_by_side.translation_scores import scores
 from side_by_side.translation_training import Recipe, trained
 
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
-KEY = ("kind", "seed", "epochs", "cooldown", "rate", "tokens", "dropout", "drop_net", "dtype")
+MODEL = ("dropout", "drop_net", "dtype", "bert_layers")
+KEY = ("kind", "seed", "epochs", "cooldown", "rate", "tokens", *MODEL)
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged, epochs of cool-down.
 RECIPES = {"vanilla": (100, 5e-3, 2000, 10, 20), "others": (15, 1e-3, 400, 5, 5)}
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=4096, help="cells of a side of a batch")
     parser.add_argument("--dropout", type=float, default=0.3)
     parser.add_argument("--drop-net", type=float, default=1.0)
+    parser.add_argument("--bert-layers", type=int, help="of the encoder, whose states are read")
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -49,13 +51,15 @@ def main() -> None:
     run, start = (runs / f"{kind}-{arguments.seed}" for kind in (arguments.kind, "vanilla"))
     train = read_split(arguments.data, "train")
     pieces = train_pieces(train, runs / "multi30k_bpe.model")
-    sizes = (arguments.dropout, arguments.drop_net, arguments.dtype)
+    sizes = tuple(getattr(arguments, name) for name in MODEL)
     model = made(arguments.kind, pieces, start / "model", *sizes)
     validation = read_split(arguments.data, "val")
     pairs, held_out = (model.pack(s.sources, s.targets) for s in (train, validation))
     how = Recipe(epochs, peak, *recipe[2:4], arguments.tokens, arguments.seed, recipe[4])
-    settings = dict(zip(("dropout", "drop_net", "dtype"), sizes))
-    best = trained(model, pairs, held_out, run, how, settings)
+    settings = dict(zip(MODEL, sizes))
+    # What was not asked for is not written: a run goes on that began before it could be asked for.
+    known = {name: value for name, value in settings.items() if value is not None}
+    best = trained(model, pairs, held_out, run, how, known)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
     row |= {"cooldown": recipe[4], "rate": peak, "tokens": arguments.tokens, **settings}
     for test in TESTS:

@@ -1,9 +1,11 @@
 """The models that are compared on Multi30k: a small Transformer, and what goes on from it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import keras
 
+from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
@@ -19,7 +21,13 @@ KINDS = ("vanilla", "more", "fused", "random")
 
 
 def made(
-    kind: str, pieces: Subword, start: Path | None, dropout: float, drop_net: float, dtype: str
+    kind: str,
+    pieces: Subword,
+    start: Path | None,
+    dropout: float,
+    drop_net: float,
+    dtype: str,
+    bert_layers: int | None = None,
 ) -> Translator:
     """A translator to train.
 
@@ -30,6 +38,7 @@ def made(
         dropout: of the Transformer.
         drop_net: rate of the drop-nets of fused ones.
         dtype: policy.
+        bert_layers: how many of the encoder's first layers give the states; None for all.
     """
     sizes = {"dropout": dropout, "dtype": dtype}
     if kind == "vanilla":
@@ -42,7 +51,7 @@ def made(
         transformer = Transformer.from_config({**vanilla.get_config(), **sizes})
         transformer.set_weights(vanilla.get_weights())
         return Translator(transformer, pieces, pieces, dtype=dtype)
-    checkpoint = read_checkpoint(ENCODER)
+    checkpoint = first_layers(read_checkpoint(ENCODER), bert_layers)
     if kind == "fused":
         bert = Bert.from_checkpoint(checkpoint)
     else:
@@ -53,6 +62,15 @@ def made(
     report = transformer.warm_start_from(vanilla)
     print(f"{len(report.loaded)} weights loaded, {len(report.new)} new", flush=True)
     return Translator(transformer, pieces, pieces, tokenizer_of(checkpoint), dtype=dtype)
+
+
+def first_layers(checkpoint: Checkpoint, layers: int | None) -> Checkpoint:
+    """The encoder that ends after some of its layers."""
+    if layers is None:
+        return checkpoint
+    above = tuple(f"encoder_block_{n}/" for n in range(layers, checkpoint.config["num_layers"]))
+    arrays = {k: v for k, v in checkpoint.arrays.items() if not k.startswith(above)}
+    return replace(checkpoint, config={**checkpoint.config, "num_layers": layers}, arrays=arrays)
 
 
 def seeded(seed: int) -> None:
