@@ -18,7 +18,7 @@ from typing import Any
 from side_by_side.multi30k_data import TESTS, read_split, train_pieces
 from side_by_side.multi30k_models import KINDS, made, seeded
 from side_by_side.results import keep_row
-from side_by_side.translation_scores import scores
+from side_by_side.translation_scores import recaser, scores
 from side_by_side.translation_training import Recipe, trained
 
 RESULTS = Path(__file__).parent / "results" / "multi30k.json"
@@ -62,9 +62,10 @@ def main() -> None:
     best = trained(model, pairs, held_out, run, how, known)
     row: dict[str, Any] = {"kind": arguments.kind, "seed": arguments.seed, "epochs": epochs}
     row |= {"cooldown": recipe[4], "rate": peak, "tokens": arguments.tokens, **settings}
+    recase = recaser(train.references, "de")
     for test in TESTS:
         split = read_split(arguments.data, test)
-        row[test] = scores(best.predict(split.sources), split, "de")
+        row[test] = scores(best.predict(split.sources), split, "de", recase)
         print(json.dumps(row), flush=True)
     keep_row(arguments.output, row, KEY)
 
