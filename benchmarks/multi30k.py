@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results" / "multi30k.json"
 MODEL = ("dropout", "drop_net", "dtype", "bert_layers")
 KEY = ("kind", "seed", "epochs", "cooldown", "rate", "tokens", *MODEL)
 # Epochs, peak rate, updates of warm-up, epochs whose weights are averaged, epochs of cool-down.
-RECIPES = {"vanilla": (100, 5e-3, 2000, 10, 20), "others": (40, 3e-3, 400, 5, 10)}
+RECIPES = {"vanilla": (100, 5e-3, 2000, 10, 20), "others": (30, 3e-3, 400, 5, 10)}
 
 
 def main() -> None:
