@@ -23,7 +23,7 @@ KINDS = ("vanilla", "more", "fused", "random")
 def made(
     kind: str,
     pieces: Subword,
-    start: Path | None,
+    start: Path,
     dropout: float,
     drop_net: float,
     dtype: str,
@@ -34,7 +34,7 @@ def made(
     Args:
         kind: one of `KINDS`.
         pieces: of both languages.
-        start: a saved vanilla translator, from which the other kinds go on.
+        start: a saved vanilla translator, from which the other kinds go on; not read for the first.
         dropout: of the Transformer.
         drop_net: rate of the drop-nets of fused ones.
         dtype: policy.
@@ -44,8 +44,6 @@ def made(
     if kind == "vanilla":
         transformer = Transformer.from_size("tiny", len(pieces), **sizes)
         return Translator(transformer, pieces, pieces, dtype=dtype)
-    if start is None:
-        raise SystemExit(f"--start must be given for --kind {kind}")
     vanilla = Translator.from_pretrained(start, dtype=dtype).transformer
     if kind == "more":
         transformer = Transformer.from_config({**vanilla.get_config(), **sizes})

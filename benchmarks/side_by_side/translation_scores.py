@@ -22,8 +22,6 @@ def scores(
         language: of the translations.
         recase: of `recaser`.
     """
-    tokens = BLEU(tokenize="none", force=True)
-    found = tokens.corpus_score(hypotheses, [split.targets])
     moses = MosesDetokenizer(lang=language)
     plain, cased = (
         [moses.detokenize(text.split()) for text in texts]
@@ -31,12 +29,21 @@ def scores(
     )
     lowercase = translation_metrics(plain, [text.lower() for text in split.references])
     return {
-        "tokenized_lowercase_bleu": round(found.score, 2),
-        "brevity_penalty": round(found.bp, 4),
-        "tokenized_lowercase_bleu_signature": str(tokens.get_signature()),
+        **tokenized_bleu(hypotheses, split.targets),
         # As sacreBLEU is usually told: cased, and so after the capitals were restored.
         **translation_metrics(cased, split.references),
         **{f"lowercase_{key}": value for key, value in lowercase.items() if key in _SHOWN},
+    }
+
+
+def tokenized_bleu(hypotheses: list[str], targets: list[str]) -> dict[str, Any]:
+    """The BLEU of the literature: between texts that are tokenised and lower-cased already."""
+    bleu = BLEU(tokenize="none", force=True)
+    found = bleu.corpus_score(hypotheses, [targets])
+    return {
+        "tokenized_lowercase_bleu": round(found.score, 2),
+        "brevity_penalty": round(found.bp, 4),
+        "tokenized_lowercase_bleu_signature": str(bleu.get_signature()),
     }
 
 
