@@ -1,39 +1,60 @@
-"""What the branches of a fused translator are worth: BLEU on Multi30k's validation pairs.
+"""What the branches of fused translators are worth: BLEU on Multi30k by the weight of BERT's.
 
-    python benchmarks/fused_branches.py MULTI30K_DIRECTORY runs/mt/fused-1/model --weights 0.7,0.3
+    python benchmarks/fused_branches.py MULTI30K_DIRECTORY runs/mt/fused-1 runs/mt/random-1
 
-Each weight is forced on all layers: of the attention to the own states, and of that to BERT's.
+A weight of the attention to BERT is forced on all layers, and what is left of 1 on that to
+the own states. The best one of the validation pairs is then measured on the test sets.
 """
 
 import argparse
-import json
 from pathlib import Path
+from typing import Any
 
-from side_by_side.multi30k_data import read_split
-from side_by_side.translation_scores import recaser, scores
+from side_by_side.multi30k_data import TESTS, Split, read_split
+from side_by_side.results import keep_row
+from side_by_side.translation_scores import tokenized_bleu
 
 from kbert.pipelines.translation import Translator
 
-WEIGHTS = ("0.5,0.5", "1,0", "0,1", "0.7,0.3")
+RESULTS = Path(__file__).parent / "results" / "fused_branches.json"
+KEY = ("run", "weight_of_bert")
+WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0)
+
+
+def weighted(run: Path, weight: float) -> Translator:
+    """The translator of a run; a traced graph keeps its weights, so each has its own model."""
+    model = Translator.from_pretrained(run / "model", dtype="float32")
+    model.transformer.force_branches((1 - weight, weight))
+    return model
+
+
+def bleu(model: Translator, split: Split) -> float:
+    """Of its translations, tokenised and lower-cased."""
+    found = tokenized_bleu(model.predict(split.sources), split.targets)
+    return float(found["tokenized_lowercase_bleu"])
 
 
 def main() -> None:
-    """Translates with each pair of weights, and scores."""
+    """Translates with each weight, and scores."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder with val.en.gz and so on")
-    parser.add_argument("model", type=Path, help="a fused translator")
-    parser.add_argument("--weights", nargs="+", default=WEIGHTS, help="own,BERT")
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of benchmarks/multi30k.py")
+    parser.add_argument("--weights", type=float, nargs="+", default=WEIGHTS, help="of BERT")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    split = read_split(arguments.data, "val")
-    recase = recaser(split.references, "de")
-    for given in arguments.weights:
-        own, bert = map(float, given.split(","))
-        # A graph that was traced keeps its weights: each pair has a model of its own.
-        model = Translator.from_pretrained(arguments.model, dtype="float32")
-        model.transformer.force_branches((own, bert))
-        found = scores(model.predict(split.sources), split, "de", recase)
-        shown = {"tokenized_lowercase_bleu", "brevity_penalty"}
-        print(json.dumps({"weights": [own, bert]} | {k: found[k] for k in shown}), flush=True)
+    validation = read_split(arguments.data, "val")
+    tests = {name: read_split(arguments.data, name) for name in TESTS}
+    for run in arguments.runs:
+        rows: list[dict[str, Any]] = []
+        for weight in arguments.weights:
+            found = bleu(weighted(run, weight), validation)
+            rows.append({"run": run.name, "weight_of_bert": weight, "validation": found})
+            print(rows[-1], flush=True)
+        best = max(rows, key=lambda row: row["validation"])
+        model = weighted(run, best["weight_of_bert"])
+        best |= {name: bleu(model, split) for name, split in tests.items()}
+        for row in rows:
+            keep_row(arguments.output, row, KEY)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def test_other_settings_leave_a_result_alone(
     assert {row["measured"] for row in growing[0]}.isdisjoint(row["measured"] for row in again)
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "multi30k", "talpco"])
+@pytest.mark.parametrize("name", [*COMMANDS, "multi30k", "fused_branches", "talpco"])
 def test_the_results_in_the_repository_have_all_settings(name: str, program: Load):
     loaded = program(name)
     rows = json.loads(loaded.RESULTS.read_text()) if loaded.RESULTS.exists() else []
