@@ -137,6 +137,7 @@ class _Search:
         values = {**self._nothing_found(rows, longest), "limit": limits, "state": state}
         values["row"] = ops.arange(rows, dtype="int32")
         values["found"] = ops.zeros((rows,), "int32")
+        values["done"] = ops.zeros((rows,), "bool")
         values["tokens"] = ops.full((rows, 1, longest), self.end_id, "int32")
         values["slots"] = ops.zeros((rows, 1, longest), "int32")
         values["living"] = ops.zeros((rows, 1), "float32")
@@ -195,6 +196,7 @@ class _Search:
             **found,
             "row": values["row"],
             "limit": values["limit"],
+            "done": values["done"],
             "state": state,
             "tokens": of_parents(tokens, chosen),
             "slots": of_parents(of_parents(slots, parent), chosen),
@@ -256,9 +258,12 @@ class _Search:
             # (Python's `round` takes 2.5 to 2, C++'s to 3.)
             enough = max(1, math.floor(self.patience * self.beam_size + 0.5))
             done = ops.logical_or(done, values["found"] >= enough)
-        values["done"] = done
+        was_done, values["done"] = values["done"], ops.logical_or(values["done"], done)
+        # What is done stays as it is while it waits for others: nothing of it lives on.
+        values["living"] = ops.where(values["done"][:, None], -float("inf"), values["living"])
         del values["unfinished"]
-        lacks = ops.logical_and(done, ops.equal(values["found"], 0))[:, None]  # (b, 1)
+        now = ops.logical_and(values["done"], ops.logical_not(was_done))
+        lacks = ops.logical_and(now, ops.equal(values["found"], 0))[:, None]  # (b, 1)
         logs = unfinished["logs"]
         first = ops.equal(ops.arange(self.nbest, dtype="int32"), 0)  # (n,)
         lacks = ops.logical_and(lacks, first)

@@ -161,6 +161,20 @@ def test_patience_stops_at_a_number_of_answers(patience, word):
     assert found == [word]
 
 
+@pytest.mark.parametrize("nbest", [1, 3])
+@pytest.mark.parametrize("patience", [0.2, 0.4, 0.5])
+def test_a_row_that_is_stopped_stays_as_it_is_among_others_that_go_on(patience, nbest):
+    first = {"": {".": 0.1, "a": 0.9}, "a": {".": 0.1, "a": 0.9}, "aa": {".": 0.5, "a": 0.5}}
+    stopped = table_of({**first, "aaa": {".": 1.0}}, ".#a", LONGEST - 1)
+    # The others find nothing before their last token, and one row of 24 alone does not leave.
+    goes_on = table_of({"a" * n: {"a": 1.0} for n in range(LONGEST)}, ".#a", LONGEST - 1)
+    tables = np.stack([stopped] + [goes_on] * 23)
+    options = {"beam_size": 5, "penalty": "power", "nbest": nbest, "patience": patience}
+    alone, _ = run(tables[:1], np.array([6]), **options)
+    together, _ = run(tables, np.full(24, 6), **options)
+    check_answers(answers_of(together)[0], answers_of(alone)[0])
+
+
 def test_min_length_counts_the_end():
     words = {"": {".": 0.9, "a": 0.1}, "a": {".": 0.9, "a": 0.1}, "aa": {".": 1.0}}
     found = [spelled(words, 5, beam_size=2, min_length=n)[0] for n in (1, 2, 3)]
