@@ -20,8 +20,8 @@ from kbert.pipelines.marian import load_marian
 from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import read_single_texts
-from kbert.pipelines.translation_alignment import CHUNK_CELLS, TranslationAlignment
-from kbert.text.chunks import map_in_chunks, places_in_chunks
+from kbert.pipelines.translation_alignment import TranslationAlignment
+from kbert.text.chunks import places_in_chunks
 from kbert.text.packing import pack
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
@@ -210,7 +210,7 @@ class Translator(TranslationAlignment):
             return texts, found.scores
 
         specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
-        texts, scores = map_in_chunks(run, lengths, CHUNK_CELLS, specs)
+        texts, scores = self._in_chunks(run, lengths, specs)
         back = places_in_chunks(lengths)
         empty = (lengths == 1)[:, None]
         texts = tf.where(empty, "", tf.gather(texts, back))

@@ -3,7 +3,7 @@
 Shapes: B rows, k rows of one chunk, S source pieces, T target pieces, N heads.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,10 +11,13 @@ import tensorflow as tf
 from kbert.decoding.beam_search import Hypotheses
 from kbert.models.transformer import Transformer
 from kbert.pipelines.parallel_text_model import ParallelTextModel
+from kbert.pipelines.read_once import weights_read_once
 from kbert.text.chunks import map_in_chunks, places_in_chunks
 
-# Cells of the source, rows times longest row, that are translated at a time.
-CHUNK_CELLS = 2048
+# Cells of the source, rows times longest row, that are translated together.
+_CHUNK_CELLS = 2048
+# Chunks that are translated beside each other.
+_CHUNKS_AT_ONCE = 2
 
 
 class TranslationAlignment(ParallelTextModel):
@@ -92,7 +95,7 @@ class TranslationAlignment(ParallelTextModel):
 
         types = (tf.string, tf.float32, tf.int32, tf.int32, tf.float32)
         specs = [tf.TensorSpec((None,), dtype) for dtype in types]
-        texts, scores, pieces, ids, weights = map_in_chunks(run, lengths, CHUNK_CELLS, specs)
+        texts, scores, pieces, ids, weights = self._in_chunks(run, lengths, specs)
         back = places_in_chunks(lengths)
         weights = tf.reshape(weights, (tf.size(ids), width))
         ids, weights = (
@@ -129,6 +132,13 @@ class TranslationAlignment(ParallelTextModel):
         start = tf.fill((tf.shape(best)[0], 1), self.target_subwords.start_id)
         known = tf.concat([start, best[:, :-1]], axis=1)
         return found, self.transformer.memory_scores(known, self.transformer.encode(inputs))
+
+    def _in_chunks(
+        self, run: Callable[[Any], Sequence[tf.Tensor]], lengths: Any, specs: list[tf.TensorSpec]
+    ) -> list[tf.Tensor]:
+        """`map_in_chunks` of a search."""
+        with weights_read_once(self):
+            return map_in_chunks(run, lengths, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
 
     def _chosen(
         self, text: Any, inputs: dict[str, Any], lengths: Any, chosen: tf.Tensor

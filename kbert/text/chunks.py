@@ -11,10 +11,11 @@ def map_in_chunks(
     lengths: tf.Tensor,
     chunk_cells: int,
     outputs: Sequence[tf.TensorSpec],
+    at_once: int = 1,
 ) -> list[tf.Tensor]:
     """Applies a function to sequences, longest first, as many at a time as fit.
 
-    Like lengths share a chunk, so that little is padding, and only one chunk is in memory.
+    Like lengths share a chunk, so that little is padding, and few chunks are in memory.
 
     Args:
         function: takes the indices of some sequences, int32 (k,), and returns tensors.
@@ -22,6 +23,9 @@ def map_in_chunks(
         chunk_cells: most cells, sequences times longest sequence, of a chunk; a longer sequence is
             a chunk of its own.
         outputs: a spec for each of the tensors; the first dimension may differ from chunk to chunk.
+        at_once: how many chunks may be worked on at a time. More than one pays for a function of
+            many small steps, each too small for all cores; and only for one without effects, such
+            as reading a variable is.
 
     Returns:
         For each output the tensors of all chunks, one after the other; see `places_in_chunks`.
@@ -49,12 +53,11 @@ def map_in_chunks(
         written = [array.write(number, tensor) for array, tensor in zip(arrays, found, strict=True)]
         return end, number + 1, written
 
-    # One iteration at a time: parallel ones would hold several chunks.
     _, _, arrays = tf.while_loop(
         unfinished,
         advance,
         (tf.constant(0), tf.constant(1), arrays),
-        parallel_iterations=1,
+        parallel_iterations=at_once,
     )
     return [array.concat() for array in arrays]
 

@@ -104,6 +104,25 @@ def test_the_search_in_a_graph_of_fixed_shapes(subwords, fused, beam):
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6, atol=1e-5)
 
 
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("function", ["translate", "align"])
+def test_chunks_are_independent_of_each_other(subwords, fused, function):
+    """A loop that reads variables has effects: each of its turns would wait for the one before."""
+    model = made(subwords, fused)
+    specs = [tf.TensorSpec((None,), tf.string)]
+    graph = tf.function(getattr(model, function), input_signature=specs).get_concrete_function()
+    loops = [op.type for op in graph.graph.get_operations() if op.type.endswith("While")]
+    assert loops == ["StatelessWhile"]
+    # Yet the weights are those of the moment when the graph runs.
+    text = tf.constant(TEXTS[:1])
+    before = graph(text)["score"].numpy()
+    for variable in model.transformer.trainable_variables:
+        variable.assign(variable * 0.5)
+    after = graph(text)["score"].numpy()
+    assert abs(before - after) > 1e-3
+    np.testing.assert_allclose(getattr(model, function)(text)["score"], after, atol=1e-5)
+
+
 def test_no_rows_and_a_long_text(subwords):
     model = made(subwords)
     assert model.translate(tf.constant([], tf.string))["nbest_translation"].shape == (0, 2)

@@ -63,6 +63,18 @@ def test_without_a_graph(lengths: list[int]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 12), max_size=20), st.integers(2, 5))
+def test_several_at_once_come_in_the_same_order(lengths: list[int], at_once: int) -> None:
+    @tf.function(autograph=False)
+    def several(lengths: tf.Tensor) -> list[tf.Tensor]:
+        return map_in_chunks(indices_and_sizes, lengths, 10, OUTPUTS, at_once)
+
+    expected = in_a_graph(tf.constant(lengths, tf.int32), tf.constant(10))
+    for one, other in zip(several(tf.constant(lengths, tf.int32)), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_outputs_go_back_to_the_order_of_the_sequences():
     lengths = tf.constant([3, 9, 3, 1, 9, 4])
     chosen, _ = in_a_graph(lengths, tf.constant(9))
