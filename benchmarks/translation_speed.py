@@ -1,64 +1,45 @@
 """Translated tokens a second: kbert, CTranslate2 and transformers with the same weights.
 
-    python benchmarks/translation_speed.py MULTI30K_DIRECTORY TRANSLATOR [--size base]
+    python benchmarks/translation_speed.py MULTI30K_DIRECTORY TRANSLATOR FUSED [--size base]
 
 All of test_2016_flickr from raw strings to raw strings, beam 5, length penalty n^1; then 50
-sentences one by one. With --size the weights are random, of that size and a vocabulary of 16,000
-pieces of both languages, and every sentence gets 16 tokens: random models seldom end.
+sentences one by one. The fused translator, which has other weights, is timed beside the others.
+With --size the weights are random, of that size and a vocabulary of 16,000 pieces of both
+languages, and every sentence gets 16 tokens: random models seldom end.
 """
 
-import argparse
-import json
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 from side_by_side.contender import Contender, play, ratio
-from side_by_side.multi30k_data import read_split
 from side_by_side.results import parser, write
-
-from kbert.models.transformer import Transformer
-from kbert.pipelines.ctranslate2_folder import save_ctranslate2
-from kbert.pipelines.translation import Translator
-from kbert.text.subword_training import train_subwords
+from side_by_side.translation_models import prepare
 
 WORKS = ("translate", "single")
-BEAM, BATCH, SINGLE, STEPS, VOCABULARY = 5, 64, 50, 16, 16_000
-
-
-def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Writes sentences and model in all formats; returns what contenders must know."""
-    split = read_split(arguments.directory, "test_2016_flickr")
-    sentences = split.sources[: arguments.sentences]
-    (folder / "texts.json").write_text(json.dumps(sentences))
-    model = Translator.from_pretrained(arguments.translator)
-    if arguments.size is not None:
-        train = read_split(arguments.directory, "train")
-        pieces = train_subwords(
-            [train.sources, train.targets], folder / "pieces.model", vocabulary_size=VOCABULARY
-        )
-        model = Translator(Transformer.from_size(arguments.size, len(pieces)), pieces, pieces)
-    model.save_pretrained(folder / "kbert")
-    save_ctranslate2(model, folder / "ctranslate2")
-    return {
-        "data": str(folder / "texts.json"),
-        "pieces": str(folder / "kbert" / "source.model"),
-        "beam": BEAM,
-        "steps": None if arguments.size is None else STEPS,
-    }
+FUSED = ", fused"
+# An op has one thread and two batches go side by side, as in "CTranslate2, 2 at a time". Patience 1
+# stops where CTranslate2 does; None stops where nothing better can come.
+WAYS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", exact": {"patience": None},
+    ", TensorFlow's threads": {"intra": 0},
+    FUSED: {"model": "fused"},
+}
+BEAM, BATCH, SINGLE, STEPS = 5, 64, 50, 16
 
 
 def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Contender]:
-    """kbert in both precisions and both stops, CTranslate2 and transformers."""
+    """kbert in both precisions, four ways, CTranslate2 and transformers."""
     made = []
-    for dtype in ("float32", "mixed_bfloat16"):
-        # Patience 1 stops where CTranslate2 does; None stops where nothing better can come.
-        for name, patience in (("", 1.0), (" exact", None)):
-            options = {**settings, "model": str(folder / "kbert"), "dtype": dtype}
-            options["patience"] = patience
-            module = "contenders.kbert_translation"
-            made.append(Contender(f"kbert {dtype}{name}", module, WORKS, **options))
+    for dtype, (name, changes) in product(("float32", "mixed_bfloat16"), WAYS.items()):
+        options = {**settings, "dtype": dtype, "model": "kbert", "patience": 1.0, "intra": 1}
+        options |= changes
+        options["model"] = str(folder / options["model"])
+        module = "contenders.kbert_translation"
+        made.append(Contender(f"kbert {dtype}{name}", module, WORKS, **options))
     for kind, inter in (("float32", 1), ("float32", 2), ("int8", 2)):
         options = {**settings, "model": str(folder / "ctranslate2"), "type": kind}
         options |= {"inter": inter, "batch": BATCH}
@@ -81,7 +62,9 @@ def rows_of(played: list[Contender], pieces: str) -> dict[str, list[dict[str, An
         seconds = 1e-3 * (contender.median("translate") or 1e30)
         row: dict[str, Any] = {"contender": name, "tokens_per_second": round(tokens / seconds)}
         row["milliseconds_a_sentence"] = round((contender.median("single") or 0.0) / SINGLE, 1)
-        if own is not None:
+        if name.endswith(FUSED):
+            row["time_by_vanilla"] = ratio(contender, run[name.removesuffix(FUSED)], "translate")
+        elif own is not None:
             same = sum(a == b for a, b in zip(found, own.facts["translations"], strict=True))
             row["same_as_kbert"] = round(same / len(found), 4)
             row["time_by_kbert_float32"] = ratio(contender, own, "translate")
@@ -94,11 +77,14 @@ def main() -> None:
     arguments_parser = parser("translation_speed", __doc__)
     arguments_parser.add_argument("directory", type=Path, help="folder with test_2016_flickr.en.gz")
     arguments_parser.add_argument("translator", type=Path, help="a translator saved by kbert")
+    arguments_parser.add_argument("fused", type=Path, help="a fused translator")
     arguments_parser.add_argument("--size", help="random weights of this size instead")
     arguments_parser.add_argument("--sentences", type=int, help="only the first so many")
     arguments = arguments_parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        settings = prepare(Path(name), arguments)
+        prepared = prepare(Path(name), arguments)
+        steps = None if arguments.size is None else STEPS
+        settings: dict[str, Any] = {**prepared, "beam": BEAM, "steps": steps}
         played = contenders(Path(name), settings, arguments.peer_python)
         requests = [{"work": work, "repeats": 1} for work in WORKS]
         play(played, requests, arguments.rounds)

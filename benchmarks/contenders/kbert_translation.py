@@ -19,6 +19,7 @@ SINGLE = 50
 def main() -> None:
     """Answers with milliseconds of translating all sentences, and some one by one."""
     settings = turns.settings
+    tf.config.threading.set_intra_op_parallelism_threads(settings["intra"])  # 0: as many as cores
     texts = json.loads(Path(settings["data"]).read_text())
     options = {"beam_size": settings["beam"], "nbest": 1, "patience": settings["patience"]}
     if settings.get("steps"):

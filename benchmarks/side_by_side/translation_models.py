@@ -1,0 +1,39 @@
+"""Translators as files that each contender can read."""
+
+import argparse
+import json
+from pathlib import Path
+
+from side_by_side.multi30k_data import read_split
+
+from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.transformer import Transformer
+from kbert.pipelines.ctranslate2_folder import save_ctranslate2
+from kbert.pipelines.translation import Translator
+from kbert.text.subword_training import train_subwords
+
+VOCABULARY = 16_000
+
+
+def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, str]:
+    """Writes sentences and model in all formats; returns where they are."""
+    split = read_split(arguments.directory, "test_2016_flickr")
+    sentences = split.sources[: arguments.sentences]
+    (folder / "texts.json").write_text(json.dumps(sentences))
+    model, fused = map(Translator.from_pretrained, (arguments.translator, arguments.fused))
+    if arguments.size is not None:
+        train = read_split(arguments.directory, "train")
+        pieces = train_subwords(
+            [train.sources, train.targets], folder / "pieces.model", vocabulary_size=VOCABULARY
+        )
+        model = Translator(Transformer.from_size(arguments.size, len(pieces)), pieces, pieces)
+        bert = fused.transformer.bert
+        transformer = BertFusedTransformer.from_size(arguments.size, len(pieces), bert=bert)
+        fused = Translator(transformer, pieces, pieces, fused.bert_tokenizer)
+    model.save_pretrained(folder / "kbert")
+    fused.save_pretrained(folder / "fused")
+    save_ctranslate2(model, folder / "ctranslate2")
+    return {
+        "data": str(folder / "texts.json"),
+        "pieces": str(folder / "kbert" / "source.model"),
+    }
