@@ -137,7 +137,7 @@ class TranslationAlignment(ParallelTextModel):
         self, run: Callable[[Any], Sequence[tf.Tensor]], lengths: Any, specs: list[tf.TensorSpec]
     ) -> list[tf.Tensor]:
         """`map_in_chunks` of a search."""
-        with weights_read_once(self):
+        with weights_read_once():
             return map_in_chunks(run, lengths, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
 
     def _chosen(

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from kbert.layers.token_embedding import TokenEmbedding
+from kbert.pipelines.read_once import ReadOnce
 from kbert.serving.half_weights import HalfWeight, is_stored_as_half
 from kbert.serving.int8_weights import Int8Weight, is_stored_as_int8
 
@@ -73,7 +73,7 @@ class StandIns:
 
         @functools.wraps(function)
         def computed(*arguments: Any) -> Any:
-            with _Scope(self._value), self._rows():
+            with ReadOnce(self._value), self._rows():
                 return function(*arguments)
 
         return computed
@@ -100,27 +100,3 @@ class StandIns:
                         setattr(layer, _LOOK_UP, stored.rows)
                         stack.callback(delattr, layer, _LOOK_UP)
             yield
-
-
-class _Scope(keras.StatelessScope):
-    """Keras asks it for the value of each variable.
-
-    Values are made once a graph, outside the loops that read them, and only those that are read:
-    what a graph captures is stored.
-
-    Args:
-        value: Gives the tensor for a variable, or None.
-    """
-
-    def __init__(self, value: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self._value = value
-        self._graph = tf.compat.v1.get_default_graph()
-        self._made: dict[int, Any] = {}
-
-    def get_current_value(self, variable: Any) -> Any:
-        """The tensor that stands for a variable, or None."""
-        if id(variable) not in self._made:
-            with self._graph.as_default():
-                self._made[id(variable)] = self._value(variable)
-        return self._made[id(variable)]
