@@ -25,9 +25,8 @@ def main() -> None:
     )
 
     def translate(some: list[str]) -> list[str]:
-        tokens = [[*line, "</s>"] for line in pieces.encode(some, out_type=str)]
         found = translator.translate_batch(
-            tokens,
+            pieces.encode(some, out_type=str),  # the folder says that an end is added
             beam_size=settings["beam"],
             length_penalty=1.0,
             max_batch_size=settings["batch"],
