@@ -34,13 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.data.corpus import Corpus
-    from kbert.data.pretraining_dataset import pretraining_dataset
+    from kbert.data.pretraining_dataset import own_errors, pretraining_dataset
     from kbert.data.pretraining_records import write_records
     from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece import WordPiece
     from kbert.training.any_config import config_from_yaml
+    from kbert.training.found_files import found_files
     from kbert.training.pretraining_config import PretrainingConfig
-    from kbert.training.pretraining_data import found_files
 
     try:
         config: Any = config_from_yaml(given.config)
@@ -63,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             epochs=given.epochs,
             **{name: getattr(config, name) for name in names},
         )
-        count = write_records(batches, given.folder, given.shards, given.compress)
+        with own_errors(batches):
+            count = write_records(batches, given.folder, given.shards, given.compress)
     except (OSError, ValueError) as error:
         print(f"write_records: {error}", file=sys.stderr)
         return 2

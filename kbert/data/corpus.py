@@ -114,10 +114,15 @@ class Corpus:
         self._told: set[int] = set()
 
     @property
+    def size(self) -> int:
+        """The bytes of all files, as they lie on the disk."""
+        return sum(self._sizes)
+
+    @property
     def fingerprint(self) -> str:
-        """A SHA-256 of the names and sizes of the files, and of how they are cut."""
+        """A SHA-256 of the names and sizes of the files, and of what is text and what separates."""
         names = [f"{f.name}:{size}" for f, size in zip(self.files, self._sizes)]
-        parts = [*names, str(self.separator), str(self.block_bytes), self.encoding_errors]
+        parts = [*names, str(self.separator), self.encoding_errors]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ Shapes: B batch, T tokens, P predictions.
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -72,8 +73,7 @@ def pretraining_dataset(
         "padding_mask" bool (B, T), and where tokens are masked "masked_positions" int32 (B, P),
         0 for padding. Targets: "masked_tokens" int32 (B, P), or, from left to right, "next_tokens"
         int32 (B, T), the token that follows each; -1 for none; and with pairs "next_sentence" int32
-        (B,): 0 where the second text follows the first, 1 where it does not. Its attribute `stream`
-        tells positions to go on from.
+        (B,): 0 where the second text follows, 1 where not. `stream` tells positions to go on from.
 
     Raises:
         ValueError: an argument makes no sense. Text that is no text is found while it is read.
@@ -89,12 +89,32 @@ def pretraining_dataset(
         most = most if max_predictions is None else max_predictions
         masking = TokenMasking(tokenizer.vocabulary, most, masked_share, whole_words, ngram)
     assemble = _assembler(masking, tokenizer, max_sequence_length, has_pairs)
-    dataset = read_ahead(unsharded(_batches(examples, assemble)))
-    dataset.stream = examples
+    failures: list[Exception] = []
+    dataset = read_ahead(unsharded(_batches(examples, assemble, failures)))
+    dataset.stream, dataset.failures = examples, failures
     return dataset
 
 
-def _batches(examples: ExampleStream, assemble: _Assemble) -> tf.data.Dataset:
+@contextmanager
+def own_errors(dataset: tf.data.Dataset) -> Iterator[None]:
+    """Raises what went wrong in the text itself, such as a byte that is no UTF-8.
+
+    Of an error within a dataset TensorFlow makes one of its own, with a traceback in its message.
+
+    Args:
+        dataset: from `pretraining_dataset`, which is read within the block.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if not getattr(dataset, "failures", None):
+            raise
+        raise dataset.failures[0] from error
+
+
+def _batches(
+    examples: ExampleStream, assemble: _Assemble, failures: list[Exception]
+) -> tf.data.Dataset:
     """The batches of a stream, assembled some at a time, as small graphs are slow ones."""
     is_endless = examples.epochs is None
     size = examples.batch_size
@@ -102,9 +122,13 @@ def _batches(examples: ExampleStream, assemble: _Assemble) -> tf.data.Dataset:
 
     def generate() -> Iterator[dict[str, Any]]:
         batches = examples.batches()
-        while group := list(islice(batches, together)):
-            joined = PretrainingExamples.join(group)
-            yield {name: getattr(joined, name) for name in _COLUMNS}
+        try:
+            while group := list(islice(batches, together)):
+                joined = PretrainingExamples.join(group)
+                yield {name: getattr(joined, name) for name in _COLUMNS}
+        except Exception as error:
+            failures.append(error)
+            raise
 
     @tf.autograph.experimental.do_not_convert
     def divide(inputs: _Batch, targets: _Batch) -> tf.data.Dataset:

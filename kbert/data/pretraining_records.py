@@ -84,6 +84,15 @@ def _write_manifest(folder: Path, examples: int, about: Mapping[str, Any]) -> No
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
+def is_record(path: Path) -> bool:
+    """Tells whether a file has the name of one that `write_records` makes.
+
+    Args:
+        path: the file.
+    """
+    return path.name == MANIFEST or path.match(f"{_PREFIX}-*.tfrecord")
+
+
 def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:
     """The files that `write_records` makes."""
     return [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.storage.atomic_directory import atomic_directory
-from kbert.training.preparation import prepared_corpus, records_of_part
+from kbert.training.preparation import prepared_corpus, prepared_output, records_of_part
 from kbert.training.preparation_config import PreparationConfig
 
 try:
@@ -37,13 +37,9 @@ def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = 
 
     Raises:
         ValueError: The files are no text, or there are fewer blocks than parts.
-        FileExistsError: The folder is there already.
+        FileExistsError, NotADirectoryError: As `kbert.training.preparation.prepared_output`.
     """
-    output = Path(config.output or "")
-    if output.exists() and not config.overwrite:
-        raise FileExistsError(
-            f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
-        )
+    output = prepared_output(config)
     if parts < 1:
         raise ValueError(f"`parts` must be at least 1. Received: parts={parts}")
     prepared_corpus(config)  # its errors belong before the pipeline

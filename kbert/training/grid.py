@@ -24,10 +24,10 @@ from kbert.training.run_directory import (
     check_output,
     load_run,
     run_directory,
-    write_config,
     write_json,
 )
 from kbert.training.run_log import RunLog
+from kbert.training.run_parts import begin_parts, changed_examples
 from kbert.training.seeds import summarize, train_seeds
 from kbert.training.single_run import train_once
 
@@ -75,10 +75,13 @@ def train_grid(config: RunConfig) -> Path:
     resume = goes_on(config)
     check_output(output, config.overwrite, resume)
     with log.listening():
-        kept_run(config, log)
+        kept = kept_run(config, log)
         data = read_run_data(config)
+        changed = changed_examples(kept, config, data)
         with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
-            write_config(config, folder)
+            ones = [_of_point(config, point) for point in points]
+            parts = {f"grid-{number}": one for number, one in enumerate(ones, start=1)}
+            begin_parts(folder, config, data, parts, log, changed=changed, together=True)
             write_json(environment(), folder / ENVIRONMENT)
             rows: list[dict[str, Any]] = []
             best: dict[str, Any] | None = None
@@ -86,7 +89,7 @@ def train_grid(config: RunConfig) -> Path:
                 log.line(f"-- grid {number} of {len(points)}: {_words(point)}")
                 run = folder / f"grid-{number}"
                 if not run.is_dir():  # else it was finished before a stop
-                    _train_point(config, point, run, data)
+                    _train_point(parts[run.name].with_values(output=str(run)), data)
                 row = {"folder": run.name, **point, **_summary(run, config)}
                 rows.append(row)
                 log.line(_row(row))
@@ -101,10 +104,13 @@ def train_grid(config: RunConfig) -> Path:
     return Path(output)
 
 
-def _train_point(config: RunConfig, point: dict[str, Any], output: Path, data: RunData) -> Path:
-    values = {**point, "grid": False, "output": str(output), "overwrite": False}
-    one = config.with_values(**values)
-    return train_seeds(one, data) if config.seeds > 1 else train_once(one, data)
+def _of_point(config: RunConfig, point: dict[str, Any]) -> RunConfig:
+    """The configuration of a point of the grid."""
+    return config.with_values(**point, grid=False, overwrite=False)
+
+
+def _train_point(config: RunConfig, data: RunData) -> Path:
+    return train_seeds(config, data) if config.seeds > 1 else train_once(config, data)
 
 
 def _summary(run: Path, config: RunConfig) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kbert.training.bad_batch import BadBatch
 from kbert.training.run_log import RunLog
 from kbert.training.state_saver import Saving
 from kbert.training.stop_signals import StopSignals, TrainingStopped
+from kbert.training.team import asked_of_any, wait_for_all
 from kbert.training.train_state import Position, save_state
 
 # Between two lines about the steps inside an interval, where no progress bar can be drawn.
@@ -146,18 +147,22 @@ class IntervalRecord(keras.callbacks.Callback):
     def _now(self) -> Position:
         """How far the training is within an interval too."""
         step, data = self._first_step + self._batches, self.place(self._batches)
-        return Position(step=step, data=data, told={"intervals": self.intervals})
+        told = {"intervals": self.intervals}
+        return Position(step=step, data=data, told=told, order=self.position.order)
 
     def _save(self) -> None:
         self.position = self._now()
         save_state(self._saving.folder, self.model, self.position, self._saving.keep)
 
     def _stop_if_asked(self) -> None:
-        if self._stop is not None and self._stop.received is not None:
-            if self.position.step < self._first_step + self._batches:
-                self._save()
-            asked = f"stopped by {self._stop.received} after step {self.position.step}"
-            raise TrainingStopped(f"{asked}. {self._stop.way_on}")
+        asked = None if self._stop is None else asked_of_any(self._stop.received)
+        if self._stop is None or asked is None:
+            return
+        if self.position.step < self._first_step + self._batches:
+            self._save()
+        wait_for_all()
+        where = f"stopped by {asked} after step {self.position.step}"
+        raise TrainingStopped(f"{where}. {self._stop.way_on}")
 
 
 def interval_line(record: dict[str, Any], total_steps: int) -> str:

@@ -1,6 +1,7 @@
 """Several workers on one machine: started together, and started again when one of them dies."""
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -17,8 +18,10 @@ from kbert.training.tf_config import VARIABLE, worker_config
 # What a command of kbert exits with for bad input: to start it again would change nothing.
 _BAD_INPUT = 2
 _POLL = 0.2
+# What one exits with that was asked to stop, and can be gone on with.
+_STOPPED = 75
 # Until a worker that lost another one ends by itself, with its own message; and until one ends
-# that was asked to.
+# that was asked to because another one failed.
 _PATIENCE, _ASKED = 45.0, 10.0
 
 
@@ -49,6 +52,8 @@ def launch_workers(
 
     Raises:
         ValueError: A number is too small.
+        SystemExit: SIGTERM came, and all workers have ended, each in its own time; a second one
+            ends them at once. The code is 75 where they stopped in order.
     """
     if workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
@@ -60,8 +65,13 @@ def launch_workers(
             try:
                 failed = _first_failed(started)
                 _wait(started, patience)
+            except (SystemExit, KeyboardInterrupt):
+                _end(started, math.inf)  # a state that they write must become whole
+                if any(worker.process.returncode == _STOPPED for worker in started):
+                    raise SystemExit(_STOPPED) from None
+                raise
             finally:
-                _end(started)
+                _end(started, _ASKED)
         if failed is None:
             return 0
         code = failed.process.returncode
@@ -161,13 +171,16 @@ def _wait(started: Sequence[_Worker], seconds: float) -> list[subprocess.Popen[s
     return running
 
 
-def _end(started: Sequence[_Worker]) -> None:
+def _end(started: Sequence[_Worker], seconds: float) -> None:
     """Ends what still runs: it is asked to, and then made to."""
     for process in _wait(started, 0.0):
         process.send_signal(signal.SIGTERM)
-    for process in _wait(started, _ASKED):
-        process.kill()
-        process.wait()
+    try:
+        _wait(started, seconds)
+    finally:  # asked once more
+        for process in _wait(started, 0.0):
+            process.kill()
+            process.wait()
     for worker in started:
         worker.reader.join(1.0)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.corpus import Corpus
-from kbert.data.pretraining_dataset import pretraining_dataset
-from kbert.data.pretraining_records import serialized, write_records
+from kbert.data.pretraining_dataset import own_errors, pretraining_dataset
+from kbert.data.pretraining_records import is_record, serialized, write_records
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
+from kbert.training.found_files import found_files
 from kbert.training.preparation_config import PreparationConfig
-from kbert.training.pretraining_data import found_files
 
 _ROWS = 64
 _EXAMPLES = (
@@ -33,13 +33,9 @@ def prepare_records(config: PreparationConfig) -> int:
     Raises:
         ValueError: The files are no text, or hold no example for each shard.
         FileNotFoundError: A file is missing.
-        FileExistsError: The folder is there already.
+        FileExistsError, NotADirectoryError: As `prepared_output`.
     """
-    output = Path(config.output or "")
-    if output.exists() and not config.overwrite:
-        raise FileExistsError(
-            f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
-        )
+    output = prepared_output(config)
     corpus = prepared_corpus(config)
     tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
     batches = pretraining_dataset(
@@ -51,9 +47,38 @@ def prepare_records(config: PreparationConfig) -> int:
         **example_settings(config),
     )
     about = {"text": str(corpus), "fingerprint": corpus.fingerprint, "config": config.to_dict()}
-    return write_records(
-        batches, output, config.shards, config.compress, config.overwrite, about=about
+    with own_errors(batches):
+        return write_records(
+            batches, output, config.shards, config.compress, config.overwrite, about=about
+        )
+
+
+def prepared_output(config: PreparationConfig) -> Path:
+    """The folder that is to be made, checked before any work.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        FileExistsError: It is there, and may not be replaced or holds what is no record.
+        NotADirectoryError: It is a file.
+    """
+    output = Path(config.output or "")
+    if output.exists() and not config.overwrite:
+        raise FileExistsError(
+            f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
+        )
+    if output.exists() and not output.is_dir():
+        raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output}")
+    others = sorted(
+        path.name for path in (output.iterdir() if output.exists() else ()) if not is_record(path)
     )
+    if others:
+        raise FileExistsError(
+            f"`output` must be new, empty, or a folder of records: nothing else is overwritten. "
+            f"Received: output={output}, which holds {others[0]!r}"
+        )
+    return output
 
 
 def prepared_corpus(config: PreparationConfig) -> Corpus:
@@ -101,5 +126,6 @@ def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator
         workers=parts,
         **example_settings(config),
     )
-    for inputs, targets in batches:
-        yield from serialized(inputs, targets)
+    with own_errors(batches):
+        for inputs, targets in batches:
+            yield from serialized(inputs, targets)

@@ -1,6 +1,6 @@
 """The text of a run of pretraining: files found, checked, and turned into batches."""
 
-import glob
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,6 +17,7 @@ from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.text.wordpiece import WordPiece
+from kbert.training.found_files import found_files, found_records
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.record_files import (
     RecordFiles,
@@ -54,7 +55,7 @@ class PretrainingText:
         return {
             name: {
                 "files": len(source.files),
-                "bytes": sum(file.stat().st_size for file in source.files),
+                "bytes": source.size,
                 "sha256": source.fingerprint,
                 "source": str(source),
             }
@@ -74,23 +75,24 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
         FileNotFoundError: A pattern matches no file.
     """
     key = "text" if config.records is None else "records"
-    files = found_files(key, getattr(config, key) or [])
+    found: Any = found_files if config.records is None else found_records
+    files = found(key, getattr(config, key) or [])
     settings: dict[str, Any] = {
         "separator": config.separator,
         "encoding_errors": config.encoding_errors,
     }
     workers = own_share(config).get("workers", 1)
 
-    def source(found: list[Path]) -> Source:
+    def source(files: list[Any]) -> Source:
         if config.records is not None:
-            return RecordFiles(tuple(found))
-        return Corpus(found, block_bytes=_block_bytes(found, workers), **settings)
+            return RecordFiles(tuple(files))
+        return Corpus(files, block_bytes=_block_bytes(files, workers), **settings)
 
     if config.validation is None:
         return PretrainingText(source(files), None)
-    held_out = found_files("validation", config.validation)
-    learned = {file.resolve() for file in files}
-    both = [file for file in held_out if file.resolve() in learned]
+    held_out = found("validation", config.validation)
+    learned = {os.path.realpath(file) for file in files}
+    both = [file for file in held_out if os.path.realpath(file) in learned]
     if both:
         raise ValueError(
             f"`validation` must be other files than `{key}`: what was learned says nothing. "
@@ -105,30 +107,6 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
         return BLOCK_BYTES
     size = sum(file.stat().st_size for file in files)
     return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
-
-
-def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
-    """Returns the files that names and patterns stand for, each once.
-
-    Args:
-        key: What the patterns are, for the message.
-        patterns: Names of files, or patterns with `*`, `?`, `[...]` and `**`; the files of a
-            pattern are sorted.
-
-    Raises:
-        FileNotFoundError: One stands for no file.
-    """
-    found: dict[Path, None] = {}
-    for pattern in patterns:
-        # A file may have a star in its name.
-        names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
-        files = [Path(name) for name in names if not Path(name).is_dir()]
-        if not files:
-            raise FileNotFoundError(
-                f"`{key}` must be files, or patterns that match some. Received: {pattern!r}"
-            )
-        found.update(dict.fromkeys(files))
-    return list(found)
 
 
 def plain_tokenizer(tokenizer: WordPiece) -> WordPiece:
@@ -215,7 +193,9 @@ def next_pass(place: dict[str, int]) -> dict[str, int]:
     """
     if "batches" in place:  # of records, which begin anew
         return {}
-    return asdict(CorpusPosition(epoch=place.get("epoch", -1) + 1))
+    # The next one for all of several workers.
+    passes = [number for name, number in place.items() if name.split(" ")[0] == "epoch"]
+    return asdict(CorpusPosition(epoch=max(passes, default=-1) + 1))
 
 
 def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece) -> float:

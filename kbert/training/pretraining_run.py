@@ -1,7 +1,6 @@
 """One run of pretraining: from files of plain text to a finished run directory."""
 
 import contextlib
-import hashlib
 import shutil
 import sys
 import time
@@ -14,6 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.pretraining_dataset import own_errors
 from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.environment import environment
@@ -31,7 +31,14 @@ from kbert.training.pretraining_data import (
 )
 from kbert.training.pretraining_evaluation import measure_pretrained
 from kbert.training.pretraining_model import build_pretrained, compile_pretrained
-from kbert.training.resumed_run import changed_data, goes_on, kept_run, way_on
+from kbert.training.resumed_run import (
+    changed_data,
+    goes_on,
+    kept_run,
+    order_of,
+    position_in,
+    way_on,
+)
 from kbert.training.run_directory import (
     ENVIRONMENT,
     LOG,
@@ -48,8 +55,8 @@ from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
 from kbert.training.running_metrics import RunningMetrics
 from kbert.training.state_saver import Saving
 from kbert.training.stop_signals import StopSignals, stop_signals
-from kbert.training.team import placed
-from kbert.training.train_state import Position, load_state
+from kbert.training.team import own_share, placed
+from kbert.training.train_state import Position
 
 # In the folder of a run that is being written, and gone when it is finished.
 STATES = "states"
@@ -67,7 +74,7 @@ class _Ready:
     text: PretrainingText
     model: MaskedLanguageModel
     report: dict[str, Any]
-    is_same: bool
+    order: str
 
 
 @placed
@@ -123,10 +130,11 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
     """Reads, checks and builds all, and tells about it."""
     kept = kept_run(config, log)
     text = read_text(config)
-    hashes = {"data_sha256": _data_sha256(config, text)}
+    hashes = {"data_sha256": text.train.fingerprint}
     if text.validation is not None:
         hashes["validation_sha256"] = text.validation.fingerprint
-    others = [] if kept is None else changed_data(kept, hashes, config.allow_config_change)
+    if kept is not None:
+        changed_data(kept, hashes, config.allow_config_change)
     vocabulary = run_vocabulary(config, text.train, kept)
     model = build_pretrained(config, vocabulary)
     check_examples(config, text, model.tokenizer)
@@ -152,13 +160,13 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
         f"tokens ({config.warmup:,} of warm-up); input alone: "
         f"{report['input_tokens_per_second']:,.0f} tokens/s"
     )
-    return _Ready(text, model, report, "data_sha256" not in others)
+    return _Ready(text, model, report, _order(config, text))
 
 
-def _data_sha256(config: PretrainingConfig, text: PretrainingText) -> str:
-    """A hash of all that the order of the examples depends on."""
-    parts = [text.train.fingerprint, *(str(getattr(config, key)) for key in _OF_THE_ORDER)]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+def _order(config: PretrainingConfig, text: PretrainingText) -> str:
+    workers = own_share(config).get("workers", 1)  # each reads its part of the text
+    cut = (text.train.fingerprint, getattr(text.train, "block_bytes", None), workers)
+    return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER))
 
 
 def _cells(config: PretrainingConfig) -> int:
@@ -191,12 +199,10 @@ def _fit(
         BadBatch(folder, batches_from, dict.fromkeys(("token_ids", "masked_tokens"), words)),
     )
     record.input_speed = ready.report["input_tokens_per_second"]
-    position = load_state(folder / STATES, model)
-    if position is not None:
-        # Other examples: what follows in the order of these says nothing of them.
-        again = position if ready.is_same else replace(position, data=next_pass(position.data))
-        within = position.step % config.save_every > 0
-        record.restore(again if within else replace(again, sums=()))
+    position = position_in(folder / STATES, model, ready.order, _at_next_pass)
+    within = position.step % config.save_every > 0
+    record.restore(position if within else replace(position, sums=()))
+    if position.step:
         log.line(f"goes on after step {position.step}")
     callbacks: list[Any] = [record]
     if config.tensorboard:
@@ -211,7 +217,7 @@ def _fit(
         record.place = partial(place_after, batches)
         running = [RunningMetrics(record.position.sums)]
         # Keras draws its bar on stdout, which is for results.
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), own_errors(batches):
             model.fit(
                 batches,
                 initial_epoch=first,
@@ -222,6 +228,11 @@ def _fit(
                 verbose=1 if sys.stderr.isatty() else 0,
             )
     return record
+
+
+def _at_next_pass(position: Position) -> Position:
+    """Where to go on in another order: a place in a pass says nothing of it."""
+    return replace(position, data=next_pass(position.data))
 
 
 def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:

@@ -1,9 +1,9 @@
 """TFRecords to pretrain on, as a run finds them."""
 
 import hashlib
+import posixpath
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,20 +19,29 @@ class RecordFiles:
     """Files in the layout of google-research/bert; see `kbert.data.records_dataset`.
 
     Attributes:
-        files: The files.
+        files: Their names, of this machine or of anywhere that `tf.io.gfile` reads.
     """
 
-    files: tuple[Path, ...]
+    files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(map(_size, self.files))
 
     @property
     def fingerprint(self) -> str:
         """A SHA-256 of the names and sizes of the files."""
-        names = [f"{file.name}:{file.stat().st_size}" for file in self.files]
+        names = [f"{posixpath.basename(file)}:{_size(file)}" for file in self.files]
         return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
 
     def __str__(self) -> str:
         more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
         return f"{self.files[0]}{more}"
+
+
+def _size(file: str) -> int:
+    return int(tf.io.gfile.stat(file).length)
 
 
 def record_batches(

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,19 @@ from kbert.training.configuration import Configuration
 from kbert.training.run_directory import CONFIG, REPORT, stopped_run
 from kbert.training.run_log import RunLog
 from kbert.training.stop_signals import GO_ON
-from kbert.training.train_state import Position
+from kbert.training.train_state import Position, load_state
 
 logger = logging.getLogger(__name__)
 # They say how a run is started and what it leaves on its way, not what it does.
 _OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
 
 # Hashes in a run's report.
-_OF_WHAT = {"data_sha256": "to learn from", "validation_sha256": "to be measured on"}
+_OF_WHAT = {
+    "data_sha256": "to learn from",
+    "examples_sha256": "to learn from",
+    "validation_sha256": "to be measured on",
+    "test_sha256": "to be tested on",
+}
 
 
 def goes_on(config: Any) -> bool:
@@ -82,7 +87,7 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
     if not (folder / CONFIG).is_file():
         return []  # it was stopped before it wrote anything
     before, now = read_config_file(folder / CONFIG), config.to_dict()
-    keys = [key for key in now if key not in _OF_THE_START and before.get(key) != now[key]]
+    keys = changed_keys(before, config)
     told = ", ".join(f"{key}={now[key]!r} (it had {before.get(key)!r})" for key in keys)
     if keys and not now["allow_config_change"]:
         raise ValueError(
@@ -92,6 +97,17 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
     if keys:
         logger.warning("goes on with another configuration: %s", told)
     return keys
+
+
+def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
+    """The keys in which a configuration is another one than before.
+
+    Args:
+        before: Keys and values as a run wrote them.
+        config: The configuration.
+    """
+    now = config.to_dict()
+    return [key for key in now if key not in _OF_THE_START and before.get(key) != now[key]]
 
 
 def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = False) -> list[str]:
@@ -117,7 +133,7 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     changed = [name for name in hashes if report.get(name, hashes[name]) != hashes[name]]
     if not changed:
         return []
-    told = " and ".join(_OF_WHAT.get(name, name) for name in changed)
+    told = " and ".join(dict.fromkeys(_OF_WHAT.get(name, name) for name in changed))
     if not may_change:
         raise ValueError(
             f"`resume` must go on with the same data as the run in {folder}. Received: "
@@ -155,13 +171,55 @@ def sha256_of_columns(examples: Any) -> str:
     return hashlib.sha256(json.dumps(values, default=_plain).encode()).hexdigest()
 
 
+def order_of(*parts: Any) -> str:
+    """Returns a hash of all that the order of a run's batches depends on.
+
+    Args:
+        *parts: Hashes of the examples, and the options that cut and shuffle them.
+    """
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
 def at_epoch_begin(position: Position) -> Position:
-    """Where to go on with other examples: what was done of an epoch says nothing of them.
+    """Where to go on in another order: what was done of an epoch says nothing of it.
 
     Args:
         position: Where the training was.
     """
     return dataclasses.replace(position, batch=0)
+
+
+def position_in(
+    folder: Path,
+    model: Any,
+    order: str,
+    begun_anew: Callable[[Position], Position] = at_epoch_begin,
+) -> Position:
+    """Gives a model the newest state, and returns where the training goes on.
+
+    What the state itself knows of the order decides, not what the folder says of the run: that may
+    have been written anew by a process that came to no state of its own.
+
+    Args:
+        folder: Where states lie.
+        model: The compiled model.
+        order: From `order_of`.
+        begun_anew: Where to go on in another order.
+
+    Returns:
+        The beginning where there is no state.
+
+    Raises:
+        ValueError: As `kbert.training.train_state.load_state`.
+    """
+    position = load_state(folder, model) or Position()
+    if position.order not in ("", order):
+        logger.warning(
+            "the batches come in another order than those of %s: what was begun begins anew",
+            folder,
+        )
+        position = begun_anew(position)
+    return dataclasses.replace(position, order=order)
 
 
 def _plain(value: Any) -> Any:

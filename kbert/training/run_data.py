@@ -17,12 +17,20 @@ from kbert.data.tfds_sources import read_tfds
 from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.training.config_checks import READING_TASKS, TFDS
 from kbert.training.reading_data import read_reading, tag_names
+from kbert.training.resumed_run import sha256_of_columns
 from kbert.training.run_config import RunConfig
 
 LabelledExamples = TextExamples | ChoiceExamples
 Examples = LabelledExamples | QuestionExamples | TaggedSentences
 # What a split is called where the source is asked for it and no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
+# What the report of a run calls a hash of a part; of the examples as a model reads them it has
+# another one.
+_HASHES = {
+    "train": "examples_sha256",
+    "validation": "validation_sha256",
+    "test": "test_sha256",
+}
 _TFDS_SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 
@@ -49,6 +57,11 @@ class RunData:
         """The parts that are there, by name."""
         every = {"train": self.train, "validation": self.validation, "test": self.test}
         return {name: examples for name, examples in every.items() if examples is not None}
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """Hashes of the parts, by their names in a run's report."""
+        return {_HASHES[name]: sha256_of_columns(part) for name, part in self.parts.items()}
 
     @property
     def pair(self) -> bool:

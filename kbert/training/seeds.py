@@ -22,10 +22,10 @@ from kbert.training.run_directory import (
     check_output,
     load_run,
     run_directory,
-    write_config,
     write_json,
 )
 from kbert.training.run_log import RunLog
+from kbert.training.run_parts import begin_parts, changed_examples
 from kbert.training.single_run import train_once
 
 
@@ -61,17 +61,20 @@ def train_seeds(
     log = RunLog() if log is None else log
     check_output(output, config.overwrite, resume)
     with log.listening():
-        kept_run(config, log)
+        kept = kept_run(config, log)
         data = read(config) if data is None else data
+        changed = changed_examples(kept, config, data)
         with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
-            write_config(config, folder)
+            seeds = range(config.seed, config.seed + config.seeds)
+            parts = {f"seed-{seed}": _of_seed(config, seed, folder) for seed in seeds}
+            begin_parts(folder, config, data, parts, log, changed=changed)
             write_json(environment(), folder / ENVIRONMENT)
             metrics: dict[int, dict[str, Any]] = {}
-            for seed in range(config.seed, config.seed + config.seeds):
+            for seed, name in zip(seeds, parts):
                 log.line(f"-- seed {seed} ({len(metrics) + 1} of {config.seeds})")
-                run = folder / f"seed-{seed}"
+                run = folder / name
                 if not run.is_dir():  # else it was finished before a stop
-                    once(_of_seed(config, seed, run), data, RunLog())
+                    once(parts[name], data, RunLog())
                 metrics[seed] = load_run(run).metrics
                 gc.collect()
             summary = summarize(metrics)
@@ -83,10 +86,10 @@ def train_seeds(
     return Path(output)
 
 
-def _of_seed(config: AnyConfig, seed: int, output: Path) -> AnyConfig:
+def _of_seed(config: AnyConfig, seed: int, folder: Path) -> AnyConfig:
     """The configuration of one of several seeds."""
     others = {"grid": False} if isinstance(config, RunConfig) else {}
-    place = {"output": str(output), "overwrite": False}
+    place = {"output": str(folder / f"seed-{seed}"), "overwrite": False}
     return config.with_values(seed=seed, seeds=1, **place, **others)
 
 

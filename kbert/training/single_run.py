@@ -20,12 +20,12 @@ from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
 from kbert.training.reading_evaluation import trained_part, validation_part
 from kbert.training.report import report_lines, start_report
 from kbert.training.resumed_run import (
-    at_epoch_begin,
     changed_data,
     goes_on,
     kept_run,
+    order_of,
+    position_in,
     sha256_of_arrays,
-    sha256_of_columns,
     way_on,
 )
 from kbert.training.run_config import RunConfig
@@ -46,10 +46,11 @@ from kbert.training.run_log import RunLog
 from kbert.training.run_model import build_model, compile_model
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import StopSignals, stop_signals
-from kbert.training.train_state import Position, load_state
 
 # In the folder of a run that is being written, and gone when it is finished.
 STATES = "states"
+# With the examples they say which batch is the next; and a TPU takes no smaller last one.
+_OF_THE_ORDER = ("batch_size", "batch_tokens", "seed")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class _Ready:
     monitor: str
     steps: list[int]
     report: dict[str, Any]
-    is_same: bool
+    order: str
 
 
 def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | None = None) -> Path:
@@ -123,16 +124,17 @@ def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:
     inputs = {name: part.input for name, part in parts.items()}
     packed = inputs["train"].packed
     sha256 = sha256_of_arrays(packed.token_ids, packed.lengths, parts["train"].right)
-    hashes = {"data_sha256": sha256}
-    if data.validation is not None:
-        hashes["validation_sha256"] = sha256_of_columns(data.validation)
-    others = [] if kept is None else changed_data(kept, hashes, config.allow_config_change)
+    hashes = {**data.hashes, "data_sha256": sha256}
+    if kept is not None:
+        changed_data(kept, hashes, config.allow_config_change)
+    options = [getattr(config, key) for key in _OF_THE_ORDER]
+    order = order_of(sha256, config.strategy == "tpu", *options)
     steps = inputs["train"].steps(config)
     compile_model(model, config, data, sum(steps))
     report = start_report(config, data, model, inputs, steps)
     report |= {**hashes, "warnings": list(log.warnings)}
     log.line(report_lines(report))
-    return _Ready(model, data.glue, parts, monitor, steps, report, "data_sha256" not in others)
+    return _Ready(model, data.glue, parts, monitor, steps, report, order)
 
 
 def _output(config: RunConfig) -> str:
@@ -155,9 +157,7 @@ def _fit(
     tokens = int(train.input.lengths.sum())
     validation = validation_part(ready.parts.get("validation"))
     record = EpochRecord(config, validation, ready.monitor, tokens, folder / CHECKPOINTS, log)
-    position = load_state(folder / STATES, model) or Position()
-    if not ready.is_same:
-        position = at_epoch_begin(position)
+    position = position_in(folder / STATES, model, ready.order)
     record.restore(position.told, position.batch)
     if position.step:
         log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")

@@ -11,6 +11,7 @@ import keras
 from kbert.training.bad_batch import BadBatch
 from kbert.training.running_metrics import RunningMetrics
 from kbert.training.stop_signals import StopSignals, TrainingStopped
+from kbert.training.team import asked_of_any, wait_for_all
 from kbert.training.train_state import Position, save_state
 
 # At the end of an epoch a state is cheap to go on from, but short epochs need not each have one.
@@ -78,7 +79,9 @@ class StateSaver(keras.callbacks.Callback):
         at = self._position
         if self._bad_batch is not None:
             self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at)
-        self._position = Position(at.step + 1, at.epoch, self._before + batch + 1)
+        self._position = Position(
+            at.step + 1, at.epoch, self._before + batch + 1, order=at.order
+        )
         if batch + 1 == (self.params or {}).get("steps"):
             return  # the epoch is yet to be measured; then it is saved
         self._save_if(self._is_time(self._saving.seconds))
@@ -89,7 +92,7 @@ class StateSaver(keras.callbacks.Callback):
         Raises:
             TrainingStopped: Somebody asked for it; the state is saved.
         """
-        self._position = Position(self._position.step, epoch + 1, 0)
+        self._position = replace(self._position, epoch=epoch + 1, batch=0)
         self._before = 0
         self._save_if(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
 
@@ -101,8 +104,8 @@ class StateSaver(keras.callbacks.Callback):
 
     def _save_if(self, is_time: bool) -> None:
         stop = self._stop
-        is_asked = stop is not None and stop.received is not None
-        if not is_time and not is_asked:
+        asked = None if stop is None else asked_of_any(stop.received)
+        if not is_time and asked is None:
             return
         save_state(
             self._saving.folder,
@@ -111,9 +114,10 @@ class StateSaver(keras.callbacks.Callback):
             self._saving.keep,
         )
         self._last = time.monotonic()
-        if stop is not None and is_asked:
+        if stop is not None and asked is not None:
+            wait_for_all()
             step = self._position.step
-            raise TrainingStopped(f"stopped by {stop.received} after step {step}. {stop.way_on}")
+            raise TrainingStopped(f"stopped by {asked} after step {step}. {stop.way_on}")
 
 
 def fit_from(

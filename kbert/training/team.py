@@ -2,6 +2,7 @@
 
 import atexit
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -95,7 +96,7 @@ def own_share(config: Any) -> dict[str, int]:
 
 
 def told_to_all(values: Sequence[int]) -> list[list[int]]:
-    """What each worker has to say, as all of them then know it.
+    """What each worker has to say, as all of them then know it; each waits for all.
 
     Args:
         values: Of this worker, as many as of the others.
@@ -104,7 +105,7 @@ def told_to_all(values: Sequence[int]) -> list[list[int]]:
         The values of each worker; of one alone its own.
     """
     current = tf.distribute.get_strategy()
-    if not isinstance(current, tf.distribute.MultiWorkerMirroredStrategy):
+    if not _has_others(current):
         return [list(values)]
     cluster = read_cluster()
     rows = [[0] * len(values) for _ in cluster.addresses]
@@ -112,6 +113,31 @@ def told_to_all(values: Sequence[int]) -> list[list[int]]:
     local = len(current.extended.worker_devices)
     found = _summed(current, tf.constant(rows, tf.int64)) // local
     return [[int(value) for value in row] for row in found.numpy()]
+
+
+def asked_of_any(received: str | None) -> str | None:
+    """The signal that this worker, or another one, has got, as all of them then know it.
+
+    A scheduler asks workers one after the other. One that stopped by itself would leave the others
+    in the middle of a step that waits for it.
+
+    Args:
+        received: The name of the signal that this one has got, or None.
+    """
+    if not _has_others(tf.distribute.get_strategy()):
+        return received
+    number = 0 if received is None else signal.Signals[received].value
+    highest = max(max(told) for told in told_to_all([number]))
+    return signal.Signals(highest).name if highest else None
+
+
+def wait_for_all() -> None:
+    """Waits until every worker is here: whoever goes first would be missed by those that write."""
+    told_to_all([0])
+
+
+def _has_others(current: tf.distribute.Strategy) -> bool:
+    return isinstance(current, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 @contextmanager
@@ -122,8 +148,7 @@ def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
             _check_batch(config, made)
             with made.scope():
                 yield config if cluster.worker == 0 else _elsewhere(config)
-                # Whoever goes first would be missed by those that still write.
-                _summed(made, tf.ones((), tf.int64))
+                wait_for_all()
         except _LOST as error:
             end_within(GRACE)
             reason = " ".join(str(error).split())
@@ -154,9 +179,20 @@ def _elsewhere(config: Config) -> Config:
 
 def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
     """The sum of what the replicas of all workers have."""
+    return made.experimental_local_results(_sum_function(made)(value))[0]
+
+
+@lru_cache(maxsize=None)
+def _sum_function(made: tf.distribute.Strategy) -> Any:
+    """One graph a shape: workers tell each other something after each step."""
+
+    def of_replica(value: tf.Tensor) -> tf.Tensor:
+        # The sum goes to the devices of what is added: an argument as such has none.
+        own = tf.identity(value)
+        return tf.distribute.get_replica_context().all_reduce("SUM", own)
 
     @tf.function
-    def every() -> Any:
-        return made.run(lambda: tf.distribute.get_replica_context().all_reduce("SUM", value))
+    def every(value: tf.Tensor) -> Any:
+        return made.run(of_replica, (value,))
 
-    return made.experimental_local_results(every())[0]
+    return every

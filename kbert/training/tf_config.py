@@ -54,9 +54,10 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
         )
     addresses: list[str] = []
     first: dict[str, int] = {}
+    jobs = {job: _addresses(job, given) for job, given in jobs.items()}
     for job in ("chief", "worker"):
         first[job] = len(addresses)
-        addresses += _addresses(job, jobs.get(job, []))
+        addresses += jobs.get(job, [])
     if len(jobs.get("chief", [])) > 1:
         raise ValueError(f"{VARIABLE} must have one chief at most. Received: {jobs['chief']}")
     if not addresses or len(set(addresses)) < len(addresses):
@@ -65,7 +66,7 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
             f"Received: {addresses}"
         )
     kind, index = task.get("type"), task.get("index")
-    known = list(jobs[kind]) if isinstance(kind, str) and kind in jobs else []
+    known = jobs[kind] if isinstance(kind, str) and kind in jobs else []
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(known):
         raise ValueError(
             f"The task of {VARIABLE} must be one of its cluster: a type of {sorted(jobs)} and an "
@@ -94,12 +95,16 @@ def _part(values: Any, key: str, text: str) -> dict[str, Any]:
 
 
 def _addresses(job: str, given: Any) -> list[str]:
-    addresses = given if isinstance(given, list) else [given]
-    for address in addresses:
+    if not isinstance(given, list):
+        raise ValueError(
+            f"The addresses of {VARIABLE} must be a list, also of one. Received: {given!r} as "
+            f"{job}"
+        )
+    for address in given:
         host, _, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(
                 f"The addresses of {VARIABLE} must be of the form host:port. Received: "
                 f"{address!r} as a {job}"
             )
-    return addresses
+    return given

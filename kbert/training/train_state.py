@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
 _ABOUT = "state.json"
 _METRICS = "metrics/"
-_TOLD = ("step", "epoch", "batch", "data", "told")
+_TOLD = ("step", "epoch", "batch", "data", "told", "order")
 _NAME = re.compile(r"step-(\d+)")
 
 
@@ -39,6 +39,8 @@ class Position:
         batch: Its batches that are done.
         data: Numbers that say where the data go on, where epoch and batch do not.
         told: What was measured and written down so far, as JSON has it.
+        order: A hash of all that the order of the batches depends on; in another order `batch` and
+            `data` say nothing. Empty where nobody told.
         sums: Of a loaded state, what the metrics had of the epoch that goes on.
     """
 
@@ -47,6 +49,7 @@ class Position:
     batch: int = 0
     data: dict[str, int] = field(default_factory=dict)
     told: dict[str, Any] = field(default_factory=dict)
+    order: str = ""
     sums: tuple[np.ndarray, ...] = field(default=(), compare=False)
 
 
@@ -127,7 +130,8 @@ def load_state(folder: Path, model: Any) -> Position | None:
                     f"{arrays[name].shape}, not {tuple(variable.shape)}"
                 )
             variable.assign(arrays[name].reshape(variable.shape))  # scalars are stored as (1,)
-        return Position(**{name: about[name] for name in _TOLD}, sums=sums)
+        # (The first states did not tell of an order.)
+        return Position(**{name: about[name] for name in _TOLD if name in about}, sums=sums)
     return None
 
 

@@ -12,6 +12,8 @@ from kbert.training.config_checks import TFDS
 from kbert.training.translation_checks import PARTS
 from kbert.training.translation_config import TranslationConfig
 
+_HASHES = {"train": "data_sha256", "validation": "validation_sha256", "test": "test_sha256"}
+
 
 @dataclass(frozen=True)
 class TranslationData:
@@ -35,11 +37,8 @@ class TranslationData:
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Hashes of the parts that a training depends on, by their names in its report."""
-        found = {"data_sha256": _sha256(self.train)}
-        if self.validation is not None:
-            found["validation_sha256"] = _sha256(self.validation)
-        return found
+        """Hashes of the parts, by their names in a run's report."""
+        return {_HASHES[name]: _sha256(part) for name, part in self.parts.items()}
 
 
 def _sha256(pairs: ParallelText) -> str:

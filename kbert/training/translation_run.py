@@ -19,7 +19,15 @@ from kbert.training.checkpoint_average import WeightsKeeper, average_weights, ke
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.prepared_pairs import PreparedPairs, prepare_pairs
-from kbert.training.resumed_run import at_epoch_begin, changed_data, goes_on, kept_run, way_on
+from kbert.training.resumed_run import (
+    changed_data,
+    goes_on,
+    kept_run,
+    order_of,
+    position_in,
+    sha256_of_arrays,
+    way_on,
+)
 from kbert.training.run_directory import (
     CHECKPOINTS,
     ENVIRONMENT,
@@ -36,7 +44,6 @@ from kbert.training.run_log import RunLog
 from kbert.training.run_subwords import run_subwords, write_subwords
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import StopSignals, stop_signals
-from kbert.training.train_state import Position, load_state
 from kbert.training.translation_bucket import train_buckets
 from kbert.training.translation_config import SEARCHED, TranslationConfig
 from kbert.training.translation_data import TranslationData, read_translation_data
@@ -56,6 +63,8 @@ from kbert.training.translation_report import translation_lines, translation_rep
 
 # In the folder of a run that is being written, and gone when it is finished.
 STATES, EPOCHS = "states", "epochs"
+# With the pairs, as they are cut into pieces, they say which batch is the next.
+_OF_THE_ORDER = ("batch_tokens", "accumulation_steps", "seed")
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,7 @@ class _Ready:
     built: Built
     parts: dict[str, PreparedPairs]
     report: dict[str, Any]
-    is_same: bool
+    order: str
 
 
 def train_translation(
@@ -121,8 +130,8 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     """Reads, checks and builds all, and tells about it."""
     kept = kept_run(config, log)
     data = read_translation_data(config) if data is None else data
-    may_change = config.allow_config_change
-    others = [] if kept is None else changed_data(kept, data.hashes, may_change)
+    if kept is not None:
+        changed_data(kept, data.hashes, config.allow_config_change)
     if config.target_language is not None:
         check_language(config.target_language)
     warm = load_warm_start(config)
@@ -147,7 +156,14 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     compile_translator(built.model, config, report["steps_per_epoch"])
     report["warnings"] = list(log.warnings)
     log.line(translation_lines(report, parts))
-    return _Ready(data, subwords, built, parts, report, "data_sha256" not in others)
+    return _Ready(data, subwords, built, parts, report, _order(config, parts["train"]))
+
+
+def _order(config: TranslationConfig, train: PreparedPairs) -> str:
+    sides = (train.packed.sources, train.packed.targets)
+    arrays = [array for side in sides for array in (side.token_ids, side.lengths)]
+    options = (getattr(config, key) for key in _OF_THE_ORDER)
+    return order_of(sha256_of_arrays(*arrays), train_buckets(config), *options)
 
 
 def _write_start(config: TranslationConfig, ready: _Ready, folder: Path) -> None:
@@ -170,9 +186,7 @@ def _fit(
         folder / CHECKPOINTS if config.average is None else None,
         log,
     )
-    position = load_state(folder / STATES, model) or Position()
-    if not ready.is_same:
-        position = at_epoch_begin(position)
+    position = position_in(folder / STATES, model, ready.order)
     record.restore(position.told, position.batch)
     if position.step:
         log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")

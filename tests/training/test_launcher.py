@@ -66,6 +66,41 @@ def test_a_launcher_that_is_ended_ends_its_workers(tmp_path):
             os.kill(worker, 0)
 
 
+STOPS = """
+import os, signal, sys, time
+from pathlib import Path
+def stop(number, frame):
+    time.sleep(float(sys.argv[2]))  # a state that takes its time
+    os._exit(75)
+signal.signal(signal.SIGTERM, stop)
+Path(sys.argv[1], str(os.getpid())).touch()
+while True:
+    time.sleep(99)
+"""
+ENDED = """
+import sys
+from kbert.training import launcher
+launcher._ASKED = 0.1  # for those that another one's failure ends
+launcher.launch_workers([sys.executable, "-c", *sys.argv[1:]], 2)
+"""
+
+
+@pytest.mark.parametrize("seconds, signals, code", [(1.5, 1, 75), (99, 2, 143)])
+def test_workers_that_are_asked_to_stop_get_their_time(seconds, signals, code, tmp_path):
+    command = [sys.executable, "-c", ENDED, STOPS, str(tmp_path), str(seconds)]
+    launcher = subprocess.Popen(command)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for _ in range(signals):
+        launcher.send_signal(signal.SIGTERM)
+        time.sleep(0.7)
+    assert launcher.wait(30) == code
+    for file in tmp_path.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(file.name), 0)
+
+
 def test_not_without_end_and_not_for_bad_input(tmp_path):
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     assert launched(tmp_path / "a", [[0, 0], [9, 7]], restarts=1) == 7

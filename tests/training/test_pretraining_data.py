@@ -7,7 +7,7 @@ from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 from kbert.training.pretraining_data import (
     check_examples,
-    found_files,
+    next_pass,
     place_after,
     plain_tokenizer,
     read_text,
@@ -26,24 +26,6 @@ def tiny_corpus(tmp_path_factory):
 def tokenizer(tiny_corpus):
     vocabulary = Vocabulary.from_file(tiny_corpus.vocabulary)
     return WordPiece(vocabulary, special_tokens_in_text=True)
-
-
-def test_names_and_patterns(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("b.txt", "a.txt", "c[1].txt", "deep/er/d.txt"):
-        os.makedirs(os.path.dirname(tmp_path / name), exist_ok=True)
-        (tmp_path / name).touch()
-
-    def names(*patterns):
-        return [str(file) for file in found_files("text", patterns)]
-
-    assert names("*.txt") == ["a.txt", "b.txt", "c[1].txt"]
-    assert names("b.txt", "?.txt") == ["b.txt", "a.txt"]  # each once
-    assert names("c[1].txt") == ["c[1].txt"]
-    assert names("**/*.txt")[-1] == "deep/er/d.txt" and len(names("**/*.txt")) == 4
-    for pattern in ("e.txt", "*.gz", "deep"):
-        with pytest.raises(FileNotFoundError, match="`text` must be files, or patterns that match"):
-            names("a.txt", pattern)
 
 
 def test_parts_have_no_file_in_common(tiny_corpus, tmp_path):
@@ -104,3 +86,12 @@ def test_validation_is_the_same_each_time(tiny_corpus, tokenizer, tmp_path):
     for (inputs, targets), (again, targets_again) in zip(one, other):
         np.testing.assert_array_equal(inputs["token_ids"], again["token_ids"])
         np.testing.assert_array_equal(targets["masked_tokens"], targets_again["masked_tokens"])
+
+
+def test_the_next_pass_is_that_of_the_worker_that_is_furthest():
+    at = {"epoch": 1, "window": 4, "example": 2}
+    other = {f"{name} of worker 1": value for name, value in {**at, "epoch": 3}.items()}
+    assert next_pass(at) == {"epoch": 2, "window": 0, "example": 0}
+    assert next_pass({**at, **other}) == {"epoch": 4, "window": 0, "example": 0}
+    assert next_pass({}) == {"epoch": 0, "window": 0, "example": 0}
+    assert next_pass({"batches": 7}) == {}  # of records

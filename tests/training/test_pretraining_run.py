@@ -11,10 +11,13 @@ from safetensors.numpy import load_file
 from kbert.pipelines.classification import Classifier
 from kbert.pipelines.load import load
 from kbert.pipelines.masked_language_model import MaskedLanguageModel
+from kbert.training import pretraining_run
 from kbert.training.interval_record import IntervalRecord
+from kbert.training.pretraining_data import read_text
 from kbert.training.pretraining_run import intervals_from, pretrain
 from kbert.training.run_directory import load_run
 from kbert.training.stop_signals import TrainingStopped
+from kbert.training.tf_config import worker_config
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import write_encoder
 
@@ -126,6 +129,46 @@ def test_a_run_that_was_asked_to_stop_within_an_interval(
     kinds = ("step", "training", "validation")
     for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
         assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+
+
+def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, capsys):
+    """Also where the first process that found it came to no state of its own."""
+    places = []
+
+    def ask(self, batch, logs=None):
+        signal.raise_signal(signal.SIGTERM)
+
+    def begin(config, source, tokenizer, place):
+        places.append(place)
+        raise RuntimeError("power")
+
+    config = tiny_corpus.config(tmp_path / "run", batch_size=2)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 1"):
+        patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
+        pretrain(config)
+    monkeypatch.setattr(pretraining_run, "train_batches", begin)
+    for values in ({}, {"seed": 2, "allow_config_change": True}, {"seed": 2}):
+        with pytest.raises(RuntimeError, match="power"):
+            pretrain(config.with_values(**values))
+    within, *anew = places
+    assert (within["epoch"], within["example"]) == (0, 2)
+    assert anew == [{"epoch": 1, "window": 0, "example": 0}] * 2
+    assert "the batches come in another order" in capsys.readouterr().err
+
+
+def test_another_number_of_workers_is_another_order_of_the_same_text(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    config = tiny_corpus.config(tmp_path / "run", batch_size=6)
+    orders, fingerprints = set(), set()
+    for workers in (1, 2, 3):
+        addresses = tuple(f"10.0.0.{number}:2222" for number in range(workers))
+        monkeypatch.setenv("TF_CONFIG", worker_config(addresses, 0))
+        alone = {"strategy": "one" if workers == 1 else "multi-worker"}
+        text = read_text(config.with_values(**alone))
+        fingerprints.add(text.train.fingerprint)
+        orders.add(pretraining_run._order(config.with_values(**alone), text))
+    assert len(orders) == 3 and len(fingerprints) == 1
 
 
 def test_intervals_are_cut_by_hand():

@@ -1,5 +1,8 @@
+import posixpath
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kbert.data.corpus import Corpus
 from kbert.data.pretraining_dataset import pretraining_dataset
@@ -59,6 +62,21 @@ def test_going_on_after_some_batches(config, tokenizer):
     assert place == {"batches": 3} and place_after(rest, 2) == {"batches": 5}
     expected = list(whole.take(5).as_numpy_iterator())[3:]
     for one, other in zip(expected, rest.take(2).as_numpy_iterator(), strict=True):
+        np.testing.assert_array_equal(one[0]["token_ids"], other[0]["token_ids"])
+
+
+def test_records_in_a_bucket(config, tokenizer):
+    """TensorFlow's file system in memory stands for it."""
+    for file in read_text(config).train.files:
+        tf.io.gfile.copy(file, f"ram://{posixpath.basename(file)}", overwrite=True)
+    there = config.with_values(records=["ram://pretraining-*"])
+    here, found = read_text(config), read_text(there)
+    assert found.train.fingerprint == here.train.fingerprint
+    assert found.about()["train"]["bytes"] == here.about()["train"]["bytes"] > 0
+    for one, other in zip(
+        train_batches(config, here.train, tokenizer, {}).take(2),
+        train_batches(there, found.train, tokenizer, {}).take(2),
+    ):
         np.testing.assert_array_equal(one[0]["token_ids"], other[0]["token_ids"])
 
 

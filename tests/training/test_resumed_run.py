@@ -1,23 +1,27 @@
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
 
 from kbert.data.question_examples import Answer, QuestionExamples
 from kbert.data.text_pairs import TextExamples
+from kbert.pipelines.classification import Classifier
 from kbert.training.resumed_run import (
     at_epoch_begin,
     changed_data,
     check_same_run,
     goes_on,
     kept_run,
+    order_of,
+    position_in,
     sha256_of_arrays,
     sha256_of_columns,
     way_on,
 )
 from kbert.training.run_directory import write_config, write_json
 from kbert.training.run_log import RunLog
-from kbert.training.train_state import Position
+from kbert.training.train_state import Position, save_state
 from kbert.training.translation_config import TranslationConfig
 
 CONFIG = TranslationConfig.from_dict({"train": "a.tsv", "output": "o", "epochs": 5})
@@ -102,3 +106,23 @@ def test_a_hash_of_examples():
 
 def test_with_other_examples_an_epoch_begins_anew():
     assert at_epoch_begin(Position(7, 2, 1, told={"a": 1})) == Position(7, 2, 0, told={"a": 1})
+
+
+def test_an_order_is_that_of_all_its_parts():
+    orders = [("a", 8, 1), ("a", 8, 2), ("a", 81), ("a", None, 8, 1), ("b", 8, 1)]
+    assert len({order_of(*parts) for parts in orders}) == len(orders)
+    assert order_of("a", 8, 1) == order_of("a", 8, 1)
+
+
+def test_a_state_of_another_order_begins_anew(tiny, tmp_path, caplog):
+    model = Classifier.from_pretrained(tiny.encoder, labels=["a", "b"], max_sequence_length=16)
+    model.compile(optimizer=keras.optimizers.SGD(0.01))
+    assert position_in(tmp_path, model, "new") == Position(order="new")
+    model.optimizer.build(model.trainable_variables)
+    for order, begun in (("", 3), ("new", 3), ("old", 0)):
+        save_state(tmp_path, model, Position(7, 2, 3, {"window": 5}, {"a": 1}, order))
+        found = position_in(tmp_path, model, "new")
+        assert found == Position(7, 2, begun, {"window": 5}, {"a": 1}, "new")
+        assert ("the batches come in another order" in caplog.text) == (begun == 0)
+    found = position_in(tmp_path, model, "new", lambda at: dataclasses.replace(at, data={}))
+    assert found == Position(7, 2, 3, {}, {"a": 1}, "new")

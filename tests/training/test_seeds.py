@@ -1,4 +1,5 @@
 import os
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,12 +69,15 @@ def test_a_seed_gives_the_same_run_again(two_seeds, finished_run):
     assert again == pytest.approx(one, rel=1e-4) and other != pytest.approx(one, rel=1e-4)
 
 
+PAIRS = SimpleNamespace(hashes={"data_sha256": "aa"})
+
+
 def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path):
     """What trains with one seed is written by hand here."""
     done = []
 
     def once(config, data, log):
-        assert data == "the pairs" and config.seeds == 1
+        assert data is PAIRS and config.seeds == 1
         done.append(config.seed)
         if done == [1, 2]:
             raise RuntimeError("power")
@@ -86,11 +90,11 @@ def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path):
 
     config = tiny_pairs.config(tmp_path / "run", seeds=3)
     with pytest.raises(RuntimeError, match="power"):
-        train_seeds(config, "the pairs", once=once)
+        train_seeds(config, PAIRS, once=once)
     with pytest.raises(FileExistsError, match="Set resume to go on with it"):
-        train_seeds(config.with_values(resume=False), "the pairs", once=once)
+        train_seeds(config.with_values(resume=False), PAIRS, once=once)
     with pytest.raises(ValueError, match=r"Received: epochs=7 \(it had 2\)"):
-        train_seeds(config.with_values(epochs=7), "the pairs", once=once)
-    run = load_run(train_seeds(config, "the pairs", once=once))
+        train_seeds(config.with_values(epochs=7), PAIRS, once=once)
+    run = load_run(train_seeds(config, PAIRS, once=once))
     assert done == [1, 2, 2, 3] and run.metrics["best_seed"] == 3
     assert run.metrics["mean"]["validation"]["accuracy"] == pytest.approx(0.7)  # 0.6, 0.7, 0.8

@@ -13,6 +13,7 @@ import yaml
 from safetensors.numpy import load_file
 
 from kbert.pipelines.load import load
+from kbert.training import single_run
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.run_directory import load_run
 from kbert.training.single_run import train_once
@@ -185,6 +186,33 @@ def test_every_task_stops_when_asked_and_goes_on(task, tiny, tmp_path, monkeypat
     for name, array in weights(whole.directory).items():
         np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
     assert run.metrics["final"] == whole.metrics["final"]
+
+
+def batches_of(monkeypatch, config):
+    """How many batches a run trains on."""
+    seen = []
+    with monkeypatch.context() as patched:
+        patched.setattr(EpochRecord, "on_train_batch_begin", lambda *_, **__: seen.append(1))
+        train_once(config)
+    return len(seen)
+
+
+@pytest.mark.parametrize("values, batches", [({"batch_size": 12}, 2), ({"seed": 2}, 3)])
+def test_another_order_begins_the_epoch_anew(values, batches, tiny, tmp_path, monkeypatch, capsys):
+    config = tiny.config(tmp_path / "run", epochs=1)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
+        ask_to_stop(patched, 2)
+        train_once(config)
+    changed = config.with_values(allow_config_change=True, **values)
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
+        patched.setattr(single_run, "fit_from", fail)  # all but a first state was written
+        train_once(changed)
+    assert batches_of(monkeypatch, changed) == batches
+    assert "Warning: the batches come in another order" in capsys.readouterr().err
+
+
+def fail(*args, **kwargs):
+    raise RuntimeError("power")
 
 
 @pytest.mark.slow

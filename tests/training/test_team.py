@@ -1,7 +1,9 @@
 """Runs in their place: alone here; two workers, of which one dies, in a test that takes long."""
 
+import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +16,14 @@ import tensorflow as tf
 
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
-from kbert.training.team import in_its_place, own_share, placed, told_to_all
+from kbert.training.team import (
+    asked_of_any,
+    in_its_place,
+    own_share,
+    placed,
+    told_to_all,
+    wait_for_all,
+)
 from kbert.training.tf_config import worker_config
 from tests.training.tiny_corpus import TinyCorpus
 
@@ -31,6 +40,8 @@ def test_alone_nothing_changes():
     with in_its_place(given) as own:
         assert own is given and not tf.distribute.has_strategy()
     assert told_to_all([3, 4]) == [[3, 4]]
+    wait_for_all()
+    assert asked_of_any(None) is None and asked_of_any("SIGTERM") == "SIGTERM"
     assert own_share(SimpleNamespace(strategy="one", batch_size=8)) == {"batch_size": 8}
 
 
@@ -76,28 +87,59 @@ def pretraining(folder, steps):
     return [*launch, "pretrain", "--text", *values["text"], *options]
 
 
-@pytest.mark.slow
-def test_when_a_worker_is_killed_both_start_again_and_go_on(tmp_path, repository):
-    log = (tmp_path / "log").open("w+")
-    command = pretraining(tmp_path, 600)
+@contextlib.contextmanager
+def launched(folder, steps, repository):
+    """Two workers that train, from their first states on; gives launcher and log."""
+    log = (folder / "log").open("w+")
     with subprocess.Popen(
-        command, cwd=repository, stdout=subprocess.PIPE, stderr=log, text=True
+        pretraining(folder, steps), cwd=repository, stdout=subprocess.PIPE, stderr=log, text=True
     ) as launcher:
-        states = tmp_path / "run.incomplete" / "states"
+        states = folder / "run.incomplete" / "states"
         last = time.monotonic() + 300
         while not (states.is_dir() and any(states.glob("step-*[1-9]0"))):
             assert time.monotonic() < last and launcher.poll() is None, log.name
             time.sleep(0.2)
+        yield launcher, log
+
+
+def told(log):
+    log.seek(0)
+    return log.read()
+
+
+@pytest.mark.slow
+def test_when_a_worker_is_killed_both_start_again_and_go_on(tmp_path, repository):
+    with launched(tmp_path, 600, repository) as (launcher, log):
         os.kill(worker_of(launcher.pid, 1), signal.SIGKILL)
         printed, _ = launcher.communicate(timeout=500)
-    log.seek(0)
-    told = log.read()
-    assert launcher.returncode == 0, told[-3000:]
+    lines = told(log)
+    assert launcher.returncode == 0, lines[-3000:]
     assert json.loads(printed)["run"] == str(tmp_path / "run")
-    assert "worker 1 ended with 137" in told
-    assert "all 2 workers must answer as long as a training goes on" in told
-    assert "goes on after step" in told
+    assert "worker 1 ended with 137" in lines
+    assert "all 2 workers must answer as long as a training goes on" in lines
+    assert "goes on after step" in lines
     assert (tmp_path / "run" / "model").is_dir()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whom", ["the second worker", "the launcher"])
+def test_when_one_worker_is_asked_to_stop_all_do_at_the_same_step(whom, tmp_path, repository):
+    with launched(tmp_path, 100_000, repository) as (launcher, log):
+        if whom == "the launcher":
+            launcher.send_signal(signal.SIGTERM)
+        else:
+            os.kill(worker_of(launcher.pid, 1), signal.SIGTERM)
+            last = time.monotonic() + 120
+            while "start again (1 of 3 times)" not in told(log):
+                assert time.monotonic() < last and launcher.poll() is None, told(log)[-3000:]
+                time.sleep(0.2)
+            launcher.send_signal(signal.SIGTERM)
+        launcher.communicate(timeout=120)
+    lines = told(log)
+    steps = re.findall(r"\[(\d)\] .*stopped by SIGTERM after step (\d+)", lines)
+    assert {number for number, _ in steps} == {"0", "1"}, lines[-3000:]
+    assert len({step for _, step in steps[:2]}) == 1
+    assert "must answer as long as" not in lines.split("start again")[0]
 
 
 def worker_of(launcher, number):

@@ -47,6 +47,8 @@ def test_what_is_no_configuration(text, told):
         ({"worker": ["a"]}, 0, "of the form host:port. Received: 'a' as a worker"),
         ({"worker": ["a:70000"]}, 0, "host:port"),
         ({"worker": [7]}, 0, "host:port. Received: 7"),
+        ({"worker": "a:1"}, 0, "must be a list, also of one. Received: 'a:1' as worker"),
+        ({"worker": ["a:1"], "chief": "b:2"}, 0, "a list, also of one. Received: 'b:2' as chief"),
         ({"worker": ["a:1"]}, 1, "must be one of its cluster"),
         ({"worker": ["a:1"]}, -1, "must be one of its cluster"),
         ({"worker": ["a:1"]}, True, "must be one of its cluster"),
