@@ -9,8 +9,8 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +24,7 @@ from kbert.storage.file_lock import file_lock
 _ABOUT = "about.json"
 _COLUMNS = "columns.json"
 _LOCK = "lock"
+_WHOLE = "whole"
 # Before the name of an answer whose column the input has already, as a file with labels does.
 _PREFIX = "predicted_"
 
@@ -73,7 +74,9 @@ class AnswerFile:
     def join(self, count: int) -> None:
         """Makes the output of the first `count` blocks, and lets these go."""
         parts = [self._part(number) for number in range(count)]
-        whole = self._output.with_name(f".{self._output.name}.{secrets.token_hex(6)}.partial")
+        # In the folder, so that what a process that was killed left of it goes with the blocks.
+        whole = self._folder / _WHOLE
+        whole.unlink(missing_ok=True)
         try:
             if self._kind == "parquet":
                 _join_parquet(parts, whole)
@@ -203,18 +206,39 @@ def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: boo
         table.insert(0, names)
     if kind == "tsv":
         return "".join("\t".join(map(_on_one_line, cells)) + "\n" for cells in table)
+    return "".join(map(_csv_line, table)).encode("utf-8", "replace").decode("utf-8")
+
+
+def _csv_line(cells: list[str]) -> str:
     stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator="\n").writerows(table)
-    return stream.getvalue().encode("utf-8", "replace").decode("utf-8")
+    # Only what is in the end of a line is quoted by Python: a lone CR would split the row.
+    csv.writer(stream, lineterminator="\r\n").writerow(cells)
+    return stream.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _json(row: Mapping[str, Any]) -> str:
-    text = json.dumps(row, ensure_ascii=False, default=_plain)
+def _json(value: Any) -> str:
+    try:
+        text = _dumped(value)
+    except ValueError:  # JSON has no infinity and no NaN
+        text = _dumped(value := _finite(value))
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:  # halves of surrogate pairs, which JSON can escape
-        return json.dumps(row, ensure_ascii=True, default=_plain)
+        return _dumped(value, ensure_ascii=True)
     return text
+
+
+def _dumped(value: Any, ensure_ascii: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    """A value with null for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(value: Any) -> str:
@@ -226,7 +250,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, bool | int | float | dict | list):
-        return _json(value)  # type: ignore[arg-type]
+        return _json(value)
     return str(value)
 
 

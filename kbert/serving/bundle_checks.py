@@ -12,7 +12,7 @@ from kbert.serving.golden_answers import GoldenAnswer, read_golden
 from kbert.serving.metadata import METADATA_FILE, read_metadata
 from kbert.serving.prediction_log import PredictRequest
 from kbert.serving.signatures import Signature
-from kbert.serving.version_folders import SAVED_MODEL_FILE
+from kbert.serving.version_folders import SAVED_MODEL_FILE, is_version
 from kbert.serving.warmup import MAX_RECORDS, read_warmup
 
 _NO_BUNDLE = "the export has no bundle of kbert"
@@ -90,7 +90,7 @@ def _metadata_problems(
             yield f"{METADATA_FILE} and the graph differ in the signature {name!r}."
     weights = weights_of(export_dir)
     facts = {
-        "version": int(export_dir.name) if export_dir.name.isdigit() else None,
+        "version": int(export_dir.name) if is_version(export_dir.name) else None,
         "tensorflow_version": tensorflow_version,
         "graph_bytes": (export_dir / SAVED_MODEL_FILE).stat().st_size,
         "weights": {

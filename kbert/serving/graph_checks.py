@@ -21,6 +21,7 @@ from kbert.serving.compatibility import (
 from kbert.serving.export_weights import stored_twice
 from kbert.serving.server_versions import ops_missing_in, server_number, server_number_or_zero
 from kbert.serving.signatures import signatures_of
+from kbert.serving.version_folders import is_version
 
 # What a graph with its vocabulary takes beside the weights; more means that weights are among it.
 MOST_OTHER_BYTES = 6_000_000
@@ -73,10 +74,10 @@ def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:
 
 
 def _file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:
-    if not export_dir.name.isascii() or not export_dir.name.isdigit():
+    if not is_version(export_dir.name):
         yield (
-            f"The folder's name must be a whole number, or a server takes it for no version: it is "
-            f"{export_dir.name!r}."
+            "The folder's name must be a whole number below 2**63, or a server takes it for no "
+            f"version: it is {export_dir.name!r}."
         )
     if ops & set(_VARIABLES):
         index = export_dir / "variables" / "variables.index"

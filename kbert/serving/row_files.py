@@ -13,13 +13,15 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 BLOCK_ROWS = 8192
 # A block of longer texts has fewer rows, so that memory does not grow with the texts.
 BLOCK_BYTES = 32_000_000
+# Rows of a Parquet file that are taken at a time, whatever they weigh.
+_PARQUET_ROWS = 256
 _FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -131,14 +133,16 @@ def pyarrow(module: str) -> Any:
         ) from error
 
 
-def _blocks(found: Iterator[_Found], header: list[str], block_rows: int) -> Iterator[Block]:
+def _blocks(
+    found: Iterator[_Found], header: list[str], block_rows: int, unit: str = "line"
+) -> Iterator[Block]:
     """Divides rows into blocks; `header` is filled when the first row has been asked for."""
     rows: list[dict[str, Any]] = []
     places: list[str] = []
     number = size = 0
     for row, line, width in found:
         rows.append(row)
-        places.append(f"line {line}")
+        places.append(f"{unit} {line}")
         size += width
         if len(rows) == block_rows or size >= BLOCK_BYTES:
             yield Block(number, _columns(header, rows), rows, places)
@@ -227,7 +231,7 @@ def _tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[st
 def _csv_fields(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader((line for _, line in lines), strict=True)
-    start = 1
+    start, columns = 1, 0  # until the header has been read
     while True:
         try:
             fields = next(reader)
@@ -238,9 +242,26 @@ def _csv_fields(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple
                 f"{source}, line {start}: the row must be CSV, with quotes as RFC 4180 has them. "
                 f"Received: {error}"
             ) from error
-        if fields:
-            yield start, fields
+        # As in `_tab_fields`.
+        if fields or columns == 1:
+            columns = columns or len(fields)
+            yield start, fields or [""]
         start = reader.line_num + 1
+
+
+def _parquet_rows(file: Any) -> Iterator[_Found]:
+    number = 0
+    for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
+        for row in batch.to_pylist():
+            number += 1
+            yield row, number, sum(map(_width, row.values()))
+
+
+def _width(value: Any) -> int:
+    """About the bytes of a value."""
+    if isinstance(value, list):
+        return sum(map(_width, value))
+    return len(value) if isinstance(value, str | bytes) else 8
 
 
 def _parquet_blocks(
@@ -252,14 +273,10 @@ def _parquet_blocks(
     try:
         with parquet.ParquetFile(path) as file:
             schema, total = file.schema_arrow, max(file.metadata.num_rows, 1)
-            done = number = 0
-            for batch in file.iter_batches(batch_size=block_rows):
-                rows = batch.to_pylist()
-                places = [f"row {done + i + 1}" for i in range(len(rows))]
-                yield Block(number, schema.names, rows, places, schema)
-                done, number = done + len(rows), number + 1
+            done = 0
+            for block in _blocks(_parquet_rows(file), schema.names, block_rows, "row"):
+                yield replace(block, schema=schema)
+                done += len(block.rows)
                 on_progress(done / total)
-            if not number:
-                yield Block(0, schema.names, [], [], schema)
     except arrow.ArrowInvalid as error:
         raise ValueError(f"{path}: the file must be Parquet. Received: {error}") from error

@@ -1,7 +1,7 @@
 """Where exports lie: BASE/<model>/<version>/, as TF Serving looks for them.
 
-TF Serving takes each folder of a model whose name is an integer for a version, and serves the
-highest. What has another name it does not see. Source: tensorflow/serving,
+TF Serving takes each folder of a model whose name is an integer of 64 bits for a version, and
+serves the highest. What has another name it does not see. Source: tensorflow/serving,
 `sources/storage_path/file_system_storage_path_source.cc`.
 """
 
@@ -28,9 +28,18 @@ def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
         Version number -> its folder, complete or not.
     """
     path = Path(folder)
-    children = path.iterdir() if path.is_dir() else ()
-    found = {int(child.name): child for child in children if _VERSION.fullmatch(child.name)}
+    children = path.iterdir() if path.is_dir() and os.access(path, os.R_OK | os.X_OK) else ()
+    found = {int(child.name): child for child in children if is_version(child.name)}
     return dict(sorted(found.items()))
+
+
+def is_version(name: str) -> bool:
+    """Tells whether a server takes a folder of this name for a version.
+
+    Args:
+        name: The folder's name.
+    """
+    return bool(_VERSION.fullmatch(name)) and int(name) <= _LARGEST_VERSION
 
 
 def new_version(
@@ -58,7 +67,7 @@ def new_version(
     folder = Path(base) / name
     present = versions(folder)
     if version is None:
-        return folder / str(max(present, default=0) + 1), max(present, default=0) + 1
+        version = max(present, default=0) + 1
     is_number = isinstance(version, int) and not isinstance(version, bool)
     if not is_number or not 0 < version <= _LARGEST_VERSION:
         raise ValueError(

@@ -3,13 +3,14 @@
 import csv
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kbert.serving.answer_files import answer_file
-from kbert.serving.row_files import Block
+from kbert.serving.row_files import Block, read_blocks
 
 ROWS = [
     {"id": "1", "text": "a\tb\nc", "label": "x"},
@@ -61,6 +62,24 @@ def test_comma_separated(tmp_path: Path):
         found = list(csv.DictReader(file))
     assert [row["text"] for row in found] == ["a\tb\nc", 'say "x"', "中?"]
     assert found[0]["scores"] == '{"a": 1.0}'
+
+
+def test_what_ends_a_line_is_quoted(tmp_path: Path):
+    """A lone CR too: without quotes it would split the row for every reader."""
+    rows = [{"id": str(i), "text": f"a{end}b", "label": end} for i, end in enumerate("\r\n,")]
+    written(tmp_path / "a.csv", rows)
+    with (tmp_path / "a.csv").open(encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [{name: row[name] for name in COLUMNS} for row in found] == rows
+    (again,) = read_blocks(tmp_path / "a.csv")
+    assert [{name: row[name] for name in COLUMNS} for row in again.rows] == rows
+
+
+def test_numbers_that_json_does_not_have(tmp_path: Path):
+    row = {"id": "1", "text": "a", "label": math.nan, "more": [math.inf, {"x": -math.inf}]}
+    found = json.loads(written(tmp_path / "a.jsonl", [row]), parse_constant=pytest.fail)
+    assert (found["label"], found["more"]) == (None, [None, {"x": None}])
+    assert b'"[null, {""x"": null}]"' in written(tmp_path / "a.csv", [row])
 
 
 def test_parquet(tmp_path: Path):

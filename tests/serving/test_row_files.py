@@ -45,6 +45,8 @@ def test_a_line_without_anything(tmp_path: Path):
     """Of one column it is a row with an empty text, of several it is none."""
     found = rows(write(tmp_path / "a.tsv", "text\nfoo\n\nbar\n"))
     assert found == [{"text": "foo"}, {"text": ""}, {"text": "bar"}]
+    found = rows(write(tmp_path / "a.csv", "text\nfoo\n\nbar\n\n"))
+    assert found == [{"text": "foo"}, {"text": ""}, {"text": "bar"}, {"text": ""}]
     found = rows(write(tmp_path / "b.tsv", "\ntext\tn\nfoo\t1\n\nbar\t2\n"))
     assert found == [{"text": "foo", "n": "1"}, {"text": "bar", "n": "2"}]
 
@@ -99,6 +101,21 @@ def test_long_texts_make_short_blocks(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(row_files, "BLOCK_BYTES", 100)
     path = write(tmp_path / "a.tsv", "text\n" + f"{'x' * 60}\n" * 5)
     assert [len(block.rows) for block in read_blocks(path)] == [2, 2, 1]
+
+
+def test_long_texts_in_parquet_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(row_files, "BLOCK_BYTES", 100)
+    monkeypatch.setattr(row_files, "_PARQUET_ROWS", 3)
+    path = tmp_path / "a.parquet"
+    texts = [f"{i}" * 30 for i in range(5)]
+    parquet.write_table(arrow.table({"text": texts, "choices": [[t, "b"] for t in texts]}), path)
+    blocks = list(read_blocks(path))
+    assert [len(block.rows) for block in blocks] == [2, 2, 1]
+    assert [block.number for block in blocks] == [0, 1, 2]
+    assert [row["text"] for block in blocks for row in block.rows] == texts
+    assert blocks[1].places == ["row 3", "row 4"] and blocks[2].schema is not None
 
 
 def test_the_share_that_is_read_grows(tmp_path: Path):

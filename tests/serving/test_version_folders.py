@@ -11,11 +11,14 @@ from kbert.serving.version_folders import (
     versions,
 )
 
+# A date with microseconds, above what a server's 64 bits hold.
+DATE = "20250101120000123456"
+
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """Model m with the versions 2 and 10 complete, 11 without a graph, and what is no version."""
-    for name in ("2", "10", "11", ".12.ab.partial", "v13", "-1", "1.5", "latest"):
+    for name in ("2", "10", "11", ".12.ab.partial", "v13", "-1", "1.5", "latest", DATE):
         (tmp_path / "m" / name).mkdir(parents=True)
         if name != "11":
             (tmp_path / "m" / name / "saved_model.pb").touch()
@@ -32,6 +35,9 @@ def test_versions_count_up_from_the_highest(base: Path):
     assert new_version(base, "m") == (base / "m" / "12", 12)
     assert new_version(base, "n") == (base / "n" / "1", 1)
     assert new_version(base, "m", 5) == (base / "m" / "5", 5)
+    (base / "n" / str(2**63 - 1)).mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"below 2\*\*63. Received: version=9223372036854775808"):
+        new_version(base, "n")
 
 
 def test_a_version_that_is_there_is_never_written_again(base: Path):
@@ -83,3 +89,9 @@ def test_the_lowest_versions_go(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == [".4", "1", "10", "3", "README"]
     assert remove_old_versions(tmp_path, 2) == [1]
     assert remove_old_versions(tmp_path / "none", 1) == []
+
+
+def test_a_folder_that_cannot_be_read_has_no_versions(base: Path, monkeypatch: pytest.MonkeyPatch):
+    """As lost+found of a disk, for who is not root (who may read all)."""
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert versions(base / "m") == {}

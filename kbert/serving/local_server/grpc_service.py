@@ -8,11 +8,13 @@ import logging
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 import tensorflow as tf
 
+from kbert.serving.local_server.grpc_health import Health
 from kbert.serving.local_server.limits import Gate
 from kbert.serving.local_server.model_status import STATES, status_of
 from kbert.serving.local_server.model_store import ModelStore, check_inputs, signature_of
@@ -135,6 +137,9 @@ class ModelService:
             found = status_of(_model(self._store, request), *_wanted(request))
         except Refusal as refusal:
             await _abort(context, refusal)
+        except Exception:
+            logger.exception("A request failed.")
+            await _abort(context, Refusal("INTERNAL", "The server failed; its log tells why"))
         response = get_model_status_pb2.GetModelStatusResponse()
         for one in found:
             state = response.model_version_status.add(
@@ -149,7 +154,31 @@ class ModelService:
         await _left_out(context)
 
 
-async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> tuple[Any, int]:
+@dataclass(frozen=True)
+class GrpcServer:
+    """A server that listens.
+
+    Attributes:
+        server: The `grpc.aio.Server`.
+        healthy: Its health service.
+        port: Its port.
+    """
+
+    server: Any
+    healthy: Health
+    port: int
+
+    async def stop(self, seconds: float) -> None:
+        """Takes no more requests, and waits for those that run.
+
+        Args:
+            seconds: At most.
+        """
+        self.healthy.end()
+        await self.server.stop(seconds)
+
+
+async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> GrpcServer:
     """Starts to listen, on the running event loop.
 
     Args:
@@ -158,16 +187,13 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> tup
         host: The address to listen at.
         port: The port; 0 for a free one.
 
-    Returns:
-        The `grpc.aio.Server`, and its port.
-
     Raises:
         ImportError: The extra "serving" is not installed.
         OSError: The port is taken.
     """
     try:
         import grpc
-        from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+        from grpc_health.v1 import health_pb2_grpc
         from tensorflow_serving.apis import (
             model_service_pb2_grpc,
             prediction_service_pb2_grpc,
@@ -188,8 +214,7 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> tup
     predictions, models = PredictionService(store, gate), ModelService(store)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(predictions, server)
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(models, server)
-    healthy = health.aio.HealthServicer()
-    await healthy.set("", health_pb2.HealthCheckResponse.SERVING)
+    healthy = Health()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     address = f"[{host}]" if ":" in host else host
     try:
@@ -197,7 +222,7 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> tup
     except RuntimeError as error:
         raise OSError(f"The gRPC port {port} of {host} cannot be used: {error}") from error
     await server.start()
-    return server, bound
+    return GrpcServer(server, healthy, bound)
 
 
 def _model(store: ModelStore, request: Any) -> ServedModel:
@@ -223,12 +248,14 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
     found = {}
     for name, proto in inputs.items():
         tensor = signature.inputs.get(name)
-        cells = math.prod(dim.size for dim in proto.tensor_shape.dim)
+        # Without rows there is nothing either; but a graph may make something of their length.
+        sizes = [dim.size for dim in proto.tensor_shape.dim]
+        cells = math.prod(max(1, size) for size in sizes)
         if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
             dtype = "no such input" if tensor is None else f"not {tensor.dtype.name}"
             raise Refusal("INVALID_ARGUMENT", f"input {name[:100]!r}: {dtype}")
         promised = min(most, max(_MOST_REPEATED, _sent(proto)))
-        if proto.tensor_shape.unknown_rank or not 0 <= cells <= promised:
+        if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0 or cells > promised:
             raise Refusal("INVALID_ARGUMENT", f"input {name!r}: not such a shape")
         try:
             found[name] = np.asarray(tf.make_ndarray(proto))

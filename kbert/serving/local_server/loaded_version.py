@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
@@ -20,6 +21,8 @@ from kbert.serving.warmup import read_warmup
 
 logger = logging.getLogger(__name__)
 _SHOWN = 300
+# How lines of TensorFlow's errors begin that tell of a node, not of what is wrong.
+_OF_A_NODE = re.compile(r"Detected at node|<stack traces|File \"|\[*\{\{|\d+ root error|\(\d+\)")
 # The client's faults, among the classes of errors that a graph raises.
 _CLIENTS = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 
@@ -82,8 +85,10 @@ def first_line(error: BaseException) -> str:
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Graph execution error"):
-        told = [line for line in lines[1:] if "Error:" in line or line.startswith("{{")]
-        lines = told[-1:] or lines
+        # Behind it stand the nodes, each with the lines of the program that made it, and at the
+        # end what was wrong.
+        own = [line for line in lines[1:] if not _OF_A_NODE.match(line)]
+        lines = own[-1:] or lines
     return (lines[0] if lines else type(error).__name__)[:_SHOWN]
 
 

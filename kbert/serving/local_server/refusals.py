@@ -28,9 +28,10 @@ class Refusal(Exception):
     """
 
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
-        super().__init__(message)
+        # It may repeat what a client sent: half of a surrogate pair is in no encoding.
+        self.message = message.encode("utf-8", "replace").decode("utf-8")
+        super().__init__(self.message)
         self.code = code
-        self.message = message
         self.status = _STATUS.get(code, 500) if status is None else status
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from kbert.serving.version_folders import SAVED_MODEL_FILE, versions
+from kbert.serving.version_folders import SAVED_MODEL_FILE, is_version, versions
 
 _EXTRA = (
     "To read a model.config, the package tensorflow-serving-api is needed: "
@@ -67,7 +67,7 @@ def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
     path = Path(base).resolve()
     if path.is_file():
         return _configured(path)
-    if (path / SAVED_MODEL_FILE).is_file() and path.name.isdecimal():
+    if (path / SAVED_MODEL_FILE).is_file() and is_version(path.name):
         return [ServedFolder(path.parent.name, path.parent, specific=(int(path.name),))]
     if _is_model(path):
         return [ServedFolder(path.name, path)]

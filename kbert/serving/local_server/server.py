@@ -132,10 +132,10 @@ class LocalServer(AbstractContextManager["LocalServer"]):
             self.rest_url = f"http://{_address(options.host, listener.getsockname()[1])}"
             grpc_server = None
             if options.grpc_port != NO_PORT:
-                grpc_server, port = await start_grpc(
+                grpc_server = await start_grpc(
                     self.store, gate, options.host, options.grpc_port
                 )
-                self.grpc_url = f"grpc://{_address(options.host, port)}"
+                self.grpc_url = f"grpc://{_address(options.host, grpc_server.port)}"
             http_server = self._http_server(gate)
             http = asyncio.create_task(http_server.serve([listener]))
             watch = asyncio.create_task(self.store.watch(options.poll_seconds))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from prometheus_client.parser import text_string_to_metric_families
@@ -72,6 +73,13 @@ def lying(value: object = 1, size: int = 10**9) -> tf.make_tensor_proto(1).__cla
     return proto
 
 
+def no_rows_of(width: int) -> tf.make_tensor_proto(1).__class__:
+    """No cells at all, of which a graph could make many: a range of their width, for example."""
+    proto = tf.make_tensor_proto(np.zeros((0, 1), "int32"))
+    proto.tensor_shape.dim[1].size = width
+    return proto
+
+
 @pytest.mark.parametrize(
     "asked, code",
     [
@@ -87,6 +95,8 @@ def lying(value: object = 1, size: int = 10**9) -> tf.make_tensor_proto(1).__cla
         (request(), "INVALID_ARGUMENT"),
         (request(text=[b"a"] * 5), "INVALID_ARGUMENT"),
         (request(signature="tokens", lengths=lying()), "INVALID_ARGUMENT"),
+        (request(signature="tokens", lengths=no_rows_of(400_000_000)), "INVALID_ARGUMENT"),
+        (request(signature="tokens", lengths=no_rows_of(-1)), "INVALID_ARGUMENT"),
         (request(text=[b"x" * 200_000]), "RESOURCE_EXHAUSTED"),
     ],
 )
@@ -172,6 +182,8 @@ def test_health(channel):
     health = health_pb2_grpc.HealthStub(channel)
     found = health.Check(health_pb2.HealthCheckRequest(), timeout=9)
     assert found.status == health_pb2.HealthCheckResponse.SERVING
+    with pytest.raises(grpc.RpcError, match="There is no such service"):
+        health.Check(health_pb2.HealthCheckRequest(service="other"), timeout=9)
 
 
 def test_many_at_a_time_get_their_own_rows(service):

@@ -37,6 +37,20 @@ def test_a_warm_up_without_a_name_is_for_the_main_signature(meter: Path):
     assert LoadedVersion(1, meter).number == 1
 
 
+def test_what_was_wrong_stands_behind_the_nodes(tmp_path: Path):
+    """As TensorFlow tells it of a graph that was loaded, without the lines of the program."""
+
+    class Rows(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec((None,), tf.int32)])
+        def rows(self, x):
+            return tf.gather(tf.zeros((32, 2)), x)
+
+    tf.saved_model.save(Rows(), str(tmp_path))
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        tf.saved_model.load(str(tmp_path)).rows(tf.constant([32]))
+    assert first_line(caught.value) == "indices[0] = 32 is not in [0, 32)"
+
+
 def test_the_first_line_of_an_error():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.function(lambda x: tf.gather([1, 2], x))(9)

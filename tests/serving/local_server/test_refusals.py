@@ -24,6 +24,10 @@ def test_the_status_of_a_code(code: str, status: int, may_pass: bool):
     assert (refusal.status, refusal.may_pass, str(refusal)) == (status, may_pass, "words")
 
 
+def test_words_of_a_client_can_be_sent_back():
+    assert Refusal("NOT_FOUND", "no \ud800").message.encode("utf-8") == b"no ?"
+
+
 def test_a_status_of_its_own():
     assert Refusal("INVALID_ARGUMENT", "too large", 413).status == 413
     assert Refusal("RESOURCE_EXHAUSTED", "full", 503).may_pass

@@ -43,6 +43,12 @@ def test_too_large(headers):
     assert caught.value.status == 413
 
 
+def test_of_what_came_whole_no_more_is_waited_for():
+    with pytest.raises(Refusal, match="larger than 10 bytes"):
+        _, taken = read([b"12345678901", 60.0])
+    # (The pause would be the next message, that never comes.)
+
+
 def test_of_what_is_announced_and_asked_for_nothing_is_read():
     headers = (("content-length", "15"), ("expect", "100-continue"))
     parts = [b"12345"] * 3

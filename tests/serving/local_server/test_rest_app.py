@@ -96,6 +96,7 @@ def test_unknown_paths_and_models(ask, method, path, status, words):
         (b"[" * 90_000, "nested too deeply"),
         (b'{"instances": ["a"], "inputs": ["a"]}', "either 'instances' or 'inputs'"),
         (b'{"signature_name": "x", "instances": ["a"]}', "not found in signature def"),
+        (b'{"signature_name": "\\ud800", "instances": ["a"]}', "not found in signature def"),
         (b'{"instances": [1, 2]}', "elements of type string"),
         (b'{"instances": ["a", ["b"]]}', "one shape"),
         (b'{"inputs": {"other": ["a"]}}', "inputs must be ['text']"),

@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from kbert.serving.client import Client
+from kbert.serving.local_server.limits import Limits
 from kbert.serving.local_server.server import LocalServer, ServerOptions
 from kbert.serving.retries import Retries
 from kbert.serving.server_errors import Overloaded
@@ -83,6 +84,24 @@ def test_it_ends_in_order(meter: Path):
     quick = Retries(most=0)
     with Client(server.grpc_url, "meter", retries=quick) as client, pytest.raises(Overloaded):
         client.signatures()
+
+
+def test_who_watches_its_health_is_told_the_end(meter: Path):
+    """And is not waited for: what watches never ends by itself."""
+    grpc = pytest.importorskip("grpc", reason='pip install "kbert[serving]"')
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    limits = Limits(timeout=60.0)
+    with LocalServer(meter.parent, ServerOptions(**FREE, limits=limits)) as server:
+        channel = grpc.insecure_channel(server.grpc_url.removeprefix("grpc://"))
+        watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        states = [next(watched).status]
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 30.0
+    states += [one.status for one in watched]
+    channel.close()
+    serving = health_pb2.HealthCheckResponse
+    assert states[0] == serving.SERVING and states[-1] == serving.NOT_SERVING
 
 
 def test_no_request_is_lost_while_versions_change(meter: Path):
