@@ -1,0 +1,54 @@
+"""The tasks' metrics in float32, bfloat16 and int8, on whole sets that nobody trained on.
+
+    python benchmarks/precision_metrics.py minilm-squad=SQUAD/dev-v1.1.json.gz minilm-ner=FILE ...
+
+A model is one that comes with kbert, or a folder; its file holds labelled examples as `kbert
+evaluate` takes them. Computed in Python with the weights that an export of that precision has: what
+`kbert export --measure` writes into the model card. All metrics in hundredths.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from side_by_side.results import write
+
+import kbert
+from kbert.cli.precision_measures import examples_of, metrics_of
+from kbert.serving.precision import PRECISIONS, in_precision
+
+RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
+SHOWN = ("accuracy", "exact_match", "f1", "exact")
+
+
+def rows_of(name: str, file: Path) -> list[dict[str, Any]]:
+    """A row a precision of one model."""
+    model = kbert.load(name)
+    examples = examples_of(model, Path(name), file)
+    rows: list[dict[str, Any]] = []
+    for precision in PRECISIONS:
+        found = metrics_of(in_precision(model, precision), examples)
+        # The official script of SQuAD tells hundredths, the others parts of one.
+        scale = 1 if "exact_match" in found or "exact" in found else 100
+        metrics = {key: round(scale * float(found[key]), 3) for key in SHOWN if key in found}
+        less = {f"{key}_less": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
+        row = {"model": Path(name).parent.name or name, "examples": len(examples)}
+        rows.append(row | {"precision": precision} | metrics | less)
+        print(rows[-1], flush=True)
+    return rows
+
+
+def main() -> None:
+    """Measures, prints and writes."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="+", metavar="MODEL=FILE")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    pairs = [text.split("=", 1) for text in arguments.models]
+    rows = [row for name, file in pairs for row in rows_of(name, Path(file))]
+    settings = {name: Path(file).name for name, file in pairs}
+    write(arguments.output, {"rows": rows}, [], settings)
+
+
+if __name__ == "__main__":
+    main()
