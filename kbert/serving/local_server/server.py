@@ -125,7 +125,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         options, gate = self.options, Gate(self.options.limits)
-        with _listening(options.host, options.rest_port) as listener:
+        with listening(options.host, options.rest_port) as listener:
             await self.store.refresh()
             self._check_ready()
             listener.listen(1024)
@@ -186,10 +186,20 @@ class LocalServer(AbstractContextManager["LocalServer"]):
         return uvicorn.Server(config)
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound, and does not listen yet."""
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound, and does not listen yet.
+
+    Args:
+        host: A name or an address.
+        port: Its number, or 0 for any that is free.
+
+    Raises:
+        OSError: The place is taken, or not of this machine.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends at once (TCP_NODELAY) only on sockets that say they are of TCP: without it, the
+    # body of an answer waits some 40 ms for the client to acknowledge the head.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

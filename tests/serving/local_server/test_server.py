@@ -1,5 +1,6 @@
 """A server begins, answers over both protocols, and ends in order."""
 
+import asyncio
 import shutil
 import socket
 import threading
@@ -12,7 +13,7 @@ import requests
 
 from kbert.serving.client import Client
 from kbert.serving.local_server.limits import Limits
-from kbert.serving.local_server.server import LocalServer, ServerOptions
+from kbert.serving.local_server.server import LocalServer, ServerOptions, listening
 from kbert.serving.retries import Retries
 from kbert.serving.server_errors import Overloaded
 from tests.serving.local_server.conftest import FREE
@@ -46,6 +47,27 @@ def test_a_port_that_is_taken(base: Path):
         options = {**FREE, "rest_port": taken.getsockname()[1]}
         with pytest.raises(OSError, match="The REST port [0-9]+ of 127.0.0.1 cannot be used"):
             LocalServer(base, ServerOptions(**options)).__enter__()
+
+
+def test_answers_do_not_wait_to_be_acknowledged():
+    seen: list[int] = []
+
+    class Asked(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            accepted = transport.get_extra_info("socket")
+            seen.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            transport.close()
+
+    async def served() -> None:
+        with listening("127.0.0.1", 0) as listener:
+            loop = asyncio.get_running_loop()
+            async with await loop.create_server(Asked, sock=listener):
+                reader, writer = await asyncio.open_connection(*listener.getsockname())
+                await reader.read()  # to the end
+                writer.close()
+
+    asyncio.run(served())
+    assert seen and seen[0] != 0
 
 
 def test_no_model_that_can_be_loaded(tmp_path: Path):
