@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.translation_folder import is_translation
+from kbert.cli.translator_conversion import is_translator
 from kbert.data.glue_submission import write_glue_submission
 from kbert.data.glue_tasks import glue_task, read_glue
 from kbert.data.multiple_choice import read_choice_examples
@@ -126,7 +126,7 @@ def task_of(run: Path) -> str:
     """
     if is_run(run):
         return load_run(run).config.task
-    if is_translation(run):
+    if is_translator(run):
         return TRANSLATION
     name = read_checkpoint(run).pipeline.get("class")
     by_class = {pipeline.__name__: task for task, pipeline in PIPELINES.items()}

@@ -32,15 +32,15 @@ def info(
 
       kbert info all-MiniLM-L6-v2
     """
-    from kbert.checkpoints.translation_folder import is_translation
     from kbert.cli.answering import is_export
+    from kbert.cli.translator_conversion import is_translator
     from kbert.training.run_directory import is_run
 
     if is_run(path):
         write_result(_of_run(path))
     elif is_export(path):
         write_result(_of_export(path))
-    elif is_translation(path):
+    elif is_translator(path):
         write_result(_of_translation(path))
     else:
         write_result(_of_checkpoint(path))
@@ -72,17 +72,19 @@ def _of_export(path: str) -> dict[str, Any]:
 
 
 def _of_translation(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.marian import is_marian, read_marian
     from kbert.checkpoints.translation_folder import read_translation
     from kbert.text.subword import Subword
 
-    found = read_translation(path)
+    of_marian = is_marian(path)
+    found = read_marian(path) if of_marian else read_translation(path)
     arrays = list(found.arrays.values())
     bert = None if found.bert is None else found.bert.config
     if found.bert is not None:
         arrays += found.bert.arrays.values()
     return {
         "kind": "checkpoint",
-        "format": "kbert",
+        "format": "marian" if of_marian else "kbert",
         "config": found.transformer,
         "bert": bert,
         "task": {"class": "Translator", **found.settings},

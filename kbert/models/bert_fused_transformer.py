@@ -22,6 +22,8 @@ from kbert.models.encoder_arrays import (
 from kbert.models.transformer import Transformer
 
 _NEW = "/bert_attention/"
+# What the weights do not show, and the function depends on.
+_FUNCTION = ("num_heads", "activation", "norm", "positions", "tied", "layer_norm_epsilon")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class BertFusedTransformer(Transformer):
         bert: the `Bert` that gives the states.
         drop_net: p, the rate of the drop-nets.
         train_bert: whether BERT learns too.
+        branch_weights: see `force_branches`.
         **kwargs: those of `Transformer`.
     """
 
@@ -64,6 +67,7 @@ class BertFusedTransformer(Transformer):
         bert: Bert,
         drop_net: float = 1.0,
         train_bert: bool = False,
+        branch_weights: tuple[float, float] | None = None,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "bert_fused_transformer")
@@ -72,6 +76,7 @@ class BertFusedTransformer(Transformer):
         self.train_bert = train_bert
         self._given_bert = bert
         super().__init__(*args, **kwargs)
+        self.force_branches(branch_weights)
 
     def _make_layers(self) -> None:
         super()._make_layers()
@@ -145,29 +150,31 @@ class BertFusedTransformer(Transformer):
     def force_branches(self, weights: tuple[float, float] | None) -> None:
         """Gives both attentions of all blocks fixed weights, or lets drop-nets be again.
 
-        With (1, 0) the model is the one without BERT. Graphs that were traced before stay as they
-        are.
+        With (1, 0) the model is the one without BERT. Weights are saved and exported with the
+        model. Graphs that were traced before stay as they are.
 
         Args:
             weights: of the own attention and of that to BERT, or None.
         """
+        self.branch_weights = None if weights is None else (float(weights[0]), float(weights[1]))
         for block in self.encoder_blocks:
-            block.attention_residual.drop_net.forced = weights
+            block.attention_residual.drop_net.forced = self.branch_weights
         for block in self.decoder_blocks:
-            block.cross_attention_residual.drop_net.forced = weights
+            block.cross_attention_residual.drop_net.forced = self.branch_weights
 
     def warm_start_from(self, vanilla: Transformer) -> WarmStart:
         """Takes over every weight of a model without BERT.
 
         Args:
-            vanilla: a `Transformer` of the same sizes.
+            vanilla: a `Transformer` of the same sizes, kinds of layers and numbers of heads.
 
         Returns:
             What was loaded and what is new.
 
         Raises:
-            ValueError: anything but the attentions to BERT would be new, or a weight of `vanilla`
-                has no place or another shape; nothing is changed then.
+            ValueError: `vanilla` computes something else with its weights, anything but the
+                attentions to BERT would be new, or a weight of `vanilla` has no place or another
+                shape; nothing is changed then.
         """
         arrays = encoder_arrays(vanilla)
         beside = f"{self.bert.name}/"  # BERT keeps its own weights
@@ -187,12 +194,23 @@ class BertFusedTransformer(Transformer):
                 f"{report.mismatched or 'none'}; not in it: {not_fused or 'none'}; attentions to "
                 f"BERT in it: {lacking or 'none'}"
             )
+        self._check_function(vanilla)
         assign_arrays(self, arrays, may_be_absent=lambda name: name not in report.loaded)
         return report
+
+    def _check_function(self, vanilla: Transformer) -> None:
+        """What `vanilla` learned must mean the same here."""
+        others = {key: (getattr(vanilla, key), getattr(self, key)) for key in _FUNCTION}
+        told = [f"{key}={a!r} (here {b!r})" for key, (a, b) in others.items() if a != b]
+        if told:
+            raise ValueError(
+                f"`vanilla` must compute as this model does. Received: {', '.join(told)}"
+            )
 
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
+            "branch_weights": self.branch_weights,
             "bert": keras.saving.serialize_keras_object(self.bert),
             "drop_net": self.drop_net,
             "train_bert": self.train_bert,

@@ -70,13 +70,11 @@ def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
         The arguments, and what they cannot say: a sentence for each difference that is left.
     """
     longest = int(translator.transformer.max_sequence_length)
-    greedy = translator.beam_size == 1
     is_power = translator.length_penalty == "power" or translator.alpha == 0
     arguments: dict[str, Any] = {
         "beam_size": translator.beam_size,
         "num_hypotheses": translator.nbest,
-        # The score of the likeliest pieces is their log-probability, whatever the penalty.
-        "length_penalty": 0.0 if greedy or not is_power else float(translator.alpha),
+        "length_penalty": float(translator.alpha) if is_power else 0.0,
         "patience": float(translator.patience or 1.0),
         # Its own default of 1 forbids empty translations.
         "min_decoding_length": 0,
@@ -88,14 +86,12 @@ def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
         "CTranslate2 has one longest translation for all texts, max_decoding_length; kbert has "
         f"{translator.length_ratio:g} times the source's pieces and {translator.length_extra}."
     ]
-    if greedy:
-        return arguments, notes
     if not is_power:
         notes.append(
             'CTranslate2 has no length penalty "gnmt": its search runs with none '
             "(length_penalty=0)."
         )
-    elif translator.patience is None and translator.alpha != 0:
+    elif translator.patience is None and translator.alpha != 0 and translator.beam_size > 1:
         notes.append(
             "CTranslate2 stops at a number of finished translations, patience times beam_size; "
             "kbert, with patience=None, where none can become better any more."

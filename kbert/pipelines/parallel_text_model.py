@@ -151,12 +151,20 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
 
         Args:
             texts: n str or bytes. Those of like length go through the graph together.
+
+        Raises:
+            ValueError: it is a single text, or something else.
         """
+        read = read_single_texts(texts)
+        if read is None:
+            raise ValueError(
+                f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
+            )
         translate = traced(self, self.translate, text_specs(False), _SEARCH)
-        sizes = np.array([len(text) for text in texts], "int64")
+        sizes = np.array([len(text) for text in read], "int64")
         # An empty batch, where there is no other, tells the shapes of the outputs.
         batches = like_sizes(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
-        found = [translate(text_tensor([texts[i] for i in rows])) for rows in batches]
+        found = [translate(text_tensor([read[i] for i in rows])) for rows in batches]
         back = np.argsort(np.concatenate(batches), kind="stable")
         return {
             name: np.concatenate([columns[name].numpy() for columns in found])[back]
@@ -168,6 +176,9 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
 
         Args:
             texts: n str or bytes.
+
+        Raises:
+            ValueError: it is a single text, or something else.
         """
         return [text.decode() for text in self.translation_columns(texts)["translation"]]
 
@@ -180,9 +191,12 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         Returns:
             A dict a text: `translation`, `score`, `nbest` (dicts of `translation` and `score`, the
             best first) and `truncated`, whether the text was longer than the model reads.
+
+        Raises:
+            ValueError: it is a single text, or something else.
         """
         found = self.translation_columns(texts)
         return [
             plain_answer({name: found[name][i] for name in sorted(found)})
-            for i in range(len(texts))
+            for i in range(len(found["translation"]))
         ]

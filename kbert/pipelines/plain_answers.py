@@ -1,5 +1,6 @@
 """Outputs of a model's or an export's main signature as what people want to know of one row."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
     if "nbest_translation" in plain:
         nbest = _rows({key: plain.pop(f"nbest_{key}") for key in _OF_TRANSLATIONS})
         best = {key: plain.pop(key) for key in _OF_TRANSLATIONS}
-        return {**best, "nbest": nbest, **plain}
+        # A search may find fewer, and -inf is no number of JSON's.
+        return {**best, "nbest": [one for one in nbest if one["score"] > -math.inf], **plain}
     if "nbest_answer" in plain:
         keys = ("answer", "score", "start", "end")
         nbest = _rows({key: plain.pop(f"nbest_{key}") for key in keys})

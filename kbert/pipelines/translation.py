@@ -3,6 +3,7 @@
 Shapes: B rows, S source pieces, T target pieces, n translations a row.
 """
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +90,16 @@ class Translator(TranslationAlignment):
             raise ValueError(
                 f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
             )
+        for name in ("length_ratio", "length_extra"):
+            number = getattr(self, name)
+            if not (number >= 0 and math.isfinite(number)):
+                raise ValueError(
+                    f"`{name}` must be a finite number, at least 0. Received: {name}={number}"
+                )
+        if self.patience is not None and not self.patience > 0:
+            raise ValueError(
+                f"`patience` must be positive or None. Received: patience={self.patience}"
+            )
         source_size = self.transformer.source_vocabulary_size or self.transformer.vocabulary_size
         for name, subwords, size in (
             ("source_subwords", self.source_subwords, source_size),
@@ -168,23 +179,27 @@ class Translator(TranslationAlignment):
         memory = self.transformer.encode(inputs)
         step = self.transformer.decode_step
         state = self.transformer.start_decoding(memory, self.beam_size)
-        most = self.length_ratio * tf.cast(lengths, tf.float32)
-        limits = tf.cast(most, tf.int32) + self.length_extra
-        limits = tf.minimum(limits, self.transformer.max_sequence_length)
+        most = self.length_ratio * tf.cast(lengths, tf.float32) + float(self.length_extra)
+        # Bounded as numbers with a fraction, which do not overflow.
+        longest = float(self.transformer.max_sequence_length)
+        limits = tf.cast(tf.clip_by_value(most, 1.0, longest), tf.int32)
         rows = tf.shape(lengths)[0]
         ends = {
             "start_id": self.target_subwords.start_id,
             "end_id": self.target_subwords.end_id,
             "max_lengths": limits,
         }
+        penalty = penalty_of(self.length_penalty, self.alpha)
         if self.beam_size == 1:
-            return greedy_search(step, state, rows, **ends)
+            found = greedy_search(step, state, rows, **ends)
+            scores = found.log_probabilities / penalty(tf.maximum(found.lengths, 1))
+            return found._replace(scores=scores)
         return beam_search(
             step,
             state,
             rows,
             beam_size=self.beam_size,
-            length_penalty=penalty_of(self.length_penalty, self.alpha),
+            length_penalty=penalty,
             nbest=self.nbest,
             patience=self.patience,
             **ends,
@@ -203,15 +218,16 @@ class Translator(TranslationAlignment):
             empty, with score 0.
         """
         inputs, lengths, truncated = self.source_inputs(text)
+        beside, sizes = self.inputs_beside(text, lengths)
 
         def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
-            found = self.search(*self._chosen(text, inputs, lengths, chosen))
+            found = self.search(*self._chosen(inputs, beside, lengths, chosen))
             texts = self.target_subwords.detokenize(found.token_ids, found.lengths)
             return texts, found.scores
 
         specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
-        texts, scores = self._in_chunks(run, lengths, specs)
-        back = places_in_chunks(lengths)
+        texts, scores = self._in_chunks(run, sizes, specs)
+        back = places_in_chunks(sizes)
         empty = (lengths == 1)[:, None]
         texts = tf.where(empty, "", tf.gather(texts, back))
         scores = tf.where(empty, 0.0, tf.gather(scores, back))

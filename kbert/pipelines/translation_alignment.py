@@ -78,25 +78,26 @@ class TranslationAlignment(ParallelTextModel):
             is 0. An empty text has no target pieces, and of the source just the end.
         """
         inputs, lengths, truncated = self.source_inputs(text)
+        beside, sizes = self.inputs_beside(text, lengths)
         width = tf.shape(inputs["source_token_ids"])[1]
 
         def run(chosen: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            some, counts = self._chosen(text, inputs, lengths, chosen)
+            some, counts = self._chosen(inputs, beside, lengths, chosen)
             found, layers = self.translated_scores(some, counts)
             ids, empty = found.token_ids[:, 0], counts == 1
             pieces = tf.where(empty, 0, found.lengths[:, 0])
             real = tf.sequence_mask(pieces, tf.shape(ids)[1])
             weights = self._mean(layers)
-            beside = width - tf.shape(weights)[2]
-            weights = tf.pad(weights[real], [[0, 0], [0, beside]])
+            margin = width - tf.shape(weights)[2]
+            weights = tf.pad(weights[real], [[0, 0], [0, margin]])
             texts = self.target_subwords.detokenize(ids, pieces)
             scores = tf.where(empty, 0.0, found.scores[:, 0])
             return texts, scores, pieces, ids[real], tf.reshape(weights, [-1])
 
         types = (tf.string, tf.float32, tf.int32, tf.int32, tf.float32)
         specs = [tf.TensorSpec((None,), dtype) for dtype in types]
-        texts, scores, pieces, ids, weights = self._in_chunks(run, lengths, specs)
-        back = places_in_chunks(lengths)
+        texts, scores, pieces, ids, weights = self._in_chunks(run, sizes, specs)
+        back = places_in_chunks(sizes)
         weights = tf.reshape(weights, (tf.size(ids), width))
         ids, weights = (
             tf.gather(tf.RaggedTensor.from_row_lengths(v, pieces), back) for v in (ids, weights)
@@ -134,21 +135,39 @@ class TranslationAlignment(ParallelTextModel):
         return found, self.transformer.memory_scores(known, self.transformer.encode(inputs))
 
     def _in_chunks(
-        self, run: Callable[[Any], Sequence[tf.Tensor]], lengths: Any, specs: list[tf.TensorSpec]
+        self, run: Callable[[Any], Sequence[tf.Tensor]], sizes: Any, specs: list[tf.TensorSpec]
     ) -> list[tf.Tensor]:
         """`map_in_chunks` of a search."""
         with weights_read_once():
-            return map_in_chunks(run, lengths, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
+            return map_in_chunks(run, sizes, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
+
+    def inputs_beside(self, text: Any, lengths: Any) -> tuple[dict[str, Any], tf.Tensor]:
+        """What the BERT of a fused model reads, and how many cells each row takes; graph code.
+
+        Args:
+            text: raw strings (B,).
+            lengths: int32 (B,), pieces of each source, the end included.
+
+        Returns:
+            Inputs, none where there is no BERT; and int32 (B,), the longer of both tokenizations: a
+            text of few pieces can be long to BERT.
+        """
+        if self.bert_tokenizer is None:
+            return {}, lengths
+        beside = self.bert_inputs(text)
+        return beside, tf.maximum(lengths, _counts(beside["bert_padding_mask"]))
 
     def _chosen(
-        self, text: Any, inputs: dict[str, Any], lengths: Any, chosen: tf.Tensor
+        self, inputs: dict[str, Any], beside: dict[str, Any], lengths: Any, chosen: tf.Tensor
     ) -> tuple[dict[str, Any], tf.Tensor]:
         """Some rows of the inputs, no wider than they are long, and their lengths."""
         counts = tf.gather(lengths, chosen)
         longest = tf.reduce_max(counts)
         some = {key: tf.gather(value[:, :longest], chosen) for key, value in inputs.items()}
-        if self.bert_tokenizer is not None:
-            some |= self.bert_inputs(tf.gather(text, chosen))
+        if beside:
+            of_bert = tf.gather(_counts(beside["bert_padding_mask"]), chosen)
+            longest = tf.reduce_max(of_bert)
+            some |= {k: tf.gather(value[:, :longest], chosen) for k, value in beside.items()}
         return some, counts
 
     def _mean(self, layers: list[Any]) -> tf.Tensor:
@@ -166,6 +185,11 @@ class TranslationAlignment(ParallelTextModel):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "alignment_layer": self.alignment_layer}
+
+
+def _counts(mask: Any) -> tf.Tensor:
+    """int32 (B,): how many tokens of each row are real."""
+    return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
 
 
 def _pieces(subwords: Any, ids: Any) -> Any:

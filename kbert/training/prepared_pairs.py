@@ -82,13 +82,30 @@ def prepare_pairs(
         for side in (packed.sources, packed.targets)
     ]
     kept, report = filter_parallel(text, *lengths, max_length=max_length, max_ratio=max_ratio)
-    if not len(kept):
-        raise ValueError(f"{text.source}: there must be sentence pairs. Received: none. {report}")
+    _check_some(kept, text, report)
     packed = packed.select(report.kept) if len(kept) < len(text) else packed
     if features is None or packed.bert is None:
         return PreparedPairs(kept, packed, report)
     states, cached = bert_features(model.transformer.bert, packed.bert, features)
     return PreparedPairs(kept, packed, report, states, cached)
+
+
+def check_pairs(text: ParallelText) -> None:
+    """Looks for a pair that can be measured, without tokenizing any.
+
+    Args:
+        text: The pairs.
+
+    Raises:
+        ValueError: Each has an empty side.
+    """
+    kept, report = filter_parallel(text)
+    _check_some(kept, text, report)
+
+
+def _check_some(kept: ParallelText, text: ParallelText, report: FilterReport) -> None:
+    if not len(kept):
+        raise ValueError(f"{text.source}: there must be sentence pairs. Received: none. {report}")
 
 
 def left_out(report: FilterReport) -> dict[str, Any]:

@@ -175,9 +175,10 @@ def order_of(*parts: Any) -> str:
     """Returns a hash of all that the order of a run's batches depends on.
 
     Args:
-        *parts: Hashes of the examples, and the options that cut and shuffle them.
+        *parts: Hashes of the examples, and the options that cut and shuffle them: what JSON can
+            hold, or dataclasses of it.
     """
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts, default=dataclasses.asdict).encode()).hexdigest()
 
 
 def at_epoch_begin(position: Position) -> Position:

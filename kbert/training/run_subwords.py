@@ -3,14 +3,23 @@
 import tempfile
 from pathlib import Path
 
+from kbert.storage.atomic_directory import atomic_directory
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
+from kbert.training.config_file import read_config_file
+from kbert.training.resumed_run import changed_keys
+from kbert.training.run_directory import CONFIG
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_data import TranslationData
 
 # In the run's folder.
 SUBWORDS = "subwords"
 _JOINT, _SIDES = "joint.model", ("source.model", "target.model")
+# What decides which pieces there are.
+_OF_SUBWORDS = (
+    *("source_subwords", "target_subwords", "subwords", "subword_type", "vocabulary_size"),
+    *("character_coverage", "normalization", "byte_fallback", "subword_lines"),
+)
 Pair = tuple[Subword, Subword]
 
 
@@ -23,11 +32,12 @@ def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | 
         kept: The folder that a stopped run left, or None; what it has is used.
 
     Raises:
-        ValueError: A file is no SentencePiece model, or the number of pieces is not to be had from
-            these pairs.
+        ValueError: A file is no SentencePiece model, the number of pieces is not to be had from
+            these pairs, or the stopped run made its pieces otherwise.
         OSError: A file cannot be read.
     """
     if kept is not None and (kept / SUBWORDS).is_dir():
+        _check_unchanged(kept, config)
         return _read_kept(kept / SUBWORDS)
     if config.source_subwords is not None:
         source = Subword.from_file(config.source_subwords)
@@ -47,14 +57,25 @@ def write_subwords(subwords: Pair, folder: Path) -> None:
         subwords: From `run_subwords`.
         folder: The folder of the run.
     """
+    if (folder / SUBWORDS).is_dir():
+        return  # a run that goes on has them from there
     source, target = subwords
-    place = folder / SUBWORDS
-    place.mkdir(exist_ok=True)
-    if source is target:
-        source.save(place / _JOINT)
+    names = [_JOINT] if source is target else _SIDES
+    with atomic_directory(folder / SUBWORDS) as place:
+        for name, one in zip(names, subwords):
+            one.save(place / name)
+
+
+def _check_unchanged(kept: Path, config: TranslationConfig) -> None:
+    if not (kept / CONFIG).is_file():
         return
-    for name, one in zip(_SIDES, subwords):
-        one.save(place / name)
+    changed = set(changed_keys(read_config_file(kept / CONFIG), config)) & set(_OF_SUBWORDS)
+    if changed:
+        raise ValueError(
+            f"{', '.join(f'`{key}`' for key in sorted(changed))} must be as the run began with, "
+            f"even with allow_config_change: its weights are of the pieces in {kept / SUBWORDS}. "
+            "Set overwrite to begin anew"
+        )
 
 
 def _read_kept(folder: Path) -> Pair:

@@ -7,17 +7,20 @@ from kbert.training.translation_config import TranslationConfig
 _MULTIPLE = 8
 
 
-def translation_bucket(config: TranslationConfig) -> Bucket:
+def translation_bucket(config: TranslationConfig, positions: int | None = None) -> Bucket:
     """The shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
 
     Args:
         config: The run's configuration.
+        positions: The most pieces that the model reads, with the end; by default what the
+            configuration says, which is not that of a model that was trained before.
 
     Raises:
         ValueError: `batch_tokens` allows no pair.
     """
-    longest = min(config.max_length or config.max_sequence_length, config.max_sequence_length - 1)
-    length = -(-(longest + 1) // _MULTIPLE) * _MULTIPLE
+    most = positions or config.max_sequence_length
+    longest = min(config.max_length or most, most - 1)
+    length = min(-(-(longest + 1) // _MULTIPLE) * _MULTIPLE, most)
     rows = config.batch_tokens // length
     if rows < 1:
         raise ValueError(
@@ -27,10 +30,13 @@ def translation_bucket(config: TranslationConfig) -> Bucket:
     return Bucket(rows if rows < _MULTIPLE else rows - rows % _MULTIPLE, length)
 
 
-def train_buckets(config: TranslationConfig) -> list[Bucket] | None:
+def train_buckets(
+    config: TranslationConfig, positions: int | None = None
+) -> list[Bucket] | None:
     """The shapes of a run's batches, or None for those of like length.
 
     Args:
         config: The run's configuration.
+        positions: See `translation_bucket`.
     """
-    return [translation_bucket(config)] if config.strategy == "tpu" else None
+    return [translation_bucket(config, positions)] if config.strategy == "tpu" else None

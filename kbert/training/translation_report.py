@@ -4,8 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from kbert.data.fixed_batches import fixed_batch_plan, fixed_padding_share
 from kbert.data.parallel_batches import parallel_batch_plan, parallel_padding_share
+from kbert.data.parallel_pipeline import PackedPairs
 from kbert.training.prepared_pairs import PreparedPairs, left_out
+from kbert.training.translation_bucket import train_buckets
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_data import TranslationData
 from kbert.training.translation_model import Built
@@ -29,12 +32,11 @@ def translation_report(
         ValueError: There are fewer batches than make one update.
     """
     model, train = built.model, parts["train"].packed
-    lengths = (train.sources.lengths, train.targets.lengths)
-    plan = parallel_batch_plan(*lengths, config.batch_tokens, shuffle=True, seed=config.seed)
-    updates = len(plan) // config.accumulation_steps
+    count, padding = _batches(config, train, model.max_source_length)
+    updates = count // config.accumulation_steps
     if not updates:
         raise ValueError(
-            f"`accumulation_steps` must be at most the number of batches, {len(plan)}. Received: "
+            f"`accumulation_steps` must be at most the number of batches, {count}. Received: "
             f"accumulation_steps={config.accumulation_steps}"
         )
     examples = {part: _about(data.parts[part], prepared) for part, prepared in parts.items()}
@@ -47,7 +49,7 @@ def translation_report(
             "source": len(model.source_subwords),
             "target": len(model.target_subwords),
         },
-        "padding_share": parallel_padding_share(*lengths, plan),
+        "padding_share": padding,
         "batches_per_epoch": updates * config.accumulation_steps,
         "steps_per_epoch": updates,
         "steps": updates * config.epochs,
@@ -55,6 +57,18 @@ def translation_report(
         "parameters": int(sum(weights)),
         "warm_start": None if built.warm_start is None else _warm_start(built),
     }
+
+
+def _batches(config: TranslationConfig, train: PackedPairs, positions: int) -> tuple[int, float]:
+    """How many batches an epoch has, and the share of padding in them."""
+    lengths = (train.sources.lengths, train.targets.lengths)
+    random: dict[str, Any] = {"shuffle": True, "seed": config.seed}
+    buckets = train_buckets(config, positions)
+    if buckets is not None:
+        fixed = fixed_batch_plan(*lengths, buckets, **random)
+        return len(fixed), fixed_padding_share(*lengths, fixed)
+    plan = parallel_batch_plan(*lengths, config.batch_tokens, **random)
+    return len(plan), parallel_padding_share(*lengths, plan)
 
 
 def _about(text: Any, prepared: PreparedPairs) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from kbert.training.bad_batch import BadBatch, pieces_of
 from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
-from kbert.training.prepared_pairs import PreparedPairs, prepare_pairs
+from kbert.training.prepared_pairs import PreparedPairs, check_pairs, prepare_pairs
 from kbert.training.resumed_run import (
     changed_data,
     goes_on,
@@ -144,7 +144,9 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     if config.max_length is not None:
         longest = min(longest, config.max_length)
     limits: dict[str, Any] = {"max_length": longest, "max_ratio": config.max_ratio}
-    # The test pairs are tokenized when they are measured, by the model that was written.
+    if data.test is not None:
+        # They are tokenized when they are measured, by the model that was written.
+        check_pairs(data.test)
     parts = {
         part: prepare_pairs(
             built.model, text, features=config.features, **(limits if part == "train" else {})
@@ -156,14 +158,15 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     compile_translator(built.model, config, report["steps_per_epoch"])
     report["warnings"] = list(log.warnings)
     log.line(translation_lines(report, parts))
-    return _Ready(data, subwords, built, parts, report, _order(config, parts["train"]))
+    order = _order(config, parts["train"], built.model.max_source_length)
+    return _Ready(data, subwords, built, parts, report, order)
 
 
-def _order(config: TranslationConfig, train: PreparedPairs) -> str:
+def _order(config: TranslationConfig, train: PreparedPairs, positions: int) -> str:
     sides = (train.packed.sources, train.packed.targets)
     arrays = [array for side in sides for array in (side.token_ids, side.lengths)]
     options = (getattr(config, key) for key in _OF_THE_ORDER)
-    return order_of(sha256_of_arrays(*arrays), train_buckets(config), *options)
+    return order_of(sha256_of_arrays(*arrays), train_buckets(config, positions), *options)
 
 
 def _write_start(config: TranslationConfig, ready: _Ready, folder: Path) -> None:
@@ -200,7 +203,7 @@ def _fit(
         return train.dataset(
             model,
             batch_tokens=config.batch_tokens,
-            buckets=train_buckets(config),
+            buckets=train_buckets(config, model.max_source_length),
             accumulation_steps=config.accumulation_steps,
             shuffle=True,
             seed=config.seed,

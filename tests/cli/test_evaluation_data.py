@@ -1,10 +1,15 @@
 import pytest
 
-from kbert.cli.evaluation_data import read_examples
+from kbert.cli.evaluation_data import read_examples, task_of
 from kbert.pipelines.regression import Regressor
 from kbert.training.single_run import train_once
+from tests.checkpoints.synthetic_marian import write_marian
 
 NONE = {"text_a": None, "text_b": None, "label": None}
+
+
+def test_a_folder_of_marian_translates(tmp_path):
+    assert task_of(write_marian(tmp_path / "model")) == "translation"
 
 
 def test_columns_are_those_of_the_run_unless_given(finished_run, tiny, tmp_path):

@@ -3,6 +3,7 @@ import json
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from tests.checkpoints.synthetic_marian import write_marian
 
 
 def info(path):
@@ -23,6 +24,12 @@ def test_a_checkpoint_and_a_model(tiny, finished_run):
     found = json.loads(info(finished_run / "model").stdout)
     assert found["task"]["class"] == "Classifier"
     assert found["heads"]["classifier.weight"] == [2, 16]
+
+
+def test_a_folder_of_marian(tmp_path):
+    found = json.loads(info(write_marian(tmp_path / "model")).stdout)
+    assert (found["kind"], found["format"]) == ("checkpoint", "marian")
+    assert found["task"]["class"] == "Translator" and found["parameters"] > 0
 
 
 def test_what_is_nothing(tmp_path):

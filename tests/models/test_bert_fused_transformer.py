@@ -137,6 +137,13 @@ def test_a_warm_start_with_only_own_branches_is_the_model_without_bert():
         ({"num_encoder_layers": 1}, "not in it: .'encoder_block_1/attention/output/bias'"),
         ({"intermediate_dim": 24}, r"feed_forward/intermediate/bias \(expected \(20,\), found"),
         ({"tied": "target"}, "Without a place here: .'target_embedding/embeddings'"),
+        # The same weights, which mean something else.
+        (
+            {"num_heads": 1, "layer_norm_epsilon": 0.01},
+            r"must compute as this .*num_heads=1 \(here 3\), layer_norm_epsilon=0.01 \(here 1e-0",
+        ),
+        ({"activation": "gelu"}, "activation='gelu'"),
+        ({"positions": "sinusoidal_halves"}, "positions='sinusoidal_halves'"),
     ],
 )
 def test_a_warm_start_that_does_not_fit_changes_nothing(options, message):
@@ -209,3 +216,16 @@ def test_config_round_trip(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     assert again.drop_net == 0.4 and again.train_bert is False
     np.testing.assert_allclose(again(WITH_IDS), model(WITH_IDS), atol=1e-6)
+
+
+def test_weights_of_the_branches_are_saved(tmp_path):
+    model = fused()
+    free = np.asarray(model(WITH_IDS))
+    model.force_branches((0.9, 0.1))
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    assert again.branch_weights == (0.9, 0.1)
+    np.testing.assert_allclose(again(WITH_IDS), model(WITH_IDS), atol=1e-6)
+    assert np.abs(np.asarray(again(WITH_IDS)) - free).max() > 1e-3
+    again.force_branches(None)
+    np.testing.assert_allclose(again(WITH_IDS), free, atol=1e-6)

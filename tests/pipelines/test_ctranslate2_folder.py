@@ -220,8 +220,7 @@ def test_only_plain_transformers(subwords, tmp_path):
             ["max_decoding_length", "patience=None"],
         ),
         ({"patience": 2.0}, {"length_penalty": 1.0, "patience": 2.0}, ["max_decoding_length"]),
-        # The score of a greedy translation is its log-probability.
-        ({"beam_size": 1}, {"beam_size": 1, "length_penalty": 0.0}, ["max_decoding_length"]),
+        ({"beam_size": 1}, {"beam_size": 1, "length_penalty": 1.0}, ["max_decoding_length"]),
         (
             {"length_penalty": "gnmt", "alpha": 0.6},
             {"length_penalty": 0.0},

@@ -110,6 +110,25 @@ def test_empty_sentences_are_trained_on_as_their_end(subwords):
     assert tf.reduce_all(model.pack(["red"], ["rot"]).sources.lengths > 0)
 
 
+@pytest.mark.parametrize("ask", ["translations", "answers"])
+def test_columns_of_tables_keep_their_order(subwords, ask):
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    model = made(subwords)
+    texts = ["old dog", "red cat", "big blue dog", "cat"]
+    said = getattr(model, ask)
+    assert said(pandas.Series(texts, index=[3, 2, 1, 0])) == said(texts)
+    assert said(pandas.Series(texts[:2], index=[5, 9])) == said(texts[:2])
+
+
+@pytest.mark.parametrize("ask", ["translations", "answers"])
+def test_a_single_text_is_no_list(subwords, ask):
+    model = made(subwords)
+    with pytest.raises(ValueError, match="must be a list of texts. Received: x='old dog'"):
+        getattr(model, ask)("old dog")
+    with pytest.raises(ValueError, match="`texts` must be a list of str or bytes. Received: a int"):
+        getattr(model, ask)(3)
+
+
 def test_answers_come_in_the_order_of_the_texts(subwords):
     model = made(subwords)
     texts = ["old dog", "", "red blue old big cat", "cat", "old dog"]

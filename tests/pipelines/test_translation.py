@@ -1,5 +1,7 @@
 """Raw strings to translations: the graph against one row at a time, and the export."""
 
+import math
+
 import keras
 import numpy as np
 import pytest
@@ -179,11 +181,54 @@ def test_a_life_in_a_file(subwords, tmp_path):
     [
         ({"nbest": 4}, r"`nbest` must be in \[1, beam_size=3\]. Received: nbest=4"),
         ({"length_penalty": "none"}, "`name` must be one of .*Received: name='none'"),
+        ({"length_ratio": -1.0}, "`length_ratio` must be a finite number.*Received: .*-1.0"),
+        ({"length_ratio": math.inf}, "`length_ratio` must be a finite number.*Received: .*inf"),
+        ({"length_extra": -1}, "`length_extra` must be a finite number, at least 0"),
+        ({"patience": 0.0}, "`patience` must be positive or None. Received: patience=0.0"),
     ],
 )
 def test_errors(subwords, options, message):
     with pytest.raises(ValueError, match=message):
         made(subwords, **options)
+
+
+def test_a_limit_beyond_all_numbers_is_that_of_the_model(subwords):
+    far, own = (made(subwords, length_ratio=ratio).answers(TEXTS) for ratio in (1e9, 40.0))
+    assert far == own and all(one["translation"] for text, one in zip(TEXTS, own) if text)
+
+
+def test_a_translation_has_a_piece_at_least(subwords):
+    (found,) = made(subwords, length_ratio=0.0, length_extra=0).answers(["a ball"])
+    # Only the end fits; there is no second best.
+    assert found["translation"] == "" and math.isfinite(found["score"])
+    assert found["nbest"] == [{"translation": "", "score": found["score"]}]
+
+
+def test_greedy_scores_are_divided_like_those_of_a_beam(subwords):
+    model = made(subwords, beam_size=1, nbest=1, alpha=0.7)
+    found = model.translate(tf.constant(TEXTS))
+    for text, said, score in zip(TEXTS, found["translation"].numpy(), found["score"].numpy()):
+        inputs, lengths, _ = model.source_inputs(tf.constant([text]))
+        ids = model.search(inputs, lengths).token_ids[0, 0].numpy().tolist()
+        ids = ids[: ids.index(subwords.end_id) + 1]
+        start = [subwords.start_id, *ids[:-1]]
+        logits = model.transformer({**inputs, "target_token_ids": np.array([start], "int32")})
+        logs = tf.nn.log_softmax(logits[0]).numpy()[np.arange(len(ids)), ids].sum()
+        # An empty text is not translated.
+        assert score == pytest.approx(logs / len(ids) ** 0.7 if text else 0.0, rel=1e-4)
+        assert said.decode() == (subwords.detokenize([ids])[0].numpy().decode() if text else "")
+
+
+def test_a_text_that_is_long_to_bert_alone_counts_as_long(subwords):
+    model = made(subwords, fused=True)
+    # One unknown piece to the translator, a token a character to BERT.
+    texts = tf.constant(["the old man", "\u4e2d\u56fd" * 6])
+    _, lengths, _ = model.source_inputs(texts)
+    beside, sizes = model.inputs_beside(texts, lengths)
+    tokens = beside["bert_padding_mask"].numpy().sum(axis=1)
+    assert lengths[1] < lengths[0] and tokens[1] == 14
+    assert sizes.numpy().tolist() == [max(int(lengths[0]), tokens[0]), 14]
+    assert made(subwords).inputs_beside(texts, lengths) == ({}, lengths)
 
 
 def test_vocabularies_and_tokenizers_must_fit(subwords):

@@ -3,7 +3,7 @@ import pytest
 
 from kbert.data.parallel_text import ParallelText
 from kbert.pipelines.load import load
-from kbert.training.prepared_pairs import left_out, prepare_pairs
+from kbert.training.prepared_pairs import check_pairs, left_out, prepare_pairs
 from kbert.training.run_directory import load_run
 
 
@@ -30,6 +30,12 @@ def test_pairs_without_a_side_are_left_out_and_long_ones_cut(model):
     assert found.tokens == len(found.packed.sources.token_ids) + len(
         found.packed.targets.token_ids
     )
+
+
+def test_pairs_can_be_looked_at_before_a_training():
+    check_pairs(text(("red", " "), ("old", "alt")))
+    with pytest.raises(ValueError, match="a.tsv: there must be sentence pairs. Received: none"):
+        check_pairs(text(("red", " "), ("", "alt")))
 
 
 def test_the_limits_count_pieces_without_the_end(model):

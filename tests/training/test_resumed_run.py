@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from kbert.data.fixed_batches import Bucket
 from kbert.data.question_examples import Answer, QuestionExamples
 from kbert.data.text_pairs import TextExamples
 from kbert.pipelines.classification import Classifier
@@ -112,6 +113,8 @@ def test_an_order_is_that_of_all_its_parts():
     orders = [("a", 8, 1), ("a", 8, 2), ("a", 81), ("a", None, 8, 1), ("b", 8, 1)]
     assert len({order_of(*parts) for parts in orders}) == len(orders)
     assert order_of("a", 8, 1) == order_of("a", 8, 1)
+    buckets = [[Bucket(8, 24)], [Bucket(8, 16)], None]
+    assert len({order_of("a", some) for some in buckets}) == 3
 
 
 def test_a_state_of_another_order_begins_anew(tiny, tmp_path, caplog):

@@ -3,6 +3,7 @@ import os
 import pytest
 
 from kbert.text.subword import Subword
+from kbert.training.run_directory import write_config
 from kbert.training.run_subwords import run_subwords, write_subwords
 from kbert.training.translation_data import read_translation_data
 
@@ -47,6 +48,33 @@ def test_ready_ones_are_read(tiny_pairs, tmp_path):
         learned(tiny_pairs, tmp_path, **{**ready, "source_subwords": str(tmp_path / "b.model")})
     with pytest.raises(FileNotFoundError, match="must be a SentencePiece model"):
         learned(tiny_pairs, tmp_path, **{**ready, "source_subwords": str(tmp_path / "none")})
+
+
+def test_they_are_there_whole_or_not_at_all(tiny_pairs, tmp_path, monkeypatch):
+    values = {"subwords": "separate", "vocabulary_size": 20, "subword_type": "unigram"}
+    subwords = learned(tiny_pairs, tmp_path, **values)
+
+    def full(*_):
+        raise OSError("no space")
+
+    monkeypatch.setattr(subwords[1], "save", full, raising=False)
+    with pytest.raises(OSError, match="no space"):
+        write_subwords(subwords, tmp_path)
+    assert not (tmp_path / "subwords").exists()
+    monkeypatch.undo()
+    write_subwords(subwords, tmp_path)
+    write_subwords(subwords, tmp_path)  # a run that goes on begins like any other
+    assert sorted(os.listdir(tmp_path / "subwords")) == ["source.model", "target.model"]
+
+
+def test_a_stopped_run_does_not_get_other_pieces(tiny_pairs, tmp_path):
+    config = tiny_pairs.config(tmp_path / "run")
+    write_subwords(learned(tiny_pairs, tmp_path), tmp_path)
+    write_config(config, tmp_path)
+    assert len(learned(tiny_pairs, tmp_path, kept=tmp_path)[0]) == 46
+    changes = {"vocabulary_size": 40, "epochs": 3, "allow_config_change": True}
+    with pytest.raises(ValueError, match="^`vocabulary_size` must be as the run began with, even"):
+        learned(tiny_pairs, tmp_path, kept=tmp_path, **changes)
 
 
 def test_those_of_a_stopped_run_are_used_and_not_learned_anew(tiny_pairs, tmp_path):

@@ -24,6 +24,18 @@ def test_no_more_than_the_model_has_positions_for():
     assert found == Bucket(8, 64)
 
 
+def test_positions_that_are_no_multiple_of_eight():
+    found = translation_bucket(config(max_sequence_length=100, batch_tokens=3300))
+    assert found == Bucket(32, 100)  # 33 rows would fit
+    assert translation_bucket(config(max_length=99, max_sequence_length=100)).length == 100
+
+
+def test_a_model_that_was_trained_before_has_its_own_positions():
+    assert train_buckets(config(strategy="tpu", batch_tokens=640), 64) == [Bucket(8, 64)]
+    told = config(strategy="tpu", max_length=7, batch_tokens=640)
+    assert train_buckets(told, 64) == [Bucket(80, 8)]
+
+
 def test_elsewhere_batches_are_of_like_length():
     assert train_buckets(config()) is None
     assert train_buckets(config(strategy="tpu", max_length=7)) == [Bucket(512, 8)]

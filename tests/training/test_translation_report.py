@@ -1,7 +1,32 @@
+import numpy as np
+import pytest
+
+from kbert.pipelines.load import load
 from kbert.training.prepared_pairs import prepare_pairs
+from kbert.training.run_directory import load_run
+from kbert.training.translation_bucket import train_buckets
 from kbert.training.translation_data import read_translation_data
 from kbert.training.translation_model import build_translator, load_warm_start
 from kbert.training.translation_report import translation_lines, translation_report
+
+
+def test_batches_of_one_shape_are_counted_as_they_are_trained_on(
+    finished_translation, tiny_pairs, tmp_path
+):
+    config = tiny_pairs.config(tmp_path / "run", strategy="tpu", cooldown_epochs=1)
+    data = read_translation_data(config)
+    subwords = load(load_run(finished_translation).model_directory).source_subwords
+    built = build_translator(config, (subwords, subwords), None)
+    parts = {"train": prepare_pairs(built.model, data.train)}
+    report = translation_report(config, data, built, parts)
+    # 128 tokens are 5 rows of 24; 56 pairs are 12 batches.
+    dataset = parts["train"].dataset(
+        built.model, batch_tokens=128, buckets=train_buckets(config, 24)
+    )
+    batches = list(dataset)
+    assert report["steps_per_epoch"] == report["batches_per_epoch"] == len(batches) == 12
+    cells = sum(2 * np.size(targets) for _, targets, *_ in batches)
+    assert report["padding_share"] == pytest.approx(1 - parts["train"].tokens / cells)
 
 
 def test_a_report_and_its_words(finished_translation, tiny_pairs, tiny, tmp_path):
