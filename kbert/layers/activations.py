@@ -6,6 +6,8 @@ from typing import Any
 
 from keras import ops
 
+from kbert.layers.own_gradients import own_gradient
+
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: ops.gelu(x, approximate=False),
     "gelu_approximate": lambda x: ops.gelu(x, approximate=True),
@@ -54,7 +56,7 @@ def activate(x: Any, name: str | None, training: bool | None = None) -> Any:
     return _ACTIVATIONS[name](x)
 
 
-@ops.custom_gradient
+@own_gradient
 def _gelu_with_short_gradient(x: Any) -> Any:
     """Exact GELU, x Phi(x) (Hendrycks and Gimpel 2016), keeping Phi for the backward pass.
 

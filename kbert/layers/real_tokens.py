@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.own_gradients import own_gradient
 
 
 class RowGroup(NamedTuple):
@@ -75,7 +76,7 @@ class RealTokens:
         """States (R, W) as groups (b, t, W); a cell of padding has what some token has."""
         width = states.shape[-1]
 
-        @ops.custom_gradient
+        @own_gradient
         def forward(states: Any) -> Any:
             pieces = self._pieces(states)
             grids = tuple(ops.take(p, g.slots, axis=0) for p, g in zip(pieces, self.groups))
@@ -96,7 +97,7 @@ class RealTokens:
         """Groups (b, t, W) as states (R, W)."""
         width = grids[0].shape[-1]
 
-        @ops.custom_gradient
+        @own_gradient
         def forward(*grids: Any) -> Any:
             flat = [ops.reshape(grid, (-1, width)) for grid in grids]
             states = _joined(ops.take(f, g.cells, axis=0) for f, g in zip(flat, self.groups))
@@ -170,7 +171,7 @@ def _group(counts: Any, visible: Any, causal: bool) -> RowGroup:
 def _looked_up(states: Any, rows: Any) -> Any:
     """Different rows (m, W) of states (n, W)."""
 
-    @ops.custom_gradient
+    @own_gradient
     def forward(states: Any) -> Any:
         # TensorFlow's own gradient is a list of rows, which a block that is computed again, or one
         # that writes out its own gradient, does not take.

@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from kbert import __version__
+from kbert.layers.own_gradients import without_gradients
 from kbert.serving.base_files import write_base_files
 from kbert.serving.batching import MAX_BATCH_SIZE
 from kbert.serving.bundle import Traced, write_bundle
@@ -187,11 +188,16 @@ def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) 
     Endpoints alone: `track(model)` would store the weights a second time.
     """
     archive = keras.export.ExportArchive()
-    traced = {
-        name: (archive.add_endpoint(name, stand_ins.function(function), list(specs)), list(specs))
-        for name, (function, specs) in endpoints.items()
-    }
-    archive.write_out(str(folder), verbose=False)
+    add = archive.add_endpoint
+    # Nobody trains an export, and TensorFlow's table of gradients would hold each model that was
+    # loaded into Python for ever: a server that replaces models would grow with each.
+    with without_gradients():
+        traced = {
+            name: (add(name, stand_ins.function(function), list(specs)), list(specs))
+            for name, (function, specs) in endpoints.items()
+        }
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        archive.write_out(str(folder), options, verbose=False)
     return traced
 
 

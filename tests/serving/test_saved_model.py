@@ -1,5 +1,6 @@
 """Exports: where they lie, what they weigh, and that they appear whole or not at all."""
 
+import gc
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from kbert.serving.compatibility import check_export
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.metadata import read_metadata
 from kbert.serving.saved_model import export
+from kbert.serving.signatures import read_meta_graph
 from kbert.serving.version_folders import versions
 from tests.serving.killed_exports import KEEP, content_of
 from tests.serving.tiny_models import Meter
@@ -82,6 +84,22 @@ def test_weights_are_stored_once(exported_path: Path, classifier: Classifier):
     assert sum(int(np.prod(shape)) for shape in arrays) == classifier.count_params()
     # Beside the weights only the names of the objects lie there.
     assert 0 <= report.variable_bytes - 4 * classifier.count_params() < 16_384
+
+
+def test_a_model_that_was_loaded_and_let_go_is_gone(exported_path: Path):
+    def graphs_after_loading() -> int:
+        loaded = tf.saved_model.load(str(exported_path))
+        loaded.signatures["serving_default"](text=tf.constant(["red dog"]))
+        del loaded
+        gc.collect()
+        return sum(type(one).__name__ == "FuncGraph" for one in gc.get_objects())
+
+    first = graphs_after_loading()
+    assert [graphs_after_loading() for _ in range(2)] == [first, first]
+    library = read_meta_graph(exported_path).graph_def.library
+    assert not library.registered_gradients
+    nodes = [node for function in library.function for node in function.node_def]
+    assert nodes and not any("_gradient_op_type" in node.attr for node in nodes)
 
 
 def test_the_size_with_the_published_vocabulary(tmp_path: Path, minilm_directory: Path):
