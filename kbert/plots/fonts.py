@@ -3,6 +3,7 @@
 import unicodedata
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 # It has a box for every character, and a letter for none.
 _LAST_RESORT = "Last Resort"
@@ -28,10 +29,9 @@ def families_for(texts: Iterable[str]) -> list[str]:
     missing = drawn - _letters_of(usual)
     if not missing:
         return families
-    fonts = {font.name: font.fname for font in font_manager.fontManager.ttflist}
     letters = {
         name: missing & _letters_of(path)
-        for name, path in sorted(fonts.items())
+        for name, path in sorted(_upright_faces().items())
         if not name.startswith(_LAST_RESORT)
     }
     while missing:
@@ -48,6 +48,29 @@ def families_for(texts: Iterable[str]) -> list[str]:
             stacklevel=2,
         )
     return families
+
+
+def _upright_faces() -> dict[str, str]:
+    """The file of each family's usual face, the one that is drawn with: not bold, not italic.
+
+    The other faces may have fewer letters, and the list has them in any order.
+    """
+    from matplotlib import font_manager
+
+    manager, usual = font_manager.fontManager, font_manager.FontProperties()
+
+    def distance(face: Any) -> float:
+        return (
+            manager.score_style(usual.get_style(), face.style)
+            + manager.score_variant(usual.get_variant(), face.variant)
+            + manager.score_weight(usual.get_weight(), face.weight)
+            + manager.score_stretch(usual.get_stretch(), face.stretch)
+        )
+
+    faces: dict[str, str] = {}
+    for face in sorted(manager.ttflist, key=distance):
+        faces.setdefault(face.name, face.fname)
+    return faces
 
 
 def _letters_of(path: str) -> set[int]:

@@ -1,6 +1,7 @@
 import warnings
 
 import pytest
+from matplotlib import font_manager
 
 from kbert.plots.fonts import families_for
 
@@ -20,6 +21,15 @@ def test_another_font_has_the_letter():
         warnings.simplefilter("error")
         families = families_for(["a\u1d81"])
     assert families[0] == USUAL and len(families) == 2
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_it_is_the_face_that_is_drawn_with(monkeypatch, turned):
+    """STIXGeneral has the letter upright alone; in what order its faces were found says nothing."""
+    own = [face for face in font_manager.fontManager.ttflist if "mpl-data" in face.fname]
+    faces = sorted(own, key=lambda face: face.fname, reverse=turned)
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", faces)
+    assert families_for(["\u1d81"]) == [USUAL, "STIXGeneral"]
 
 
 def test_a_script_that_no_font_has():
