@@ -4,27 +4,12 @@ Shapes: B rows, U words of the longest row, C tags.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-# The score of a forbidden step: far below every sum of log probabilities of a text.
-_FORBIDDEN = -1e9
-
-
-class TagRules(NamedTuple):
-    """Which tags may begin a row, follow each other, and end a row.
-
-    Attributes:
-        begin: bool (C,).
-        follow: bool (C, C), [previous, next].
-        end: bool (C,).
-    """
-
-    begin: np.ndarray
-    follow: np.ndarray
-    end: np.ndarray
+from kbert.text.viterbi import TagRules, viterbi
 
 
 class Entities(NamedTuple):
@@ -97,7 +82,7 @@ def unreachable_tags(tags: Sequence[str]) -> list[str]:
 def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
     """The likeliest allowed tags of each row, as graph code.
 
-    Source: Viterbi 1967. Rows whose likeliest tags are allowed as they are need no search.
+    Rows whose likeliest tags are allowed as they are need no search.
 
     Args:
         scores: float32 (B, U, C), log probabilities.
@@ -113,8 +98,9 @@ def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tens
     allowed = _allowed(likeliest, real, lengths, rules)
 
     def search() -> tf.Tensor:
-        # Row by row, so that a row does not depend on what else there is.
-        return tf.where(allowed[:, tf.newaxis], likeliest, _viterbi(scores, lengths, rules))
+        rows = tf.where(~allowed)
+        found = viterbi(tf.gather_nd(scores, rows), tf.gather_nd(lengths, rows), rules)
+        return tf.tensor_scatter_nd_update(likeliest, rows, found)
 
     path = tf.cond(tf.reduce_all(allowed), lambda: likeliest, search)
     return tf.where(real, path, 0)
@@ -131,42 +117,6 @@ def _allowed(
     last = tf.gather(padded, tf.maximum(lengths - 1, 0), batch_dims=1)
     ends = tf.gather(begin, padded[:, 0]) & tf.gather(end, last)
     return tf.reduce_all(steps, axis=1) & (ends | (lengths == 0))
-
-
-def _viterbi(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
-    def penalty(allowed: np.ndarray) -> tf.Tensor:
-        return tf.constant(np.where(allowed, 0.0, _FORBIDDEN), tf.float32)
-
-    begin, follow, end = (penalty(allowed) for allowed in rules)
-    steps = tf.shape(scores)[1]
-    by_step = tf.transpose(scores, (1, 0, 2))  # (U, B, C)
-    tags = scores.shape[2]
-    itself = tf.range(tags)[tf.newaxis, :]
-    pointers = tf.TensorArray(tf.int32, size=steps, element_shape=(None, tags))
-
-    def forward(step: tf.Tensor, score: tf.Tensor, pointers: tf.TensorArray) -> Any:
-        candidates = score[:, :, tf.newaxis] + follow  # (B, previous, next)
-        before = tf.argmax(candidates, axis=1, output_type=tf.int32)
-        new = tf.reduce_max(candidates, axis=1) + by_step[step]
-        # Only differences matter, and large sums would lose them.
-        new -= tf.reduce_max(new, axis=-1, keepdims=True)
-        goes_on = (step < lengths)[:, tf.newaxis]
-        pointers = pointers.write(step, tf.where(goes_on, before, itself))
-        return step + 1, tf.where(goes_on, new, score), pointers
-
-    score = by_step[0] + begin
-    _, score, pointers = tf.while_loop(
-        lambda step, *_: step < steps, forward, (tf.constant(1), score, pointers)
-    )
-    last = tf.argmax(score + end, axis=-1, output_type=tf.int32)
-    path = tf.TensorArray(tf.int32, size=steps, element_shape=(None,)).write(steps - 1, last)
-
-    def backward(step: tf.Tensor, tag: tf.Tensor, path: tf.TensorArray) -> Any:
-        before = tf.gather(pointers.read(step), tag, batch_dims=1)
-        return step - 1, before, path.write(step - 1, before)
-
-    _, _, path = tf.while_loop(lambda step, *_: step > 0, backward, (steps - 1, last, path))
-    return tf.transpose(path.stack())
 
 
 def find_entities(
