@@ -1,5 +1,6 @@
 """Measuring models that read, with the official metrics of their tasks."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from kbert.data.tagged_sentences import TaggedSentences
 from kbert.metrics.entities import entity_metrics
 from kbert.metrics.spans import exact_and_overlap_f1
 from kbert.metrics.squad import squad2_metrics, squad_metrics
+from kbert.text.entities import entity_types
 from kbert.training.reading_data import ReadingExamples
 from kbert.training.window_input import WindowInput
 
@@ -203,8 +205,18 @@ def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:
 
     Args:
         model: The model.
-        sentences: Sentences with tags in the model's scheme.
+        sentences: Sentences with tags in the model's scheme. A warning names types of theirs that
+            the model cannot find.
     """
+    known = entity_types(model.labels)
+    tags = sorted({tag for row in sentences.tags or [] for tag in row})
+    unknown = [kind or "(none)" for kind in entity_types(tags) if kind not in known]
+    if unknown:
+        warnings.warn(
+            f"{sentences.source}: the model finds no entities of the types {', '.join(unknown)}. "
+            f"Its types: {', '.join(kind or '(none)' for kind in known)}",
+            stacklevel=2,
+        )
     scheme = "iobes" if any(tag[:2] in ("E-", "S-") for tag in model.labels) else "bio"
     return entity_metrics(sentences.tags or [], model.predict_tags(sentences.words), scheme)
 

@@ -1,4 +1,5 @@
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -98,8 +99,19 @@ def test_entities():
     model = Scripted([["B-A", "O"]])
     model.labels = ["O", "B-A", "I-A"]
     sentences = TaggedSentences([["a", "b"]], [["B-A", "B-A"]], [0], "by hand", [1])
-    metrics = measure_entities(model, sentences)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metrics = measure_entities(model, sentences)
     assert (metrics["precision"], metrics["recall"]) == (1.0, 0.5)
+
+
+def test_entities_of_other_types():
+    model = Scripted([["B-A", "O"]])
+    model.labels = ["O", "B-A", "I-A"]
+    sentences = TaggedSentences([["a", "b"]], [["B-C", "B"]], [0], "by hand", [1])
+    message = r"^by hand: the model finds no entities of the types \(none\), C\. Its types: A$"
+    with pytest.warns(UserWarning, match=message):
+        assert measure_entities(model, sentences)["f1"] == 0
 
 
 @pytest.mark.parametrize("task", ["question-answering", "span-tagging", "ner"])
