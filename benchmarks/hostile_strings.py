@@ -78,10 +78,11 @@ def asked(found: Exported, signature: str, count: int, seed: int) -> dict[str, A
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         inputs, began = inputs_of(found, signature, batch), time.monotonic()
         try:
-            told += list(faults(inputs, found.run(inputs, signature)))
+            answers = found.run(inputs, signature)
+            slowest, rows = max(slowest, time.monotonic() - began), rows + len(batch)
+            told += list(faults(inputs, answers))
         except Exception as error:
             told.append(f"batch {number}: {type(error).__name__}: {str(error)[:300]}")
-        slowest, rows = max(slowest, time.monotonic() - began), rows + len(batch)
     faulthandler.cancel_dump_traceback_later()
     for one in told[:20]:
         print("   ", one, flush=True)

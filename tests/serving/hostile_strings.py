@@ -109,8 +109,10 @@ def faults(inputs: Mapping[str, Any], outputs: Mapping[str, np.ndarray]) -> Iter
             yield "scores do not add up to 1"
     texts = inputs.get("context", inputs.get("text"))
     for row in range(rows) if texts is not None else ():
+        text = bytes(texts[row])
+        decoded = text.decode("utf-8", "replace")  # once: there may be 100,000 answers
         for found in _spans({key: batch[row] for key, batch in outputs.items()}):
-            yield from _span_faults(bytes(texts[row]), *found)
+            yield from _span_faults(text, decoded, *found)
         if "tags" in outputs and outputs["count"][row] != len(bytes(texts[row]).split(b" ")):
             yield f"{outputs['count'][row]} tags for {texts[row][:80]!r}"
 
@@ -131,8 +133,9 @@ def _spans(row: Mapping[str, Any]) -> Iterator[tuple[Any, int, int, Any, Any]]:
         yield from [(*one, None, None) for one in found][: row["count"]]
 
 
-def _span_faults(text: bytes, answer: bytes, start: int, end: int, first: Any, last: Any) -> Any:
-    decoded = text.decode("utf-8", "replace")
+def _span_faults(
+    text: bytes, decoded: str, answer: bytes, start: int, end: int, first: Any, last: Any
+) -> Iterator[str]:
     told = f"{answer[:80]!r} at {start} to {end}, bytes {first} to {last}, of {text[:80]!r}"
     if not 0 <= start <= end <= len(decoded):
         yield f"outside its text: {told}"
