@@ -110,8 +110,7 @@ def main() -> None:
             found = load_export(path)
             for name in found.metadata["signatures"]:
                 if name != "tokens":
-                    result = asked(found, name, arguments.count, SEED)
-                    results.append({"model": model, **result})
+                    results.append({"model": model, **asked(found, name, arguments.count, SEED)})
                     settings = {"strings a signature": arguments.count, "seed": SEED}
                     write(arguments.results, {"signatures": results}, [], settings)
     sys.exit(any(one["faults"] for one in results))

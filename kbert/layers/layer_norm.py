@@ -10,8 +10,9 @@ from keras import ops
 class LayerNorm(keras.layers.Layer):
     """gamma (x - mean) / sqrt(variance + epsilon) + beta over the last axis.
 
-    Source: Ba et al. 2016. The arithmetic runs in the compute type of the layer; in float16, whose
-    squares overflow at 256, in float32.
+    Source: Ba et al. 2016. The arithmetic runs in float32 under bfloat16 and float16 too, and its
+    result is rounded once: squares overflow in float16 from 256 on, and what bfloat16 loses in a
+    mean and a variance goes through every layer above.
 
     Args:
         epsilon: added to the variance.
@@ -31,11 +32,13 @@ class LayerNorm(keras.layers.Layer):
 
     def call(self, inputs: Any) -> Any:
         """Normalizes (..., D)."""
-        x = ops.cast(inputs, "float32") if self.compute_dtype == "float16" else inputs
+        x, gamma, beta = inputs, self.gamma, self.beta
+        if self.compute_dtype in ("bfloat16", "float16"):
+            x, gamma, beta = (ops.cast(one, "float32") for one in (x, gamma, beta))
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
         normalized = centred * ops.rsqrt(variance + self.epsilon)
-        return ops.cast(normalized, self.compute_dtype) * self.gamma + self.beta
+        return ops.cast(normalized * gamma + beta, self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""

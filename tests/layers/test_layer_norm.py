@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from keras import ops
 
 from kbert.layers.layer_norm import LayerNorm
 from tests import numpy_reference as reference
@@ -35,3 +36,21 @@ def test_float16_does_not_overflow():
     layer = LayerNorm(1e-12, dtype="float16")
     expected = reference.layer_norm(x, np.ones(8), np.zeros(8), 1e-12)
     np.testing.assert_allclose(np.asarray(layer(x)).astype("float32"), expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("policy, bits", [("bfloat16", 8), ("mixed_bfloat16", 8), ("float16", 11)])
+def test_half_precision_rounds_once(policy, bits):
+    # What comes out is the exact answer to the rounded input and weights, rounded: half of the
+    # last bit, and no more. Means and variances in bfloat16 would be off by several bits.
+    layer = LayerNorm(1e-12, dtype=policy)
+    layer.build((None, 8))
+    assign_weights(layer, WEIGHTS)
+    x = ops.cast(X, layer.compute_dtype)
+    gamma, beta = (
+        ops.convert_to_numpy(ops.cast(ops.cast(WEIGHTS[name], layer.compute_dtype), "float64"))
+        for name in ("gamma", "beta")
+    )
+    exact = ops.convert_to_numpy(ops.cast(x, "float64"))
+    expected = reference.layer_norm(exact, gamma, beta, 1e-12)
+    found = ops.convert_to_numpy(ops.cast(layer(x), "float64"))
+    np.testing.assert_allclose(found, expected, rtol=1.01 * 2.0**-bits, atol=1e-6)
