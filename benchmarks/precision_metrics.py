@@ -5,7 +5,8 @@
 A model is one that comes with kbert, or a folder; its file holds labelled examples as `kbert
 evaluate` takes them, of WNUT-17's types made the four of `minilm-ner`. Computed in Python with the
 weights that an export of that precision has: what `kbert export --measure` writes into the model
-card. All metrics in hundredths.
+card. All metrics in hundredths; beside them the share of texts that get another answer, as a metric
+of a small set moves with every single one.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from shipped_entity_recognizer import common_types
 from side_by_side.results import write
 
 import kbert
-from kbert.cli.precision_measures import examples_of, metrics_of
+from kbert.cli.precision_measures import examples_of, metrics_of, rows_of
 from kbert.data.tagged_sentences import TaggedSentences
 from kbert.serving.precision import PRECISIONS, in_precision
 
@@ -24,21 +25,34 @@ RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
 SHOWN = ("accuracy", "exact_match", "f1", "exact")
 
 
-def rows_of(name: str, file: Path) -> list[dict[str, Any]]:
+def answered(model: Any, examples: Any) -> list[list[tuple[Any, ...]]]:
+    """Place and label of all that a model finds in each text, without scores."""
+    columns = list(zip(*rows_of(examples)))
+    found = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
+    each = [one if isinstance(one, list) else [one] for one in found]
+    return [[(a["start"], a["end"], a.get("label")) for a in one] for one in each]
+
+
+def measured(name: str, file: Path) -> list[dict[str, Any]]:
     """A row a precision of one model."""
     model = kbert.load(name)
     examples = examples_of(model, Path(name), file)
     if isinstance(examples, TaggedSentences):
         examples = common_types(examples)
     rows: list[dict[str, Any]] = []
+    said: list[Any] = []
     for precision in PRECISIONS:
-        found = metrics_of(in_precision(model, precision), examples)
+        rounded = in_precision(model, precision)
+        found, answers = metrics_of(rounded, examples), answered(rounded, examples)
+        said = said or answers
+        changed = sum(a != b for a, b in zip(said, answers, strict=True))
         # The official script of SQuAD tells hundredths, the others parts of one.
         scale = 1 if "exact_match" in found or "exact" in found else 100
         metrics = {key: round(scale * float(found[key]), 3) for key in SHOWN if key in found}
         less = {f"{key}_less": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
-        row = {"model": Path(name).parent.name or name, "examples": len(examples)}
-        rows.append(row | {"precision": precision} | metrics | less)
+        row = {"model": Path(name).parent.name or name, "file": file.name, "precision": precision}
+        row |= {"examples": len(examples), "changed_percent": round(100 * changed / len(said), 2)}
+        rows.append(row | metrics | less)
         print(rows[-1], flush=True)
     return rows
 
@@ -50,9 +64,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     pairs = [text.split("=", 1) for text in arguments.models]
-    rows = [row for name, file in pairs for row in rows_of(name, Path(file))]
-    settings = {name: Path(file).name for name, file in pairs}
-    write(arguments.output, {"rows": rows}, [], settings)
+    rows = [row for name, file in pairs for row in measured(name, Path(file))]
+    write(arguments.output, {"rows": rows}, [], {})
 
 
 if __name__ == "__main__":
