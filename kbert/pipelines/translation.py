@@ -156,9 +156,10 @@ class Translator(TranslationAlignment):
             The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
             a text was cut.
         """
-        pieces = self.source_subwords.tokenize(text)
         most = self.max_source_length - 1
-        truncated = pieces.row_lengths() > most
+        begun, is_longer = self.source_subwords.beginnings(text, most + 1)
+        pieces = self.source_subwords.tokenize(begun)
+        truncated = is_longer | (pieces.row_lengths() > most)
         kept = pieces[:, :most]
         ends = tf.fill((kept.nrows(), 1), self.source_subwords.end_id)
         ids = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)

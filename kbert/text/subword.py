@@ -12,6 +12,8 @@ import tensorflow_text as tf_text
 from kbert.storage.atomic_directory import write_atomically
 
 _SPACE = "\u2581"  # how a SentencePiece model writes a space
+_LEAST_BEGINNING = 16384  # characters; 20 ms where the model has a piece for none of them
+_CHARACTERS_A_PIECE = 64  # SentencePiece's own limit is 16
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -110,6 +112,26 @@ class Subword:
         rows = text.shape[0]
         row_splits.set_shape([None if rows is None else rows + 1])
         return tf.RaggedTensor.from_row_splits(token_ids, row_splits, validate=False)
+
+    def beginnings(self, text: tf.Tensor, pieces: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """What of each row is to be tokenized where only its first `pieces` pieces are read.
+
+        The op's time grows with the square of a run of characters that the model has no piece for:
+        a megabyte of them takes 20 s. So many characters hold more pieces than are read, unless
+        most are blanks, or have no piece.
+
+        Args:
+            text: UTF-8, tf.string (B,).
+            pieces: How many are read.
+
+        Returns:
+            tf.string (B,), at most 64 characters a piece, and 16,384 at least; and bool (B,),
+            whether there is more of the row.
+        """
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
+        most = max(_LEAST_BEGINNING, pieces * max(_CHARACTERS_A_PIECE, *map(len, self.pieces)))
+        begun = tf.strings.substr(text, 0, most, unit="UTF8_CHAR")
+        return begun, tf.strings.length(begun) < tf.strings.length(text)
 
     def detokenize(
         self, token_ids: tf.Tensor | tf.RaggedTensor, lengths: tf.Tensor | None = None

@@ -147,6 +147,15 @@ def test_texts_that_nobody_should_send(subwords):
     assert model.predict([]) == model.translations([]) == []
 
 
+def test_megabytes_without_a_piece(subwords):
+    """The op takes a quarter of an hour for what is beyond the beginning; nothing of it is read."""
+    model = made(subwords)
+    texts = ["the old man " + "\u4e2d\u0302" * 3_000_000, "the old man " + "\u4e2d\u0302" * 9_000]
+    far, near = model.answers(texts)
+    assert far["truncated"] and near["truncated"]
+    assert far["translation"] == near["translation"] and far["score"] == near["score"]
+
+
 def test_five_thousand_sentences_that_repeat(subwords):
     model = made(subwords, beam_size=2, nbest=1, length_ratio=0.3, length_extra=1)
     texts = ["the old man", "", "a ball", "der rote Ball", "the river"]

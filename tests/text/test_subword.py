@@ -164,6 +164,19 @@ def test_long_lines(models: dict[str, Subword], kind: str, text: str):
     assert subword.tokenize(tf.constant([text])).to_list() == [library(subword).encode(text)]
 
 
+def test_beginnings_by_hand(models: dict[str, Subword]):
+    """16,384 characters for a few pieces, whole characters all; 64 a piece for many."""
+    rows = ["", "a", "中" * 16_384, "中" * 16_384 + "b", "b" * 30_000]
+    found, more = models["unigram"].beginnings(tf.constant(rows), 100)
+    assert texts(found) == ["", "a", "中" * 16_384, "中" * 16_384, "b" * 16_384]
+    assert more.numpy().tolist() == [False, False, False, True, True]
+    found, more = models["unigram"].beginnings(tf.constant(["b" * 30_000, "b" * 25_601]), 400)
+    assert texts(found) == ["b" * 25_600] * 2 and more.numpy().all()
+    found, more = models["unigram"].beginnings(tf.constant([b"a\xff\xfe", b"\xf0\x9f"]), 3)
+    assert texts(found) == ["a\ufffd\ufffd", "\ufffd"] and not more.numpy().any()
+    assert models["unigram"].beginnings(tf.constant([], tf.string), 3)[0].shape == (0,)
+
+
 @settings(max_examples=60, deadline=None)
 @given(rows=st.lists(st.binary(max_size=12), max_size=4))
 def test_broken_utf8_is_read_as_python_reads_it(models: dict[str, Subword], rows: list[bytes]):
