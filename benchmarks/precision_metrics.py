@@ -49,10 +49,10 @@ def measured(name: str, file: Path) -> list[dict[str, Any]]:
         # The official script of SQuAD tells hundredths, the others parts of one.
         scale = 1 if "exact_match" in found or "exact" in found else 100
         metrics = {key: round(scale * float(found[key]), 3) for key in SHOWN if key in found}
-        less = {f"{key}_less": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
+        change = {f"{key}_change": round(metrics[key] - rows[0][key], 3) for key in metrics if rows}
         row = {"model": Path(name).parent.name or name, "file": file.name, "precision": precision}
         row |= {"examples": len(examples), "changed_percent": round(100 * changed / len(said), 2)}
-        rows.append(row | metrics | less)
+        rows.append(row | metrics | change)
         print(rows[-1], flush=True)
     return rows
 
