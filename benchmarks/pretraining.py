@@ -79,7 +79,7 @@ def main() -> None:
     for encoder in ("hour", RANDOM):
         add("tuned", tuned_rows(encoder, arguments))
     options = {"steps": arguments.steps // 3, "save_every": arguments.steps // 15}
-    options["vocabulary"] = str(hour / "model/vocab.txt")
+    options["vocabulary"] = str(hour / "model/vocabulary.txt")
     for arm in ARMS:
         learned = pretrained(data, arguments.runs / arm, arguments.rate, objective=arm, **options)
         add("objectives", [{"objective": arm} | curve(learned)[-1]])

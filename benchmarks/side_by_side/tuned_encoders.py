@@ -32,7 +32,7 @@ def tuned(task: str, encoder: str, seed: int, arguments: argparse.Namespace) -> 
     options: dict[str, Any] = {"epochs": 2, "learning_rate": arguments.tuning_rate, "seed": seed}
     if encoder == RANDOM:
         options["encoder"] = untaught(runs, seed)
-        options["vocabulary"] = str(runs / "hour/model/vocab.txt")
+        options["vocabulary"] = str(runs / "hour/model/vocabulary.txt")
     else:
         options["encoder"] = str(runs / encoder / "model")
     if task == "sst2":

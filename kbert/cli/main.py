@@ -1,5 +1,6 @@
 """`kbert`: the program. Each verb loads what it needs when it runs, so that `--help` is quick."""
 
+import logging
 import os
 from typing import Annotated
 
@@ -44,6 +45,11 @@ for _verb in _VERBS:
 app.command(context_settings=PASSED_ON)(launch)
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of TensorFlow's is one: each run of several traces graphs of its own."""
+    return "triggered tf.function retracing" not in record.getMessage()
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"kbert {kbert.__version__}")
@@ -64,6 +70,7 @@ def program(
 
     Start with: kbert demo
     """
+    logging.getLogger("tensorflow").addFilter(_is_news)
     if debug:
         os.environ[DEBUG] = "1"
 

@@ -1,6 +1,8 @@
 """The documents of a block as sentences of token ids."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import tensorflow as tf
@@ -52,15 +54,7 @@ class BlockTokenizer:
 
     def __init__(self, tokenizer: WordPiece) -> None:
         self.tokenizer = tokenizer
-
-        def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            # Not on a GPU, which would have to copy all of it there and back.
-            with tf.device("CPU:0"):
-                found = tokenizer.tokenize(texts)
-                return found.values, found.row_splits
-
-        signature = [tf.TensorSpec((None,), tf.string)]
-        self._tokenize = tf.function(tokenize, autograph=False, input_signature=signature)
+        self._tokenize = _compiled(tokenizer)
 
     def __call__(self, block: Block) -> TokenizedBlock:
         """The tokens of a block. What has none, sentence or document, is left out.
@@ -83,3 +77,18 @@ class BlockTokenizer:
             np.concatenate([[0], splits[1:][has_tokens]]),
             np.unique(np.concatenate([[0], documents_end])),
         )
+
+
+# A run measures held-out text again and again: one graph a tokenizer, not one each time.
+@lru_cache(maxsize=2)
+def _compiled(tokenizer: WordPiece) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    """Texts (B,) to their token ids, one after the other, and where each text's begin."""
+
+    def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Not on a GPU, which would have to copy all of it there and back.
+        with tf.device("CPU:0"):
+            found = tokenizer.tokenize(texts)
+            return found.values, found.row_splits
+
+    signature = [tf.TensorSpec((None,), tf.string)]
+    return tf.function(tokenize, autograph=False, input_signature=signature)

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,7 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
     return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
 
 
+@lru_cache(maxsize=2)  # its tables take half a second to build
 def plain_tokenizer(tokenizer: WordPiece) -> WordPiece:
     """The tokenizer for text to learn from, in which "[MASK]" is text as any other.
 

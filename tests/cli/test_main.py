@@ -1,3 +1,4 @@
+import logging
 import subprocess
 import sys
 import time
@@ -58,3 +59,13 @@ def test_debug_is_passed_on(monkeypatch):
     assert result.exit_code == 2
     assert "Traceback" in result.stderr
     assert "Error: `encoder` must be given: a name, a folder, or scratch:SIZE" in result.stderr
+
+
+def test_graphs_of_several_runs_are_no_warning(caplog):
+    CliRunner().invoke(app, ["train"])  # fails for want of options, but sets the program up
+    logger = logging.getLogger("tensorflow")
+    logger.warning("5 out of the last 6 calls to f triggered tf.function retracing.")
+    logger.warning("something else")
+    assert [record.message for record in caplog.records if record.name == "tensorflow"] == [
+        "something else"
+    ]

@@ -33,6 +33,13 @@ def test_by_hand():
     assert block.token_ids.dtype == "int32"
 
 
+def test_a_tokenizer_is_compiled_once(caplog):
+    # TensorFlow warns of five graphs in ten calls; a run measures held-out text far more often.
+    for _ in range(12):
+        assert tokens_of(BlockTokenizer(TOKENIZER)(block_of("A film."))) == [[["a", "film", "."]]]
+    assert "retracing" not in caplog.text
+
+
 def test_lines_of_a_page_are_joined():
     text = "a good film the very bad film " * 8
     lines = [text[i : i + 60].strip() for i in range(0, len(text), 60)]
