@@ -8,7 +8,7 @@ with a third of the steps each, as in Devlin et al., table 5. Runs that are ther
 was stopped goes on. One rate of fine-tuning for all, 2 epochs. Batches are of 16 x 64, and nothing
 is dropped: for the first steps all that is learned is how frequent a word is, until attention gets
 going. With 16 x 64 that was after a seventh of the hour; with 8 x 128, the same tokens a step, it
-was not after half of it, nor with 32 x 128 and dropout 0.1 after a third.
+had not come after two fifths of it.
 """
 
 import argparse

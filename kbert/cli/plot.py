@@ -16,6 +16,7 @@ class Picture(str, Enum):
     span = "span"
     attention = "attention"
     alignment = "alignment"
+    curve = "curve"
 
 
 @reported
@@ -25,8 +26,9 @@ def plot(
     picture: Annotated[
         Optional[Picture],
         typer.Option(
-            help="Start and end along the text, a heat map of the encoder's attention, or what a "
-            "translation comes from; by default the alignment of translators, else attention."
+            help="Start and end along the text, a heat map of the encoder's attention, what a "
+            "translation comes from, or the curves of the training; by default the alignment of "
+            "translators, else attention."
         ),
     ] = None,
     text: Annotated[Optional[str], typer.Option(help="The text, for a model of one.")] = None,
@@ -42,11 +44,14 @@ def plot(
     head: Annotated[
         Optional[int], typer.Option(help="Head of the attention, from 1; by default their mean.")
     ] = None,
+    metrics: Annotated[
+        Optional[str], typer.Option(help="Names of metrics of a curve, with a comma between.")
+    ] = None,
     pieces: Annotated[
         bool, typer.Option("--pieces", help="Pieces of words in an alignment, not whole words.")
     ] = False,
 ) -> None:
-    """Draw where an answer lies, what tokens attend to, or what a translation comes from.
+    """Draw where an answer lies, what tokens attend to, or how a training went.
 
     Examples:
 
@@ -57,22 +62,36 @@ def plot(
           --output attention.png
 
       kbert plot runs/en-de --text "A man reads a book." --output alignment.png
-    """
-    from kbert.training.averaging import load_model
 
-    loaded = load_model(model)
-    texts = _texts(text, question, context)
-    if picture is None:
-        picture = Picture.alignment if hasattr(loaded, "align") else Picture.attention
-    if picture is Picture.span:
-        figure = _span(loaded, texts)
-    elif picture is Picture.alignment:
-        figure = _alignment(loaded, texts, layer, head, pieces)
+      kbert plot runs/topics --picture curve --output curve.svg
+    """
+    if picture is Picture.curve:
+        figure = _curve(model, metrics)
     else:
-        figure = _attention(loaded, texts, layer, head)
+        from kbert.training.averaging import load_model
+
+        texts = _texts(text, question, context)
+        figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
     from kbert.plots.figures import write_figure
 
     write_result({"picture": str(write_figure(figure, output))})
+
+
+def _curve(directory: Path, metrics: str | None) -> Any:
+    from kbert.plots.curves import plot_curves, usual_metrics
+    from kbert.training.run_directory import load_run
+
+    found = load_run(directory).metrics
+    records = found.get("epochs") or found.get("intervals") or []
+    if not records:
+        raise ValueError(
+            f"`--picture curve` must be given for the run of one training. Received: {directory}, "
+            "which has no epochs"
+        )
+    names = usual_metrics(records, found.get("monitor"))
+    if metrics is not None:
+        names = [name.strip() for name in metrics.split(",")]
+    return plot_curves(records, names, "epoch" if found.get("epochs") else "step")
 
 
 def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:
@@ -81,6 +100,23 @@ def _texts(text: str | None, question: str | None, context: str | None) -> list[
     if text is None and question is not None and context is not None:
         return [question, context]
     raise ValueError("`--text`, or `--question` and `--context`, must be given.")
+
+
+def _of_texts(
+    model: Any,
+    picture: Picture | None,
+    texts: list[str],
+    layer: int | None,
+    head: int | None,
+    pieces: bool,
+) -> Any:
+    if picture is None:
+        picture = Picture.alignment if hasattr(model, "align") else Picture.attention
+    if picture is Picture.span:
+        return _span(model, texts)
+    if picture is Picture.alignment:
+        return _alignment(model, texts, layer, head, pieces)
+    return _attention(model, texts, layer, head)
 
 
 def _span(model: Any, texts: list[str]) -> Any:

@@ -38,6 +38,34 @@ def test_attention_of_any_model(finished_run, tmp_path):
     assert "attention, layer 1, head 2" in file.read_text()
 
 
+@pytest.mark.parametrize(
+    "arguments, titles, absent",
+    [
+        ([], ["accuracy", "loss", "epoch"], "macro f1"),
+        (["--metrics", "macro_f1, loss"], ["macro f1", "loss", "epoch"], "accuracy"),
+    ],
+)
+def test_curves_of_a_training(arguments, titles, absent, finished_run, tmp_path):
+    file = tmp_path / "curve.svg"
+    done = plot(finished_run, file, "--picture", "curve", *arguments)
+    assert done.exit_code == 0, done.stderr
+    written = re.findall("<!-- (.*?) -->", file.read_text())
+    assert set(titles) <= set(written) and absent not in written
+
+
+def test_what_has_no_curves(finished_run, tmp_path):
+    done = plot(finished_run, tmp_path / "a.png", "--picture", "curve", "--metrics", "acc")
+    assert done.exit_code == 2 and "`metrics` must be of " in done.stderr
+    metrics = finished_run / "metrics.json"
+    run = tmp_path / "grid"
+    run.mkdir()
+    (run / "config.yaml").write_bytes((finished_run / "config.yaml").read_bytes())
+    (run / "metrics.json").write_text(json.dumps({"points": json.loads(metrics.read_text())}))
+    done = plot(run, tmp_path / "a.png", "--picture", "curve")
+    assert done.exit_code == 2
+    assert "`--picture curve` must be given for the run of one training. Rec" in done.stderr
+
+
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     model = small_translator(decoder_layers=2)
