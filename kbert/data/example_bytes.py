@@ -8,6 +8,7 @@ Shapes: B rows, N numbers.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,23 +31,33 @@ def example_bytes(columns: Mapping[str, np.ndarray]) -> list[bytes]:
     Raises:
         ValueError: an integer is negative or too large.
     """
-    entries = []
+    features = []
     for name in sorted(columns, key=str.encode):
         values = columns[name]
         is_float = values.dtype.kind == "f"
         kind, packed = (_FLOATS, _floats(values)) if is_float else (_INTEGERS, _varints(values))
-        key = _field(_KEY, name.encode())
-        feature = (_field(_VALUE, _field(kind, _field(_LIST, numbers))) for numbers in packed)
-        entries.append([_field(_FEATURE, key + value) for value in feature])
-    return [_field(_FEATURES, b"".join(row)) for row in zip(*entries)]
+        features.append([_head(name, kind, len(numbers)) + numbers for numbers in packed])
+    messages = map(b"".join, zip(*features))
+    return [_FEATURES + _length(len(message)) + message for message in messages]
 
 
-def _field(tag: bytes, content: bytes) -> bytes:
-    size, length = len(content), b""
+@lru_cache(maxsize=1 << 16)
+def _head(name: str, kind: bytes, size: int) -> bytes:
+    """What comes before the numbers of a feature, which are so many bytes."""
+    head = b""
+    for tag in (_LIST, kind, _VALUE):
+        head = tag + _length(size + len(head)) + head
+    head = _KEY + _length(len(name.encode())) + name.encode() + head
+    return _FEATURE + _length(size + len(head)) + head
+
+
+@lru_cache(maxsize=1 << 16)
+def _length(size: int) -> bytes:
+    length = b""
     while size >= 128:
         length += bytes((size & 127 | 128,))
         size >>= 7
-    return tag + length + bytes((size,)) + content
+    return length + bytes((size,))
 
 
 def _floats(values: np.ndarray) -> list[bytes]:
@@ -63,11 +74,11 @@ def _varints(values: np.ndarray) -> list[bytes]:
         )
     if largest < 128:
         return [row.tobytes() for row in values.astype("uint8")]
-    shifts = 7 * np.arange(-(-largest.bit_length() // 7))
-    groups = values.astype("int64")[..., np.newaxis] >> shifts  # (B, N, groups)
-    is_there = (groups > 0) | (shifts == 0)
-    goes_on = groups >= 128
-    cells = ((groups & 127) | (goes_on << 7)).astype("uint8")
-    ends = np.cumsum(is_there.sum(axis=(1, 2))).tolist()
+    shifts = 7 * np.arange(-(-largest.bit_length() // 7), dtype="uint32")
+    groups = values.astype("uint32")[..., np.newaxis] >> shifts  # (B, N, groups)
+    is_there = groups > 0
+    is_there[..., 0] = True
+    cells = groups.astype("uint8") & 127 | (groups >= 128).view("uint8") << 7
+    ends = np.cumsum(np.count_nonzero(is_there, axis=(1, 2))).tolist()
     content = cells[is_there].tobytes()
     return [content[begin:end] for begin, end in zip([0, *ends], ends)]
