@@ -5,7 +5,7 @@
 A BERT of 4 layers x 256 learns from novels and articles with its own vocabulary: the curve on text
 held out. Then it learns SST-2 and QNLI, beside the same from random weights. Last, three objectives
 with a third of the steps each, as in Devlin et al., table 5. Runs that are there stay, and one that
-was stopped goes on. One rate of fine-tuning for all, 2 epochs. Batches are of 16 x 64, and nothing
+was stopped goes on. One rate of fine-tuning for all, 1 epoch and 2. Batches are of 16 x 64, and nothing
 is dropped: for the first steps all that is learned is how frequent a word is, until attention gets
 going. With 16 x 64 that was after a seventh of the hour; with 8 x 128, the same tokens a step, it
 had not come after two fifths of it.
