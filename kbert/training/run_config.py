@@ -22,6 +22,7 @@ from kbert.training.strategy_options import replicas_option, strategy_option
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
 _RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
+_OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,9 @@ class RunConfig(Configuration):
     )
     head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "pooler or two_layer.")
     dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
+    encoder_dropout: float | None = option(
+        None, _OWN_RATE, _MODEL, "Dropout rates within the encoder; by default those it has."
+    )
     max_sequence_length: int | None = option(
         None,
         whole(3, optional=True),

@@ -61,13 +61,13 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         settings["pair"] = data.pair
     if data.labels is not None:
         settings["labels"] = data.labels
+    encoder_settings = _encoder_settings(config)
     if config.vocabulary is None:
-        model = pipeline.from_pretrained(
-            config.encoder,
-            gradient_checkpointing=config.gradient_checkpointing,
-            **({} if config.adapter_dim is None else {"adapter_dim": config.adapter_dim}),
-            **settings,
-        )
+        if "dropout" in encoder_settings:  # a task's own dropout has that name here
+            encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
+        if config.adapter_dim is not None:
+            encoder_settings["adapter_dim"] = config.adapter_dim
+        model = pipeline.from_pretrained(config.encoder, **encoder_settings, **settings)
         # What an earlier training found for its weights says nothing of those to come.
         for name, value in (("null_threshold", None), ("outside_bias", 0.0)):
             if hasattr(model, name):
@@ -80,15 +80,20 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         )
     vocabulary = Vocabulary.from_file(config.vocabulary)
     tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
-    encoder_settings: dict[str, Any] = {
-        "gradient_checkpointing": config.gradient_checkpointing,
-        "dtype": config.precision,
-    }
+    encoder_settings["dtype"] = config.precision
     if config.scratch_size is None:
         encoder = Bert.from_pretrained(config.encoder or "", **encoder_settings)
     else:
         encoder = Bert.from_size(config.scratch_size, len(vocabulary), **encoder_settings)
     return pipeline(encoder, tokenizer, **settings)
+
+
+def _encoder_settings(config: RunConfig) -> dict[str, Any]:
+    """What the configuration says of the encoder, under the names of `Bert`'s constructor."""
+    rates = {}
+    if config.encoder_dropout is not None:
+        rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
+    return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
 
 
 def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:

@@ -32,6 +32,25 @@ def test_random_weights_of_a_published_size(tiny, tmp_path):
     assert model.tokenizer.lowercase is False
 
 
+@pytest.mark.parametrize("vocabulary", [False, True])
+def test_the_encoder_keeps_its_dropout_or_gets_another(tiny, tmp_path, vocabulary):
+    given = {"vocabulary": str(tiny.vocabulary)} if vocabulary else {}
+    config = tiny.config(tmp_path / "o", dropout=0.3, **given)
+    own, _ = build(config)
+    other, _ = build(replace(config, encoder_dropout=0.25))
+    assert (own.dropout, own.encoder.dropout, own.encoder.attention_dropout) == (0.3, 0.1, 0.1)
+    encoder = other.encoder
+    assert (other.dropout, encoder.dropout, encoder.attention_dropout) == (0.3, 0.25, 0.25)
+
+
+def test_an_encoder_of_random_weights_gets_the_dropout(tiny, tmp_path):
+    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary)}
+    config = tiny.config(tmp_path / "o", **values)
+    assert build(config)[0].encoder.dropout == 0.1  # Devlin et al. 2019
+    none, _ = build(replace(config, encoder_dropout=0.0))
+    assert (none.encoder.dropout, none.encoder.attention_dropout) == (0, 0)
+
+
 def test_the_precision_reaches_the_encoder(tiny, tmp_path):
     model, _ = build(tiny.config(tmp_path / "o", precision="mixed_bfloat16"))
     assert model.dtype_policy.name == model.encoder.dtype_policy.name == "mixed_bfloat16"
