@@ -3,6 +3,7 @@
 import argparse
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,12 @@ def tuned(task: str, encoder: str, seed: int, arguments: argparse.Namespace) -> 
     return round(100 * float(found["final"]["validation"]["accuracy"]), 2)
 
 
-def tuned_rows(encoder: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def tuned_rows(
+    encoder: str, arguments: argparse.Namespace, tasks: Sequence[str] = ("sst2", "qnli")
+) -> list[dict[str, Any]]:
     """A row a task: each seed's accuracy, their mean, and its standard error."""
     rows = []
-    for task in ("sst2", "qnli"):
+    for task in tasks:
         found = [tuned(task, encoder, seed + 1, arguments) for seed in range(arguments.seeds)]
         error = statistics.stdev(found) / len(found) ** 0.5 if len(found) > 1 else 0.0
         row = {"encoder": encoder, "task": task, "accuracies": ", ".join(map(str, found))}
