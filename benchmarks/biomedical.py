@@ -62,7 +62,6 @@ def tagged(
     config = RunConfig(
         task="span-tagging",
         train=str(data / "train.json"),
-        validation=str(data / "validation.json"),
         test=str(data / "test.json"),
         other_windows=2,
         **{"encoder": encoder, "epochs": arguments.epochs, "learning_rate": arguments.rate},
@@ -87,7 +86,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder for data and runs; what is there stays")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=600, help="of pretraining")
-    parser.add_argument("--epochs", type=int, default=3, help="of learning to mark answers")
+    parser.add_argument("--epochs", type=int, default=2, help="of learning to mark answers")
     parser.add_argument("--rate", type=float, default=3e-4, help="of the same")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
