@@ -17,46 +17,53 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def kill_until_done(
-    values: dict[str, Any], folder: Path, kills: int, seconds: float = 12.0
-) -> int:
-    """Trains to the end, with so many kills, each within some seconds of the beginning.
+def kill_until_done(values: dict[str, Any], folder: Path, kills: int) -> int:
+    """Trains to the end, with so many kills at random moments, on machines of any speed.
+
+    Half of them come before the first new state, as it took the time before, the others after some
+    new states, when there is something to lose.
 
     Returns how many processes found states to go on from.
     """
-    file, output = folder / "config.json", Path(values["output"])
+    file, said = folder / "config.json", folder / "said.txt"
     file.write_text(json.dumps(values))
+    output = Path(values["output"])
     states = output.with_name(f"{output.name}.incomplete") / "states"
-    draw, resumed = random.Random(0), 0
+    draw, resumed, seconds = random.Random(0), 0, 5.0
+    command = [sys.executable, "-m", "tests.training.killed_run", str(file)]
     for kill in range(kills + 1):
         resumed += any(states.glob("step-*/state.json"))
-        command = [sys.executable, "-m", "tests.training.killed_run", str(file)]
-        with subprocess.Popen(
-            command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            if kill < kills:
-                # It says when what takes the longest, the imports, is over.
-                if not process.stdout or process.stdout.readline() != "begins\n":
-                    raise RuntimeError("the process ended before it began")
-                # Half of them come early, the others when there is something new to lose.
+        with (
+            said.open("w") as errors,
+            subprocess.Popen(
+                command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=errors, text=True
+            ) as process,
+        ):
+            # It says when what takes the longest, the imports, is over.
+            begun = process.stdout is not None and process.stdout.readline() == "begins\n"
+            begin = time.monotonic()
+            if begun and kill < kills:
                 if kill % 2:
-                    wait_for_another_state(process, states)
-                    time.sleep(draw.uniform(0.0, 2.0))
+                    wait_for_new_states(process, states, 1)
+                    seconds = time.monotonic() - begin
+                    wait_for_new_states(process, states, draw.randint(0, 2))
+                    time.sleep(draw.uniform(0.0, 0.2))
                 else:
                     time.sleep(draw.uniform(0.0, seconds))
-                process.send_signal(signal.SIGKILL)
+                process.kill()
             process.wait()
-        if process.returncode == 0:
-            break
-    if process.returncode != 0:
-        raise RuntimeError(f"the last process ended with {process.returncode}")
+        if process.returncode != (-signal.SIGKILL if kill < kills else 0):
+            end = said.read_text()[-2000:]
+            raise RuntimeError(f"process {kill} ended with {process.returncode}: {end}")
     return resumed
 
 
-def wait_for_another_state(process: "subprocess.Popen[str]", states: Path) -> None:
-    """Until there is a state that was not there, or the process ends."""
-    before = set(states.glob("step-*"))
-    while process.poll() is None and not set(states.glob("step-*")) - before:
+def wait_for_new_states(process: "subprocess.Popen[str]", states: Path, count: int) -> None:
+    """Until there were so many states that were not there, or the process ends."""
+    seen, new = set(states.glob("step-*")), 0
+    while process.poll() is None and new < count:
+        now = set(states.glob("step-*"))
+        new, seen = new + len(now - seen), seen | now
         time.sleep(0.01)
 
 
