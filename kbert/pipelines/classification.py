@@ -90,7 +90,7 @@ class Classifier(RawTextModel, SequenceClassification):
                 (kbert's or Hugging Face's) gives a classifier that is ready to use.
             labels: class names; needed where there is no head, and else a replacement for the
                 names in the directory.
-            **kwargs: arguments of the constructor, or of `Bert`.
+            **kwargs: as of `TextModel.from_pretrained`.
 
         Raises:
             ValueError: no head and no `labels`, or a head of another size.

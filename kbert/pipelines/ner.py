@@ -81,7 +81,7 @@ class EntityRecognizer(TokenLabeller):
             name_or_directory: as in `Bert.from_pretrained`; a directory with a head for token
                 classification (kbert's or Hugging Face's) gives a model that is ready to use.
             labels: the tags; needed where there is no head.
-            **kwargs: arguments of the constructor, or of `Bert`.
+            **kwargs: as of `TextModel.from_pretrained`.
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 

@@ -66,11 +66,16 @@ def load_pipeline(
     cls: Any,
     name_or_directory: str | os.PathLike[str],
     labels: Sequence[str] | None = None,
+    from_other_task: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Loads a text model of class `cls`; see `Classifier.from_pretrained`."""
+    """Loads a text model of class `cls`; see `TextModel.from_pretrained`."""
     checkpoint = read_checkpoint(name_or_directory)
-    saved = _saved_settings(checkpoint, cls, name_or_directory)
+    is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
+    if not is_own:
+        _check_other_task(checkpoint, cls, name_or_directory, from_other_task)
+    # What the tokenizer of another task is like, `tokenizer_of` knows.
+    saved = {k: v for k, v in checkpoint.pipeline.items() if k != "class"} if is_own else {}
     rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
     tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
     # The default of the class, for encoders that have fewer positions than that.
@@ -86,7 +91,7 @@ def load_pipeline(
     encoder = (AdapterBert if adapted else Bert).from_checkpoint(
         checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings
     )
-    head = _head(checkpoint, cls)
+    head = _head(checkpoint, cls) if is_own else {}
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
     model = cls(encoder, tokenizer, **settings)
@@ -161,18 +166,17 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
     return {"class": type(model).__name__, **config, **tokenizer}
 
 
-def _saved_settings(checkpoint: Checkpoint, cls: Any, source: Any) -> dict[str, Any]:
-    """What was saved with a model of the class; nothing of a pretrained one."""
-    saved = dict(checkpoint.pipeline)
-    saved_class = saved.pop("class", None)
-    if saved_class == PRETRAINED and cls.__name__ != PRETRAINED:
-        return {}  # what its tokenizer is like, `tokenizer_of` knows
-    if saved_class not in (None, cls.__name__):
+def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:
+    """Refuses a model of another task, unless its encoder is asked for; pretrained ones are one."""
+    saved_class = checkpoint.pipeline["class"]
+    if saved_class == PRETRAINED:
+        return
+    if not is_allowed:
         raise ValueError(
             f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
-            f"{source}, a {saved_class}"
+            f"{source}, a {saved_class} (`from_other_task=True` takes its encoder)"
         )
-    return saved
+    logger.warning("%s is a %s: its encoder is taken, the head is new.", source, saved_class)
 
 
 def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:

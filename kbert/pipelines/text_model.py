@@ -35,7 +35,11 @@ class TextModel(ReplicatedModel):
         Args:
             name_or_directory: as in `Bert.from_pretrained`; a directory with a head of this task
                 (kbert's or Hugging Face's) gives a model that is ready to use.
-            **kwargs: arguments of the constructor, or of `Bert`.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
+
+        Raises:
+            ValueError: it is a model of another task, or its head does not fit.
         """
         return load_pipeline(cls, name_or_directory, **kwargs)
 

@@ -45,7 +45,7 @@ def build_pretrained(
         name = config.encoder or ""
         source = load_run(name).model_directory if is_run(name) else name
         encoder["encoder_dropout"] = config.dropout
-        return MaskedLanguageModel.from_pretrained(source, **encoder, **typed)
+        return MaskedLanguageModel.from_pretrained(source, from_other_task=True, **encoder, **typed)
     given = {name: getattr(config, name) for name in _SIZES}
     sizes = {**bert_size(config.size), **{k: v for k, v in given.items() if v is not None}}
     new = Bert(

@@ -67,7 +67,9 @@ def build_model(config: RunConfig, data: RunData) -> Any:
             encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
         if config.adapter_dim is not None:
             encoder_settings["adapter_dim"] = config.adapter_dim
-        model = pipeline.from_pretrained(config.encoder, **encoder_settings, **settings)
+        model = pipeline.from_pretrained(
+            config.encoder, from_other_task=True, **encoder_settings, **settings
+        )
         # What an earlier training found for its weights says nothing of those to come.
         for name, value in (("null_threshold", None), ("outside_bias", 0.0)):
             if hasattr(model, name):

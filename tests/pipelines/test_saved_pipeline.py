@@ -15,6 +15,7 @@ from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
 from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.span_tagging import SpanTagger
 from kbert.text.wordpiece import WordPiece
 from tests.checkpoints.synthetic_bert import TOKENS, hf_tensors, write_hf
 from tests.small_pipelines import (
@@ -219,6 +220,35 @@ def test_the_folder_of_another_task(tmp_path):
     message = "`name_or_directory` must hold a Classifier or an encoder. Received: .*, a Regressor"
     with pytest.raises(ValueError, match=message):
         Classifier.from_pretrained(folder, ["a", "b"])
+    with pytest.raises(ValueError, match="`from_other_task=True` takes its encoder"):
+        SpanTagger.from_pretrained(folder)
+
+
+def test_the_encoder_of_another_task(tmp_path, caplog):
+    # Both heads are a matrix called `classifier`, of the same size: it must not be taken over.
+    model = small_classifier(pair=True, max_sequence_length=20, dropout=0.25)
+    folder = model.save_pretrained(tmp_path / "saved")
+    with caplog.at_level(logging.WARNING):
+        other = EntityRecognizer.from_pretrained(
+            folder, labels=["O", "B-x", "I-x"], from_other_task=True
+        )
+    message = f"{folder} is a Classifier: its encoder is taken, the head is new."
+    assert [record.getMessage() for record in caplog.records] == [message]
+    for one, same in zip(model.encoder.weights, other.encoder.weights):
+        np.testing.assert_array_equal(one, same)
+    assert other.tokenizer.vocabulary.tokens == model.tokenizer.vocabulary.tokens
+    assert (other.labels, other.dropout) == (["O", "B-x", "I-x"], 0.1)
+    (own, _), (new, _) = (m.head_layers()["classifier"].weights for m in (model, other))
+    assert own.shape == new.shape and not np.array_equal(own, new)
+    with pytest.raises(ValueError, match="`labels` must be given for an encoder without a class"):
+        EntityRecognizer.from_pretrained(folder, from_other_task=True)
+
+
+def test_a_model_of_the_same_task_keeps_its_head(tmp_path):
+    model = small_classifier()
+    folder = model.save_pretrained(tmp_path / "saved")
+    same = Classifier.from_pretrained(folder, from_other_task=True)
+    np.testing.assert_allclose(computed(same, TEXTS), computed(model, TEXTS), atol=1e-5)
 
 
 def test_tokenizers_of_checkpoints(tmp_path):

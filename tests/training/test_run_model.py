@@ -23,6 +23,15 @@ def test_a_pretrained_encoder_keeps_its_weights(tiny, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+def test_the_encoder_of_a_model_of_another_task(tiny, tmp_path, caplog):
+    reader, _ = build(tiny.reading(tmp_path / "o", "question-answering", tiny.questions))
+    folder = reader.save_pretrained(tmp_path / "reader")
+    model, _ = build(tiny.config(tmp_path / "o", encoder=str(folder)))
+    for one, same in zip(reader.encoder.weights, model.encoder.weights):
+        np.testing.assert_array_equal(one, same)
+    assert f"{folder} is a QuestionAnswerer: its encoder is taken" in caplog.text
+
+
 def test_random_weights_of_a_published_size(tiny, tmp_path):
     values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "lowercase": False}
     model, _ = build(tiny.config(tmp_path / "o", **values))
