@@ -25,6 +25,7 @@ from kbert.training.run_config import RunConfig
 
 RESULTS = Path(__file__).parent / "results" / "biomedical.json"
 ENCODER = "all-MiniLM-L6-v2"
+WINDOWS = {"max_sequence_length": 192, "stride": 32}
 SHOWN = ("span_exact_f1", "span_overlap_f1")
 
 
@@ -37,7 +38,6 @@ def pretrained(data: Path, output: Path, steps: int) -> dict[str, Any]:
         objective="mlm",
         steps=steps,
         save_every=100,
-        precision="mixed_bfloat16",
         output=str(output),
     )
     return metrics(config, output)
@@ -48,8 +48,8 @@ def reading(data: Path, encoder: str, output: Path) -> str:
     config = RunConfig(
         task="question-answering",
         train=str(data / "general.json"),
-        **{"encoder": encoder, "epochs": 1, "learning_rate": 1e-4, "seed": 1},
-        **{"precision": "mixed_bfloat16", "output": str(output)},
+        **{"encoder": encoder, "epochs": 1, "seed": 1, "output": str(output)},
+        **{"batch_size": 16, "learning_rate": 2e-4},
     )
     metrics(config, output)
     return str(output / "model")
@@ -64,8 +64,8 @@ def tagged(
         train=str(data / "train.json"),
         test=str(data / "test.json"),
         other_windows=2,
-        **{"encoder": encoder, "epochs": arguments.epochs, "learning_rate": arguments.rate},
-        **{"precision": "mixed_bfloat16", "seed": seed, "output": str(output)},
+        **{"encoder": encoder, "epochs": arguments.epochs, "seed": seed, "output": str(output)},
+        **{"batch_size": 16, "learning_rate": arguments.rate, **WINDOWS},
     )
     return metrics(config, output)
 
@@ -85,9 +85,9 @@ def main() -> None:
     parser.add_argument("squad", type=Path, help="folder with train-v1.1.json.gz and so on")
     parser.add_argument("runs", type=Path, help="folder for data and runs; what is there stays")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=600, help="of pretraining")
-    parser.add_argument("--epochs", type=int, default=2, help="of learning to mark answers")
-    parser.add_argument("--rate", type=float, default=3e-4, help="of the same")
+    parser.add_argument("--steps", type=int, default=300, help="of pretraining")
+    parser.add_argument("--epochs", type=int, default=1, help="of learning to mark answers")
+    parser.add_argument("--rate", type=float, default=2e-4, help="of the same")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     data, domain = arguments.runs / "data", arguments.runs / "pretrained"

@@ -3,7 +3,8 @@
     python benchmarks/biomedical_data.py BIOMED_DIRECTORY SQUAD_DIRECTORY OUTPUT_DIRECTORY
 
 COVID-QA's questions are split by article, 70 % to train, 15 % to choose by and 15 % to measure:
-train.json, validation.json, test.json in SQuAD's layout. corpus.txt is the text to pretrain on: the
+train.json, validation.json, test.json in SQuAD's layout; of each article of test.json, six questions
+at most are asked, as each has to read it whole. corpus.txt is the text to pretrain on: the
 abstracts of PubMedQA and the articles of train.json alone, a blank line between documents;
 held-out.txt holds the articles of validation.json. general.json holds questions of SQuAD 1.1, of
 which a reader first learns what an answer is: COVID-QA alone has too few.
@@ -11,6 +12,7 @@ which a reader first learns what an answer is: COVID-QA alone has too few.
 
 import argparse
 import json
+import random
 import re
 from pathlib import Path
 
@@ -23,7 +25,8 @@ from kbert.storage.atomic_directory import atomic_directory
 
 PARTS = {"train": 0.7, "validation": 0.15, "test": 0.15}
 SEED = 1
-GENERAL_QUESTIONS = 8000
+GENERAL_QUESTIONS = 4000
+TEST_QUESTIONS = 6
 
 
 def articles(examples: QuestionExamples) -> list[str]:
@@ -47,6 +50,19 @@ def squad_layout(examples: QuestionExamples) -> dict[str, object]:
     return {"version": "1.1", "data": data}
 
 
+def at_most(examples: QuestionExamples, count: int) -> QuestionExamples:
+    """So many questions about each article, drawn always the same."""
+    rows: list[int] = []
+    left = dict.fromkeys(examples.contexts, count)
+    order = list(range(len(examples)))
+    random.Random(SEED).shuffle(order)
+    for row in order:
+        left[examples.contexts[row]] -= 1
+        if left[examples.contexts[row]] >= 0:
+            rows.append(row)
+    return examples.select(sorted(rows))
+
+
 def write(source: Path, squad: Path, output: Path) -> None:
     """Writes all files into a new folder, which is there whole or not at all."""
     questions = read_squad(source / "covid-qa.json")
@@ -54,6 +70,7 @@ def write(source: Path, squad: Path, output: Path) -> None:
     abstracts = json.loads((source / "pubmedqa.json").read_text(encoding="utf-8"))
     documents = ["\n".join(abstract["CONTEXTS"]) for abstract in abstracts.values()]
     documents += articles(split["train"])
+    split["test"] = at_most(split["test"], TEST_QUESTIONS)
     parts = {**split, "general": chosen_questions(squad, GENERAL_QUESTIONS)}
     with atomic_directory(output) as folder:
         for part, examples in parts.items():
