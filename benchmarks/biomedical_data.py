@@ -3,11 +3,11 @@
     python benchmarks/biomedical_data.py BIOMED_DIRECTORY SQUAD_DIRECTORY OUTPUT_DIRECTORY
 
 COVID-QA's questions are split by article, 70 % to train, 15 % to choose by and 15 % to measure:
-train.json, validation.json, test.json in SQuAD's layout; of each article of test.json, six questions
-at most are asked, as each has to read it whole. corpus.txt is the text to pretrain on: the
-abstracts of PubMedQA and the articles of train.json alone, a blank line between documents;
-held-out.txt holds the articles of validation.json. general.json holds questions of SQuAD 1.1, of
-which a reader first learns what an answer is: COVID-QA alone has too few.
+train.json, validation.json, test.json in SQuAD's layout. Each question reads its article whole, so
+of a test article six at most are asked. corpus.txt is the text to pretrain on: the abstracts of
+PubMedQA and the articles of train.json alone, a blank line between documents; held-out.txt holds
+the articles of validation.json. general.json holds questions of SQuAD 1.1, of which a reader first
+learns what an answer is: COVID-QA alone has too few.
 """
 
 import argparse
