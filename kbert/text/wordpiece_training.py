@@ -1,12 +1,13 @@
 """Training of a WordPiece vocabulary: from texts to the tokens of a `vocab.txt`."""
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-import tensorflow as tf
-from tensorflow_text.python.ops.bert_tokenizer import BasicTokenizer
+import numpy as np
 from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
+from kbert.text.normalization import NormalizationRules
 from kbert.text.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vocabulary
 
 # In the order of their ids.
@@ -18,25 +19,41 @@ _LEAST_COUNT = 2
 
 
 def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Counter[str]:
-    """Counts words as BERT splits them: at white space, punctuation and ideographs.
+    """Counts words as `kbert.text.wordpiece.WordPiece` sees them, normalized.
+
+    tensorflow-text's BasicTokenizer would not do: it folds case (a German sharp s becomes "ss") and
+    compatibility characters, and tokens of such words would match no text.
 
     Args:
         batches: texts, some at a time.
         lowercase: whether letters are lower-cased and lose their accents.
     """
-    basic = BasicTokenizer(lower_case=lowercase)
-
-    @tf.function(input_signature=[tf.TensorSpec((None,), tf.string)], autograph=False)
-    def words(texts: tf.Tensor) -> tf.Tensor:
-        # Not on a GPU, which would have to copy all of it there and back.
-        with tf.device("CPU:0"):
-            return basic.tokenize(texts).flat_values
-
-    counts: Counter[bytes] = Counter()
+    table = _normalized(lowercase)
+    counts: Counter[str] = Counter()
     for batch in batches:
-        encoded = [text.encode("utf-8", "replace") for text in batch]
-        counts.update(words(tf.constant(encoded, tf.string, (len(encoded),))).numpy().tolist())
-    return Counter({word.decode("utf-8", "replace"): count for word, count in counts.items()})
+        for text in batch:
+            counts.update(text.translate(table).split(" "))
+    del counts[""]
+    return counts
+
+
+@functools.lru_cache(maxsize=2)
+def _normalized(lowercase: bool) -> dict[int, str]:
+    """What becomes of each code point that does not stay as it is, with spaces between words."""
+    rules = NormalizationRules(lowercase, strip_accents=lowercase, handle_cjk=True)
+    changed = rules.replacements()
+    alone = np.flatnonzero(rules.isolated()).tolist()
+    apart = frozenset(alone)
+    for point in alone:
+        changed.setdefault(point, (point,))
+    table = {
+        point: "".join(f" {chr(one)} " if one in apart else chr(one) for one in those)
+        for point, those in changed.items()
+    }
+    table.update(dict.fromkeys(np.flatnonzero(rules.white_space()).tolist(), " "))
+    table.update(dict.fromkeys(np.flatnonzero(rules.dropped()).tolist(), ""))
+    table.update(dict.fromkeys(range(0xD800, 0xE000), " ? "))  # surrogates, as no UTF-8 has them
+    return table
 
 
 def train_wordpiece(counts: Mapping[str, int], vocabulary_size: int) -> Vocabulary:

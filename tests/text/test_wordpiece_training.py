@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
+from kbert.text.vocabulary import UNKNOWN
 from kbert.text.wordpiece import WordPiece
 from kbert.text.wordpiece_training import SPECIALS, count_words, train_wordpiece
 
@@ -27,7 +29,34 @@ def test_words_by_hand():
     }
     cased = count_words([TEXTS], lowercase=False)
     assert cased["Playing"] == cased["PLAY"] == cased["É"] == 1 and "playing" not in cased
-    assert count_words([["\ud800a"]]).total() >= 1  # what no UTF-8 can write
+    assert count_words([["\ud800a"]]) == {"?": 1, "a": 1}  # what no UTF-8 can write
+
+
+# What other normalizers fold, or take for a space, and this package's does not.
+ODD = "Straße … 2 m² ½ 5 µg X™ ﬁn ΣΑΣ ας Ⅻ ＡＢ №7 ℃ İı a\u2028b x\u200by co\u00adop 10\xa0km \u037e 豈"
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_words_are_those_of_the_tokenizer(lowercase: bool):
+    counts = count_words([[ODD, ODD]], lowercase)
+    tokenizer = WordPiece(train_wordpiece(counts, 2000), lowercase)
+    words = "".join(tokenizer.tokens(ODD)).replace("##", "")
+    assert UNKNOWN not in words
+    assert sorted(words * 2) == sorted("".join(counts.elements()))
+    assert counts["straße" if lowercase else "Straße"] == counts["m²"] == counts["km"] == 2
+
+
+def test_words_are_bert_s_own():
+    """Against `tokenizers`, on every code point between two letters."""
+    tokenizers = pytest.importorskip("tokenizers")
+    split = tokenizers.pre_tokenizers.BertPreTokenizer()
+    for lowercase in (True, False):
+        normal = tokenizers.normalizers.BertNormalizer(lowercase=lowercase)
+        for begin in range(0, 0x30000, 0x400):
+            points = [p for p in range(begin, begin + 0x400) if not 0xD800 <= p < 0xE000]
+            text = " ".join(f"a{chr(point)}b" for point in points)
+            wanted = Counter(w for w, _ in split.pre_tokenize_str(normal.normalize_str(text)))
+            assert count_words([[text]], lowercase) == wanted, hex(begin)
 
 
 def test_frequent_words_and_ends_are_tokens():
