@@ -48,7 +48,8 @@ def document_end(separator: str | None) -> re.Pattern[str]:
     """
     line = r"[^\S\n]*" if separator is None else rf"(?:{separator})[ \t\r]*"
     try:
-        return re.compile(rf"(?m)^(?:{line}|{FILE_SEPARATOR})(?:\n|\Z)")
+        # A byte order mark may stand at the beginning of each file.
+        return re.compile(rf"(?m)^\ufeff?(?:{line}|{FILE_SEPARATOR})(?:\n|\Z)")
     except re.error as error:
         raise ValueError(
             "`separator` must be a regular expression for a whole line. "

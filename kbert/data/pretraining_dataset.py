@@ -97,19 +97,23 @@ def pretraining_dataset(
 
 @contextmanager
 def own_errors(dataset: tf.data.Dataset) -> Iterator[None]:
-    """Raises what went wrong in the text itself, such as a byte that is no UTF-8.
+    """Raises what went wrong in the files themselves, such as a byte that is no UTF-8.
 
-    Of an error within a dataset TensorFlow makes one of its own, with a traceback in its message.
+    Of an error within a dataset TensorFlow makes one of its own, with a traceback in its message or
+    without the name of the file.
 
     Args:
-        dataset: from `pretraining_dataset`, which is read within the block.
+        dataset: from `pretraining_dataset` or `kbert.data.records_dataset`, which is read within
+            the block.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        if not getattr(dataset, "failures", None):
-            raise
-        raise dataset.failures[0] from error
+        if getattr(dataset, "failures", None):
+            raise dataset.failures[0] from error
+        if isinstance(error, tf.errors.DataLossError) and hasattr(dataset, "check_files"):
+            dataset.check_files()
+        raise
 
 
 def _batches(

@@ -7,7 +7,9 @@ Shapes: B batch, T tokens, P predictions.
 """
 
 import os
+import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -54,7 +56,8 @@ def records_dataset(
 
     Returns:
         A dataset of (inputs, targets), as `kbert.data.pretraining_dataset` makes it for masked
-        tokens. The order is a function of the files, the seed and the workers alone.
+        tokens. The order is a function of the files, the seed and the workers alone. Where a record
+        is damaged, `check_files` reads all of them and raises a ValueError that names the file.
 
     Raises:
         ValueError: an argument makes no sense, or a file holds no such records.
@@ -79,7 +82,25 @@ def records_dataset(
     batches = batches.skip(first_batch).map(decode)
     if epochs is None:
         batches = batches.apply(tf.data.experimental.assert_cardinality(_INFINITE))
-    return read_ahead(unsharded(batches))
+    dataset = read_ahead(unsharded(batches))
+    dataset.check_files = partial(_check_files, names, compression)
+    return dataset
+
+
+def _check_files(names: Sequence[str], compression: str) -> None:
+    """Reads all records, to find out which file is damaged."""
+    for name in names:
+        try:
+            for _ in tf.data.TFRecordDataset(name, compression).batch(1 << 10):
+                pass
+        except tf.errors.OpError as error:
+            reason = f"{name}: the file must be a whole TFRecord. Received: {_said(error)}"
+            raise ValueError(reason) from error
+
+
+def _said(error: tf.errors.OpError) -> str:
+    """The message of an error of a dataset, without the names of its graph."""
+    return re.sub(r"\{\{.*?\}\}|\[Op:.*", "", " ".join(error.message.split())).strip()
 
 
 def _reader(
@@ -169,7 +190,7 @@ def _first_example(name: str, compression: str) -> tf.train.Example:
     try:
         first = next(iter(tf.data.TFRecordDataset(name, compression).take(1)), None)
     except tf.errors.OpError as error:
-        reason = f"{name}: the file must be a TFRecord. Received: {error.message}"
+        reason = f"{name}: the file must be a TFRecord. Received: {_said(error)}"
         raise ValueError(reason) from None
     if first is None:
         raise ValueError(f"{name}: the file must hold records. Received: none")

@@ -49,12 +49,13 @@ class BlockTokenizer:
     """Cuts blocks into sentences and these into tokens.
 
     Args:
-        tokenizer: makes the tokens.
+        tokenizer: makes the tokens. A "[MASK]" or "[SEP]" that stands in a block is plain text for
+            it, even where it is none for a model that fills masks.
     """
 
     def __init__(self, tokenizer: WordPiece) -> None:
-        self.tokenizer = tokenizer
-        self._tokenize = _compiled(tokenizer)
+        self.tokenizer = _of_plain_text(tokenizer)
+        self._tokenize = _compiled(self.tokenizer)
 
     def __call__(self, block: Block) -> TokenizedBlock:
         """The tokens of a block. What has none, sentence or document, is left out.
@@ -77,6 +78,13 @@ class BlockTokenizer:
             np.concatenate([[0], splits[1:][has_tokens]]),
             np.unique(np.concatenate([[0], documents_end])),
         )
+
+
+@lru_cache(maxsize=2)  # its tables take half a second to build
+def _of_plain_text(tokenizer: WordPiece) -> WordPiece:
+    if not tokenizer.special_tokens_in_text:
+        return tokenizer
+    return WordPiece.from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
 
 
 # A run measures held-out text again and again: one graph a tokenizer, not one each time.

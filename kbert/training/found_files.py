@@ -70,6 +70,7 @@ def found_records(key: str, patterns: Sequence[str]) -> list[str]:
 
 
 def _no_file(key: str, pattern: str) -> FileNotFoundError:
+    folder = ", which is a folder" if _ELSEWHERE not in pattern and Path(pattern).is_dir() else ""
     return FileNotFoundError(
-        f"`{key}` must be files, or patterns that match some. Received: {pattern!r}"
+        f"`{key}` must be files, or patterns that match some. Received: {pattern!r}{folder}"
     )

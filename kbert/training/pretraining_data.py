@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import tensorflow as tf
 
 from kbert.data.corpus import Corpus
 from kbert.data.corpus_cuts import BLOCK_BYTES
-from kbert.data.pretraining_dataset import pretraining_dataset
+from kbert.data.pretraining_dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
@@ -28,7 +27,7 @@ from kbert.training.record_files import (
 )
 from kbert.training.team import own_share, told_to_all
 
-# The input's speed is measured for about this long.
+# The input's speed is measured for about this long, and at least to the end of a first block.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
 # Of several workers each reads blocks of its own, some of them even of a small text.
 _BLOCKS_A_WORKER, _LEAST_BLOCK = 8, 256
@@ -110,16 +109,6 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
     return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
 
 
-@lru_cache(maxsize=2)  # its tables take half a second to build
-def plain_tokenizer(tokenizer: WordPiece) -> WordPiece:
-    """The tokenizer for text to learn from, in which "[MASK]" is text as any other.
-
-    Args:
-        tokenizer: The model's.
-    """
-    return WordPiece.from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
-
-
 def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
     """Makes a first example of each part, before a training that would end without one.
 
@@ -133,7 +122,7 @@ def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: 
     """
     pairs = has_pairs(config.objective)
     length = config.max_sequence_length
-    maker = ExampleMaker(plain_tokenizer(tokenizer), length, config.short_share, pairs)
+    maker = ExampleMaker(tokenizer, length, config.short_share, pairs)
     for corpus in (text.train, text.validation):
         if isinstance(corpus, RecordFiles):
             check_records(config, corpus, len(tokenizer.vocabulary))
@@ -210,16 +199,22 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
         config: The run's configuration.
         corpus: The text, or the records.
         tokenizer: The model's.
+
+    Raises:
+        ValueError: What is read is no text, or no record.
     """
     begin, cells = time.perf_counter(), 0
     if isinstance(corpus, RecordFiles):
-        dataset = record_batches(config, corpus, 0)
+        dataset = record_batches(config, corpus, 0, epochs=1, shuffle=False)
     else:
         dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
-    for inputs, _ in dataset.take(_MOST_BATCHES):
-        cells += int(tf.size(inputs["token_ids"]))
-        if time.perf_counter() - begin > _SECONDS:
-            break
+    with own_errors(dataset):
+        for number, (inputs, _) in enumerate(dataset.take(_MOST_BATCHES), 1):
+            cells += int(tf.size(inputs["token_ids"]))
+            # All examples of a block are made before its first batch.
+            is_whole = isinstance(corpus, RecordFiles) or dataset.stream.position(number).window
+            if is_whole and time.perf_counter() - begin > _SECONDS:
+                break
     return cells / (time.perf_counter() - begin)
 
 
@@ -248,7 +243,7 @@ def _batches(
     masking = {name: getattr(config, name) for name in _MASKING}
     return pretraining_dataset(
         corpus,
-        plain_tokenizer(tokenizer),
+        tokenizer,
         max_sequence_length=config.max_sequence_length,
         objective=config.objective,
         short_share=config.short_share,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.pretraining_dataset import own_errors
 from kbert.data.records_dataset import records_dataset
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.training.pretraining_config import PretrainingConfig
@@ -45,7 +46,7 @@ def _size(file: str) -> int:
 
 
 def record_batches(
-    config: PretrainingConfig, records: RecordFiles, first_batch: int, **share: int
+    config: PretrainingConfig, records: RecordFiles, first_batch: int, **options: Any
 ) -> Any:
     """Batches to train on, without end.
 
@@ -53,9 +54,10 @@ def record_batches(
         config: The run's configuration.
         records: The files.
         first_batch: Batches that are left out.
-        **share: `worker`, `workers` and `batch_size` of one of several workers.
+        **options: Others than the run's, such as `worker`, `workers` and `batch_size` of one of
+            several workers; see `kbert.data.records_dataset`.
     """
-    dataset = _batches(config, records, first_batch=first_batch, **share)
+    dataset = _batches(config, records, first_batch=first_batch, **options)
     dataset.first_batch = first_batch
     return dataset
 
@@ -70,7 +72,8 @@ def held_out_records(config: PretrainingConfig, records: RecordFiles, steps: int
     """
     dataset = _batches(config, records, epochs=1, shuffle=False)
     # Keras takes an end that it was not told of for a mistake, and warns.
-    count = sum(1 for _ in islice(dataset, steps))
+    with own_errors(dataset):
+        count = sum(1 for _ in islice(dataset, steps))
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
 
@@ -83,10 +86,11 @@ def check_records(config: PretrainingConfig, records: RecordFiles, vocabulary_si
         vocabulary_size: Tokens of the model.
 
     Raises:
-        ValueError: They have another length, or ids of another vocabulary.
+        ValueError: They have another length, or ids of another vocabulary; or one is damaged.
     """
     dataset = _batches(config, records, epochs=1, shuffle=False)
-    token_ids = next(iter(dataset))[0]["token_ids"].numpy()
+    with own_errors(dataset):
+        token_ids = next(iter(dataset))[0]["token_ids"].numpy()
     length, largest = token_ids.shape[1], int(np.max(token_ids))
     if length != config.max_sequence_length:
         raise ValueError(

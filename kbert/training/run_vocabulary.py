@@ -35,6 +35,8 @@ def run_vocabulary(
     if config.vocabulary_size is None:
         return Vocabulary.from_file(config.vocabulary or "")
     counts = count_words(_documents(corpus, config.seed), config.lowercase)
+    if not counts:
+        raise ValueError(f"`text` must hold words to learn a vocabulary from. Received: {corpus}")
     return train_wordpiece(counts, config.vocabulary_size)
 
 

@@ -49,6 +49,9 @@ def test_another_separator():
     # A line of ASCII's file separator ends a document, whatever else does.
     assert cut_place(b"ab\n\n\x1c\ncd ef", end) == (6, False)
     assert cut_place(b"ab\n\x1c\ncd ef", BLANK) == (5, False)
+    # So does a line behind a file's byte order mark.
+    text = "a\n\x1c\n\ufeff== b ==\nc"
+    assert document_end("== . ==").sub("|", text) == "a\n||c"
     with pytest.raises(ValueError, match=r"`separator` must be a regular .*: separator='\('"):
         document_end("(")
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kbert.data.corpus import Block
 from kbert.data.tokenized_block import BlockTokenizer, TokenizedBlock
 from kbert.text.sentences import split_sentences
+from kbert.text.wordpiece import WordPiece
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY
 
 TOKENIZE = BlockTokenizer(TOKENIZER)
@@ -38,6 +39,17 @@ def test_a_tokenizer_is_compiled_once(caplog):
     for _ in range(12):
         assert tokens_of(BlockTokenizer(TOKENIZER)(block_of("A film."))) == [[["a", "film", "."]]]
     assert "retracing" not in caplog.text
+
+
+def test_special_tokens_in_a_text_are_text():
+    """A model that fills masks takes typed ones for such; what it learns from must not hold any."""
+    filler = WordPiece(VOCABULARY, special_tokens_in_text=True)
+    block = block_of("a [MASK] film [SEP].")
+    assert VOCABULARY.mask_id in filler.tokenize(block.documents).values
+    found, wanted = BlockTokenizer(filler)(block), TOKENIZE(block)
+    assert found.token_ids.tolist() == wanted.token_ids.tolist()
+    special = {VOCABULARY.mask_id, VOCABULARY.sep_id}
+    assert not special & set(found.token_ids.tolist())
 
 
 def test_lines_of_a_page_are_joined():

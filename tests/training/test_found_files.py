@@ -22,6 +22,8 @@ def test_names_and_patterns(tmp_path, monkeypatch):
     for pattern in ("e.txt", "*.gz", "deep"):
         with pytest.raises(FileNotFoundError, match="`text` must be files, or patterns that match"):
             names("a.txt", pattern)
+    with pytest.raises(FileNotFoundError, match="Received: 'deep', which is a folder"):
+        names("deep")
 
 
 def test_text_is_of_this_machine():

@@ -1,15 +1,20 @@
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from kbert.data.corpus import Corpus
+from kbert.data.pretraining_examples import ExampleMaker
+from kbert.data.pretraining_stream import ExampleStream
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
+from kbert.training import pretraining_data
 from kbert.training.pretraining_data import (
     check_examples,
+    input_speed,
     next_pass,
     place_after,
-    plain_tokenizer,
     read_text,
     train_batches,
     validation_batches,
@@ -41,11 +46,29 @@ def test_parts_have_no_file_in_common(tiny_corpus, tmp_path):
     assert read_text(alone).validation is None
 
 
-def test_a_special_token_in_a_corpus_is_text(tokenizer):
-    found = plain_tokenizer(tokenizer)
-    assert found.vocabulary.tokens == tokenizer.vocabulary.tokens
-    ids = found.tokenize(["[MASK]"]).values.numpy()
-    assert len(ids) == 3 and tokenizer.vocabulary.mask_id not in ids
+def test_speed_of_the_input_is_that_of_whole_blocks(tiny_corpus, tokenizer, tmp_path, monkeypatch):
+    """However slow the first block is, all of its batches count, and none of the second."""
+    config = tiny_corpus.config(tmp_path / "run", objective="mlm")
+    corpus = Corpus(read_text(config).train.files, block_bytes=1024)
+    stream = ExampleStream(corpus, ExampleMaker(tokenizer, 20), 4, shuffle=False, epochs=1)
+    batches = list(stream.batches())
+    whole = next(n for n in range(1, len(batches)) if stream.position(n).window)
+    assert 1 < whole < len(batches)
+    now = iter(range(0, 1000, 10))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(now)))
+    monkeypatch.setattr(pretraining_data, "time", clock)
+    found = input_speed(config, corpus, tokenizer)  # asked the time before, once within, and after
+    assert found == whole * 4 * 20 / 20
+
+
+def test_text_that_ends_in_other_bytes_is_told_while_speed_is_measured(
+    tiny_corpus, tokenizer, tmp_path
+):
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"the film\nthe plot\n\n" * 5000 + b"the \xe9\n")
+    config = tiny_corpus.config(tmp_path / "run", text=[str(broken)])
+    with pytest.raises(ValueError, match=r"broken.txt, line 15001: the file must be UTF-8.*0xe9"):
+        input_speed(config, read_text(config).train, tokenizer)
 
 
 def test_text_without_an_example_is_told_before_the_training(tiny_corpus, tokenizer, tmp_path):

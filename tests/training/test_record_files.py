@@ -1,4 +1,5 @@
 import posixpath
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from kbert.data.pretraining_dataset import pretraining_dataset
 from kbert.data.pretraining_records import shard_paths, write_records
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
-from kbert.training.pretraining_data import place_after, read_text, train_batches
+from kbert.training.pretraining_data import input_speed, place_after, read_text, train_batches
 from kbert.training.pretraining_run import pretrain
 from kbert.training.record_files import RecordFiles, check_records, held_out_records
 from kbert.training.run_directory import load_run
@@ -52,6 +53,23 @@ def test_a_run_on_records(config):
     text = (run.directory / "log.txt").read_text()
     assert "train: 2 files" in text and "input alone: " in text
     assert "the input alone gives" in text
+
+
+def test_the_damaged_one_of_several_is_named(config, tokenizer, tmp_path):
+    files = [tmp_path / f"{number}.tfrecord" for number in range(3)]
+    content = shard_paths(Path(config.validation[0]).parent, 2)[0].read_bytes()
+    for file in files:
+        file.write_bytes(content)
+    files[1].write_bytes(content[:-7])
+    records = RecordFiles(tuple(map(str, files)))
+    message = f"{files[1]}: the file must be a whole TFRecord. Received: truncated record at"
+    with pytest.raises(ValueError, match=message):
+        held_out_records(config, records, None)
+    with pytest.raises(ValueError, match=message):
+        input_speed(config, records, tokenizer)
+    files[1].write_bytes(content[:-7] + b"x" + content[-6:])
+    with pytest.raises(ValueError, match=f"{files[1]}: .* Received: corrupted record at"):
+        held_out_records(config, records, None)
 
 
 def test_going_on_after_some_batches(config, tokenizer):

@@ -41,3 +41,7 @@ def test_it_is_learned_from_the_text(tiny_corpus, tmp_path):
     assert run_vocabulary(config, corpus).tokens == vocabulary.tokens
     with pytest.raises(ValueError, match="`vocabulary_size` must be at least"):
         run_vocabulary(config.with_values(vocabulary_size=20), corpus)
+    (tmp_path / "blank.txt").write_text(" \n")
+    blank = read_text(config.with_values(text=[str(tmp_path / "blank.txt")])).train
+    with pytest.raises(ValueError, match="`text` must hold words to learn .* Received: .*blank.t"):
+        run_vocabulary(config, blank)
