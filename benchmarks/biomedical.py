@@ -62,6 +62,7 @@ def tagged(
     config = RunConfig(
         task="span-tagging",
         train=str(data / "train.json"),
+        validation=str(data / "validation.json"),
         test=str(data / "test.json"),
         other_windows=2,
         **{"encoder": encoder, "epochs": arguments.epochs, "seed": seed, "output": str(output)},

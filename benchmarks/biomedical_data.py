@@ -4,10 +4,10 @@
 
 COVID-QA's questions are split by article, 70 % to train, 15 % to choose by and 15 % to measure:
 train.json, validation.json, test.json in SQuAD's layout. Each question reads its article whole, so
-of a test article six at most are asked. corpus.txt is the text to pretrain on: the abstracts of
-PubMedQA and the articles of train.json alone, a blank line between documents; held-out.txt holds
-the articles of validation.json. general.json holds questions of SQuAD 1.1, of which a reader first
-learns what an answer is: COVID-QA alone has too few.
+of a test article six at most are asked, of one to choose by three. corpus.txt is the text to
+pretrain on: the abstracts of PubMedQA and the articles of train.json alone, a blank line between
+documents; held-out.txt holds the articles of validation.json. general.json holds questions of SQuAD
+1.1, of which a reader first learns what an answer is: COVID-QA alone has too few.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from kbert.storage.atomic_directory import atomic_directory
 PARTS = {"train": 0.7, "validation": 0.15, "test": 0.15}
 SEED = 1
 GENERAL_QUESTIONS = 4000
-TEST_QUESTIONS = 6
+MOST_QUESTIONS = {"validation": 3, "test": 6}  # of an article
 
 
 def articles(examples: QuestionExamples) -> list[str]:
@@ -70,7 +70,8 @@ def write(source: Path, squad: Path, output: Path) -> None:
     abstracts = json.loads((source / "pubmedqa.json").read_text(encoding="utf-8"))
     documents = ["\n".join(abstract["CONTEXTS"]) for abstract in abstracts.values()]
     documents += articles(split["train"])
-    split["test"] = at_most(split["test"], TEST_QUESTIONS)
+    for part, count in MOST_QUESTIONS.items():
+        split[part] = at_most(split[part], count)
     parts = {**split, "general": chosen_questions(squad, GENERAL_QUESTIONS)}
     with atomic_directory(output) as folder:
         for part, examples in parts.items():
