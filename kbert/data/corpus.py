@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from kbert.data.corpus_cuts import BLOCK_BYTES, Piece, count_pieces, document_end, piece_at, pieces
+from kbert.data.file_samples import sampled_hashes
 from kbert.data.joined_files import GZIP, JoinedFiles, open_text
 
 logger = logging.getLogger(__name__)
@@ -120,8 +121,11 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """A SHA-256 of the names and sizes of the files, and of what is text and what separates."""
-        names = [f"{f.name}:{size}" for f, size in zip(self.files, self._sizes)]
+        """A SHA-256 of the files' names and contents, and of what is text and what separates.
+
+        See `kbert.data.file_samples`: more than 256 MiB are told by samples.
+        """
+        names = [f"{f.name}:{own}" for f, own in zip(self.files, sampled_hashes(self.files))]
         parts = [*names, str(self.separator), self.encoding_errors]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
