@@ -5,6 +5,7 @@ from typing import Any
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.sizes import BERT_SIZES
 from kbert.training.contradictions import wrong
+from kbert.training.strategy_options import TPU
 
 READING_TASKS = ("question-answering", "span-tagging", "ner")
 TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
@@ -70,6 +71,9 @@ def _check_data(config: Any) -> None:
             raise wrong(
                 "batch_tokens", "left out with task='multiple-choice'", config.batch_tokens
             )
+        if config.strategy == TPU:
+            expected = "another one with task='multiple-choice': its batches have no fixed shapes"
+            raise wrong("strategy", expected, config.strategy)
 
 
 def _check_choices(config: Any) -> None:
@@ -83,7 +87,7 @@ def _check_choices(config: Any) -> None:
             raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
     if config.early_stopping is not None and config.keep != "best":
         raise wrong("keep", "best with early_stopping", config.keep)
-    for key, given in (("grid", config.grid), ("strategy", config.strategy == "tpu")):
+    for key, given in (("grid", config.grid), ("strategy", config.strategy == TPU)):
         if given and config.batch_tokens is not None:
             raise wrong(
                 "batch_tokens", f"left out with {key}={getattr(config, key)}", config.batch_tokens

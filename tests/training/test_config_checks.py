@@ -61,6 +61,11 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
             "`batch_tokens` must be left out with strategy=tpu. Received: batch_tokens=99",
         ),
         (
+            {"task": "multiple-choice", "strategy": "tpu"},
+            "`strategy` must be another one with task='multiple-choice': its batches have no fixed "
+            "shapes. Received: strategy='tpu'",
+        ),
+        (
             {"adapter_dim": 8},
             "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
         ),
