@@ -86,9 +86,12 @@ def check_config(config: StoredConfig, chip: str = "v5e", cores: int = 4) -> Tpu
         cores: How many share a batch.
 
     Raises:
-        ValueError: The configuration has no fixed shapes, or the chip is not known.
+        ValueError: The configuration has no fixed shapes, the chip is not known, or there are no
+            cores.
     """
     tpu_chip(chip)
+    if cores < 1:
+        raise ValueError(f"`cores` must be at least 1. Received: cores={cores}")
     return check_step(checked_model(config, cores), chip, cores)
 
 

@@ -74,6 +74,13 @@ def test_an_unknown_chip_is_an_error(tpu_configs):
         check_config(config_from_yaml(tpu_configs / "tiny.yaml"), chip="v1")
 
 
+@pytest.mark.parametrize("cores", [0, -2])
+def test_there_must_be_a_core(cores, tpu_configs):
+    message = f"`cores` must be at least 1. Received: cores={cores}"
+    with pytest.raises(ValueError, match=message):
+        check_config(config_from_yaml(tpu_configs / "tiny.yaml"), cores=cores)
+
+
 @pytest.mark.slow
 def test_with_the_kernels_and_the_compiler_of_tpus(tpu_configs):
     done = run_with_tpu_packages(_PROGRAM, str(tpu_configs / "tiny.yaml"))
