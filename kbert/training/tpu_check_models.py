@@ -95,14 +95,12 @@ def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
     Args:
         config: The configuration.
         cores: How many cores share `batch_tokens`.
+
+    Raises:
+        ValueError: `batch_tokens` allows no pair a core.
     """
-    length = translation_bucket(replace(config, batch_tokens=2**40)).length
-    if config.batch_tokens < cores * length:
-        raise ValueError(
-            f"`batch_tokens` must be at least {cores * length}: {cores} cores with a pair of "
-            f"{length} tokens each. Received: batch_tokens={config.batch_tokens}"
-        )
-    return Bucket(translation_bucket(config).rows // cores, length)
+    whole = translation_bucket(config, replicas=cores)
+    return Bucket(whole.rows // cores, whole.length)
 
 
 def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:

@@ -15,7 +15,12 @@ from kbert.pipelines.translation import Translator
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.text.subword import Subword
 from kbert.training.bad_batch import BadBatch, pieces_of
-from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
+from kbert.training.checkpoint_average import (
+    WeightsKeeper,
+    average_weights,
+    kept_weights,
+    remove_weights_after,
+)
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.prepared_pairs import PreparedPairs, check_pairs, prepare_pairs
@@ -42,6 +47,7 @@ from kbert.training.run_directory import (
 )
 from kbert.training.run_log import RunLog
 from kbert.training.run_subwords import run_subwords, write_subwords
+from kbert.training.single_run import is_measured
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.translation_bucket import train_buckets
@@ -114,7 +120,7 @@ def train_translation(
         ready = _prepared(config, data, log)
         with run_directory(output, config.overwrite, resume) as folder:
             with log.writing(folder / LOG):
-                if not (folder / METRICS).is_file():
+                if not is_measured(folder, config, ready.report):
                     _write_start(config, ready, folder)
                     with stop.deferred():
                         record = _fit(config, ready, folder, log, stop)
@@ -129,12 +135,14 @@ def train_translation(
 def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunLog) -> _Ready:
     """Reads, checks and builds all, and tells about it."""
     kept = kept_run(config, log)
+    warm = load_warm_start(config)
+    # Its errors belong before the data are read.
+    train_buckets(config, None if warm is None else warm.max_source_length)
     data = read_translation_data(config) if data is None else data
     if kept is not None:
         changed_data(kept, data.hashes, config.allow_config_change)
     if config.target_language is not None:
         check_language(config.target_language)
-    warm = load_warm_start(config)
     if warm is None:
         subwords = run_subwords(config, data, kept)
     else:
@@ -190,7 +198,9 @@ def _fit(
         log,
     )
     position = position_in(folder / STATES, model, ready.order)
-    record.restore(position.told, position.batch)
+    measured_on = ready.report.get("validation_sha256", "")
+    record.restore(position.told, position.batch, position.step, measured_on)
+    remove_weights_after(folder / EPOCHS, position.epoch)
     if position.step:
         log.line(f"goes on after {position.step} batches, in epoch {position.epoch + 1}")
     callbacks: list[Any] = [record]
@@ -249,13 +259,13 @@ def _finish(
     if config.average is not None:
         epochs = kept_weights(folder / EPOCHS)
         averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
-    if not (folder / MODEL).is_dir():  # where a stop came just behind it
-        if config.average is None:
-            with atomic_directory(folder / MODEL) as model_folder:
-                shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
-        else:
-            average_weights(ready.built.model, epochs)
-            ready.built.model.save_pretrained(folder / MODEL)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)  # of before a stop, and of other weights
+    if config.average is None:
+        with atomic_directory(folder / MODEL) as model_folder:
+            shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
+    else:
+        average_weights(ready.built.model, epochs)
+        ready.built.model.save_pretrained(folder / MODEL)
     # Scores are those of float32, in which the model is used.
     model = Translator.from_pretrained(folder / MODEL, dtype="float32")
     final = {

@@ -9,6 +9,7 @@ from kbert.training.any_config import config_from_yaml
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.tpu_check_models import checked_model, longest_bucket, made_up_vocabulary
+from kbert.training.translation_bucket import translation_bucket
 from kbert.training.translation_config import TranslationConfig
 
 _TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32}
@@ -75,6 +76,16 @@ def test_translation_has_the_shape_of_its_longest_pairs():
     assert found.model.transformer.vocabulary_size == 60
 
 
+def test_cores_get_the_rows_of_a_run():
+    config = TranslationConfig(
+        train="x.tsv", output="o", max_length=15, batch_tokens=7 * 16, strategy="tpu"
+    )
+    for cores in (2, 3, 7):
+        whole = translation_bucket(config, replicas=cores)
+        assert longest_bucket(config, cores) == Bucket(whole.rows // cores, whole.length)
+        assert whole.rows % cores == 0
+
+
 @pytest.mark.parametrize(
     "config, message",
     [
@@ -91,7 +102,7 @@ def test_translation_has_the_shape_of_its_longest_pairs():
         (RunConfig(**_RUN), "`labels` must be given for a check of a classification"),
         (
             TranslationConfig(train="x", output="o", batch_tokens=100, max_length=99),
-            "`batch_tokens` must be at least 416: 4 cores with a pair of 104 tokens each",
+            "`batch_tokens` must be at least 416, a pair of 104 tokens for each of 4 cores",
         ),
         (TranslationConfig(train="x", output="o", bert="b"), "`bert` must be left out"),
     ],

@@ -41,6 +41,22 @@ def test_elsewhere_batches_are_of_like_length():
     assert train_buckets(config(strategy="tpu", max_length=7)) == [Bucket(512, 8)]
 
 
+def test_replicas_share_the_rows():
+    # 768 // 128 = 6 rows; 4 of them are one for each of 4, 6 three for each of 2.
+    told = config(max_length=127, batch_tokens=768)
+    assert [translation_bucket(told, replicas=n).rows for n in (1, 2, 4, 5)] == [6, 6, 4, 5]
+    # 41 rows: a multiple of 8 and of 3 is 24; of 32 it is 32. 12 of 12 are no multiple of 8.
+    told = config(max_length=20, batch_tokens=1000)
+    assert [translation_bucket(told, replicas=n).rows for n in (3, 32)] == [24, 32]
+    assert translation_bucket(config(max_length=7, batch_tokens=96), replicas=12).rows == 12
+
+
+def test_each_replica_has_a_pair():
+    message = "`batch_tokens` must be at least 512, a pair of 128 tokens for each of 4 cores. Rec"
+    with pytest.raises(ValueError, match=message):
+        translation_bucket(config(max_length=127, batch_tokens=511), replicas=4)
+
+
 def test_a_pair_must_fit():
-    with pytest.raises(ValueError, match="`batch_tokens` must be at least 104"):
+    with pytest.raises(ValueError, match="`batch_tokens` must be at least 104, a pair of 104 tokens. R"):
         translation_bucket(config(max_length=99, batch_tokens=100))
