@@ -13,11 +13,11 @@ from kbert.training.tf_config import Cluster
 
 # The exit code of a process whose peers are gone; "try again later" in sysexits.h.
 LOST = 75
-_EVERY, _ANSWER = 5.0, 5.0
+EVERY, _ANSWER = 5.0, 5.0
 # Failures in a row that count; a single one may be a full queue.
 _MOST_FAILURES = 3
 # Before a worker has ever answered it may still be starting.
-_START = 300.0
+START = 300.0
 # What the training itself gets to notice, and to end in order.
 GRACE = 15
 
@@ -72,7 +72,7 @@ def answers(address: str, seconds: float = _ANSWER) -> bool:
 
 @contextmanager
 def watched(
-    cluster: Cluster, every: float = _EVERY, start: float = _START, grace: float = GRACE
+    cluster: Cluster, every: float = EVERY, start: float = START, grace: float = GRACE
 ) -> Iterator[None]:
     """Ends this process, with a message and the exit code 75, when another worker is gone.
 
@@ -88,7 +88,7 @@ def watched(
     over = threading.Event()
 
     def watch() -> None:
-        gone = _first_gone(cluster, over, every, start)
+        gone = first_gone(cluster, over, every, start)
         if gone is None or over.wait(grace):
             return
         sys.stderr.write(f"Error: {lost(cluster, gone, 'no answer')}\n")
@@ -103,10 +103,20 @@ def watched(
         over.set()
 
 
-def _first_gone(
+def first_gone(
     cluster: Cluster, over: threading.Event, every: float, start: float
 ) -> list[int] | None:
-    """Waits until workers are gone, and returns their numbers; None where it is over before."""
+    """Waits until workers are gone.
+
+    Args:
+        cluster: The cluster.
+        over: Is set when nobody is waited for any more.
+        every: As `watched`.
+        start: As `watched`.
+
+    Returns:
+        The numbers of those that are gone; None where it is over before.
+    """
     peers = [i for i in range(len(cluster.addresses)) if i != cluster.worker]
     begin = time.monotonic()
     seen: set[int] = set()

@@ -8,6 +8,7 @@ import tensorflow as tf
 from kbert.data.text_files import nearest
 from kbert.training.strategy_options import MIRRORED, MULTI_WORKER, ONE, STRATEGIES, TPU
 from kbert.training.tf_config import read_cluster
+from kbert.training.waiting_start import ended_without_others, taken_port, wait_for_others
 
 
 def strategy(
@@ -17,8 +18,8 @@ def strategy(
 
     "one" is TensorFlow's default: a single device. "mirrored" trains copies of the model on the
     GPUs of this machine, or on parts of its CPU where it has none. "multi-worker" trains with other
-    processes, which the variable TF_CONFIG names; it must be made before TensorFlow is used
-    otherwise. "tpu" trains on all cores of a TPU.
+    processes, which the variable TF_CONFIG names, and waits for them; it must be made before
+    TensorFlow is used otherwise. "tpu" trains on all cores of a TPU.
 
     With each of them losses and gradients are those of the whole batch on one device; see
     `kbert.optimization.replicas`.
@@ -32,6 +33,8 @@ def strategy(
     Raises:
         ValueError: The name is unknown, TF_CONFIG makes no sense, there are not so many devices,
             or there is no TPU.
+        LostWorker: Another worker did not come.
+        OSError: The port of this worker is taken.
     """
     if name not in STRATEGIES:
         raise ValueError(
@@ -53,6 +56,8 @@ def strategy(
 
 def _devices(replicas: int | None) -> list[str]:
     """The names of the devices of so many replicas."""
+    if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int)):
+        raise ValueError(f"`replicas` must be a whole number. Received: replicas={replicas!r}")
     if replicas is not None and replicas < 1:
         raise ValueError(f"`replicas` must be at least 1. Received: replicas={replicas}")
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
@@ -85,9 +90,13 @@ def _divide_processor(replicas: int) -> None:
 
 
 def _multi_worker() -> tf.distribute.Strategy:
-    read_cluster()
+    cluster = read_cluster()
+    wait_for_others(cluster)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy()
+        with ended_without_others(cluster):
+            return tf.distribute.MultiWorkerMirroredStrategy()
+    except tf.errors.UnknownError as error:  # all that TensorFlow says of a port that is taken
+        raise taken_port(cluster, error) from error
     except RuntimeError as error:
         raise ValueError(
             "strategy='multi-worker' must be made before TensorFlow is used in this process. "
