@@ -11,8 +11,11 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
+from kbert.training.earlier_attempt import attempt_variables
+from kbert.training.own_folder import LAUNCH, WORKER, own_folder, remove_left
 from kbert.training.tf_config import VARIABLE, worker_config
 
 # What a command of kbert exits with for bad input: to start it again would change nothing.
@@ -38,7 +41,8 @@ def launch_workers(
     """Runs a command in several processes that know each other by TF_CONFIG.
 
     When one of them dies, the others end too, and all are started again: a run that saves states
-    goes on from the last one. Where there are cores enough, each worker has some for itself.
+    goes on from the last one, also with `overwrite`, which is for what was there before. Where
+    there are cores enough, each worker has some for itself.
     Stdout is that of the first worker; stderr has the lines of all, with their numbers.
 
     Args:
@@ -59,46 +63,86 @@ def launch_workers(
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
     if restarts < 0:
         raise ValueError(f"`restarts` must not be negative. Received: restarts={restarts}")
-    for attempt in range(restarts + 1):
-        with _ending_in_order():
-            started = _started(command, workers)
-            try:
-                failed = _first_failed(started)
-                _wait(started, patience)
-            except (SystemExit, KeyboardInterrupt):
-                _end(started, math.inf)  # a state that they write must become whole
-                if any(worker.process.returncode == _STOPPED for worker in started):
-                    raise SystemExit(_STOPPED) from None
-                raise
-            finally:
-                _end(started, _ASKED)
-        if failed is None:
-            return 0
-        code = failed.process.returncode
-        code = code if code >= 0 else 128 - code
-        _tell(f"worker {failed.number} ended with {code}")
-        if code == _BAD_INPUT:
-            break
-        if attempt < restarts:
-            _tell(f"all {workers} workers start again ({attempt + 1} of {restarts} times)")
+    with own_folder(LAUNCH) as folder:
+        for attempt in range(restarts + 1):
+            failed = _first_failed_of_all(command, workers, patience, folder / "begun")
+            if failed is None:
+                return 0
+            code = failed.process.returncode
+            code = code if code >= 0 else 128 - code
+            _tell(f"worker {failed.number} ended with {code}")
+            if code == _BAD_INPUT:
+                break
+            if attempt < restarts:
+                _tell(f"all {workers} workers start again ({attempt + 1} of {restarts} times)")
     return code
 
 
+def _first_failed_of_all(
+    command: Sequence[str], workers: int, patience: float, note: Path
+) -> _Worker | None:
+    """Starts all workers, and returns the first that failed when all of them have ended."""
+    started: list[_Worker] = []
+    with _asked_to_end() as asked:
+        try:
+            with asked.deferred():  # a worker that nobody knows of would not be ended
+                _start(started, command, workers, note)
+            failed = _first_failed(started)
+            _wait(started, patience)
+        except (SystemExit, KeyboardInterrupt):
+            _end(started, math.inf, patience)  # a state that they write must become whole
+            if any(worker.process.returncode == _STOPPED for worker in started):
+                raise SystemExit(_STOPPED) from None
+            raise
+        finally:
+            _end(started, _ASKED, _ASKED)
+            remove_left(WORKER)
+    return failed
+
+
+class _Asked:
+    """What SIGTERM and Ctrl-C do to a launcher: they end it, and so its workers."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._waits = False
+
+    def handle(self, number: int, frame: Any = None) -> None:
+        if self._waits:
+            self._received = number
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+        else:
+            raise SystemExit(128 + number)
+
+    @contextlib.contextmanager
+    def deferred(self) -> Iterator[None]:
+        """A signal that comes while the block runs has its effect at the end."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+        if self._received is not None:
+            self.handle(self._received)
+
+
 @contextlib.contextmanager
-def _ending_in_order() -> Iterator[None]:
-    """Lets SIGTERM end the workers too; else they would go on without a launcher."""
-
-    def end(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only there can signals be heard
-        return
-    before = signal.signal(signal.SIGTERM, end)
+def _asked_to_end() -> Iterator[_Asked]:
+    """Takes signals that would end the launcher without its workers."""
+    asked = _Asked()
+    before: dict[int, Any] = {}
     try:
-        yield
+        if threading.current_thread() is threading.main_thread():  # only there can they be heard
+            for number in (signal.SIGTERM, signal.SIGINT):
+                handler = signal.getsignal(number)
+                if handler not in (signal.SIG_IGN, None):  # as `stop_signals`
+                    before[number] = handler
+                    signal.signal(number, asked.handle)
+        yield asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for taken, handler in before.items():
+            signal.signal(taken, handler)
 
 
 def free_addresses(count: int) -> tuple[str, ...]:
@@ -130,23 +174,24 @@ def cores_of(worker: int, workers: int, cores: Sequence[int]) -> set[int]:
     return set(cores[worker::workers])
 
 
-def _started(command: Sequence[str], workers: int) -> list[_Worker]:
+def _start(started: list[_Worker], command: Sequence[str], workers: int, note: Path) -> None:
+    """Starts all workers; each is in the list as soon as it is there, whatever comes then."""
     addresses = free_addresses(workers)
     cores = sorted(os.sched_getaffinity(0))
-    started = []
+    begun = note.exists()
     for number in range(workers):
+        variables = attempt_variables(note, number, begun)
         process = subprocess.Popen(
             list(command),
-            env={**os.environ, VARIABLE: worker_config(addresses, number)},
+            env={**os.environ, **variables, VARIABLE: worker_config(addresses, number)},
             stdout=None if number == 0 else subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
-        os.sched_setaffinity(process.pid, cores_of(number, workers, cores))
         reader = threading.Thread(target=_pass_on, args=(number, process.stderr), daemon=True)
-        reader.start()
         started.append(_Worker(number, process, reader))
-    return started
+        reader.start()
+        os.sched_setaffinity(process.pid, cores_of(number, workers, cores))
 
 
 def _first_failed(started: Sequence[_Worker]) -> _Worker | None:
@@ -161,28 +206,48 @@ def _first_failed(started: Sequence[_Worker]) -> _Worker | None:
         time.sleep(_POLL)
 
 
-def _wait(started: Sequence[_Worker], seconds: float) -> list[subprocess.Popen[str]]:
-    """Waits until all have ended, and returns those that have not."""
+def _running(started: Sequence[_Worker]) -> list[subprocess.Popen[str]]:
+    return [worker.process for worker in started if worker.process.poll() is None]
+
+
+def _wait(started: Sequence[_Worker], seconds: float) -> None:
+    """Waits until all have ended, at most so long."""
     last = time.monotonic() + seconds
-    while running := [worker.process for worker in started if worker.process.poll() is None]:
-        if time.monotonic() > last:
-            break
+    while _running(started) and time.monotonic() < last:
         time.sleep(_POLL)
-    return running
 
 
-def _end(started: Sequence[_Worker], seconds: float) -> None:
-    """Ends what still runs: it is asked to, and then made to."""
-    for process in _wait(started, 0.0):
-        process.send_signal(signal.SIGTERM)
+def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
+    """Ends what still runs: it is asked to, and then made to.
+
+    Args:
+        started: All workers.
+        seconds: That they have.
+        patience: Seconds that they have when one has not ended in order, whom they may wait for.
+            As often they are asked again: TensorFlow loses a signal that comes while it connects
+            them.
+    """
+    last = time.monotonic() + seconds
+    asked = -math.inf
     try:
-        _wait(started, seconds)
+        while running := _running(started):
+            now = time.monotonic()
+            if any(worker.process.returncode not in (None, 0, _STOPPED) for worker in started):
+                last = min(last, now + patience)
+            if now > last:
+                break
+            if now > asked + patience:
+                asked = now
+                for process in running:
+                    process.send_signal(signal.SIGTERM)
+            time.sleep(_POLL)
     finally:  # asked once more
-        for process in _wait(started, 0.0):
+        for process in _running(started):
             process.kill()
             process.wait()
     for worker in started:
-        worker.reader.join(1.0)
+        if worker.reader.is_alive():
+            worker.reader.join(1.0)
 
 
 def _pass_on(number: int, lines: IO[str]) -> None:

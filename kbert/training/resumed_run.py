@@ -12,6 +12,7 @@ import numpy as np
 
 from kbert.training.config_file import read_config_file
 from kbert.training.configuration import Configuration
+from kbert.training.earlier_attempt import is_begun, note_begun
 from kbert.training.run_directory import CONFIG, REPORT, stopped_run
 from kbert.training.run_log import RunLog
 from kbert.training.stop_signals import GO_ON
@@ -33,10 +34,12 @@ _OF_WHAT = {
 def goes_on(config: Any) -> bool:
     """Tells whether a configuration goes on with what a stopped run left.
 
+    An attempt that a launcher made after another one does in any case: what is there is its own.
+
     Args:
         config: A configuration with `resume` and `overwrite`.
     """
-    return bool(config.resume and not config.overwrite)
+    return is_begun() or _same_command_goes_on(config)
 
 
 def way_on(config: Any) -> str:
@@ -45,7 +48,7 @@ def way_on(config: Any) -> str:
     Args:
         config: A configuration with `output`, `resume` and `overwrite`.
     """
-    if goes_on(config):
+    if _same_command_goes_on(config):
         return GO_ON
     if not config.overwrite:
         return "Set resume to go on from the last state"
@@ -213,6 +216,7 @@ def position_in(
     Raises:
         ValueError: As `kbert.training.train_state.load_state`.
     """
+    note_begun()
     position = load_state(folder, model) or Position()
     if position.order not in ("", order):
         logger.warning(
@@ -221,6 +225,10 @@ def position_in(
         )
         position = begun_anew(position)
     return dataclasses.replace(position, order=order)
+
+
+def _same_command_goes_on(config: Any) -> bool:
+    return bool(config.resume and not config.overwrite)
 
 
 def _plain(value: Any) -> Any:

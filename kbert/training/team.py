@@ -1,9 +1,9 @@
 """A run in the place that its configuration names: on one device, on several, among workers."""
 
 import atexit
+import contextlib
 import shutil
 import signal
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, wraps
@@ -14,7 +14,9 @@ import tensorflow as tf
 
 from kbert.pipelines.row_splitting import check_divisible
 from kbert.training.configuration import Configuration
+from kbert.training.own_folder import WORKER, own_folder, remove_left
 from kbert.training.peers import GRACE, LostWorker, end_within, lost, watched
+from kbert.training.resumed_run import goes_on
 from kbert.training.run_directory import stopped_run
 from kbert.training.strategies import strategy
 from kbert.training.strategy_options import MULTI_WORKER, ONE, check_strategy
@@ -35,7 +37,8 @@ def in_its_place(config: Config) -> Iterator[Config]:
     """Enters the scope of a run's strategy: models that are made inside train with it.
 
     Of several workers only the first one, the chief, writes the run directory. The others do the
-    same with a temporary folder, which goes with their process: what they read of a stopped run is
+    same with a temporary folder, which goes with their process (or, where that is killed, when the
+    next worker starts): what they read of a stopped run is
     a copy of what the chief goes on with, so all need the same file system.
 
     Args:
@@ -168,13 +171,15 @@ def _check_batch(config: Any, made: tf.distribute.Strategy) -> None:
 
 def _elsewhere(config: Config) -> Config:
     """The configuration of a worker that is not the chief: it writes where nobody looks."""
-    folder = Path(tempfile.mkdtemp(prefix="kbert-worker-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    values = config.to_dict()
-    kept = stopped_run(values["output"] or "")
-    if kept is not None and values.get("resume") and not values["overwrite"]:
+    remove_left(WORKER)
+    own = contextlib.ExitStack()
+    folder = own.enter_context(own_folder(WORKER))
+    atexit.register(own.close)
+    output = config.to_dict()["output"] or "run"
+    kept = stopped_run(output) if goes_on(config) else None
+    if kept is not None:
         shutil.copytree(kept, folder / kept.name)
-    return config.with_values(output=str(folder / Path(values["output"] or "run").name))
+    return config.with_values(output=str(folder / Path(output).name))
 
 
 def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:

@@ -16,11 +16,16 @@ from kbert.training.launcher import cores_of, free_addresses, launch_workers
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
+from kbert.training.earlier_attempt import is_begun, note_begun
 folder, codes = Path(sys.argv[1]), json.loads(sys.argv[2])
 config = json.loads(os.environ["TF_CONFIG"])
 number = config["task"]["index"]
 attempt = len(list(folder.glob(f"{number}-*")))
 (folder / f"{number}-{attempt}").write_text(json.dumps(config))
+if is_begun():
+    (folder / f"begun-{number}-{attempt}").touch()
+if attempt == 1:
+    note_begun()
 print("stdout of", number, flush=True)
 print("stderr", file=sys.stderr, flush=True)
 os._exit(codes[number][attempt])
@@ -47,6 +52,12 @@ def test_all_start_again_when_one_dies(tmp_path, capfd):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["0-0", "0-1", "1-0", "1-1"]
     told = capfd.readouterr().err
     assert "worker 1 ended with 9" in told and "start again (1 of 2 times)" in told
+
+
+def test_the_next_attempt_knows_what_was_begun(tmp_path):
+    # The second attempt begins the run, as it says; so the third goes on with it.
+    assert launched(tmp_path, [[0, 0, 0], [9, 9, 0]]) == 0
+    assert sorted(file.name for file in tmp_path.glob("begun-*")) == ["begun-0-2", "begun-1-2"]
 
 
 def test_a_launcher_that_is_ended_ends_its_workers(tmp_path):
@@ -99,6 +110,69 @@ def test_workers_that_are_asked_to_stop_get_their_time(seconds, signals, code, t
     for file in tmp_path.iterdir():
         with pytest.raises(ProcessLookupError):
             os.kill(int(file.name), 0)
+
+
+DEAF = """
+import json, os, signal, sys, time
+from pathlib import Path
+first = json.loads(os.environ["TF_CONFIG"])["task"]["index"] == 0
+if first:  # it waits for the others, and hears nothing
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+Path(sys.argv[1], str(os.getpid())).touch()
+time.sleep(99)
+"""
+IMPATIENT = """
+import sys
+from kbert.training import launcher
+launcher._ASKED = 0.1
+launcher.launch_workers([sys.executable, "-c", *sys.argv[1:]], 2, patience=1.0)
+"""
+
+
+def test_a_worker_that_waits_for_one_that_has_ended_is_ended_too(tmp_path):
+    launcher = subprocess.Popen([sys.executable, "-c", IMPATIENT, DEAF, str(tmp_path)])
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(30) == 128 + signal.SIGTERM
+    for file in tmp_path.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(file.name), 0)
+
+
+FORGETFUL = """
+import os, signal, subprocess
+made = []
+class LastWords(subprocess.Popen):
+    # The moment when a worker is there, and the launcher does not know it yet.
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        print(self.pid, flush=True)
+        {there}
+subprocess.Popen = LastWords
+from kbert.training.launcher import launch_workers
+launch_workers(["sleep", "60"], 2)
+"""
+
+
+@pytest.mark.parametrize(
+    "there, code",
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM)", 143),
+        ("os.kill(os.getpid(), signal.SIGINT)", -signal.SIGINT),  # Python's own end of it
+        ("made.append(self)\n        if len(made) == 2: subprocess.os.sched_setaffinity = None", 1),
+    ],
+)
+def test_workers_that_are_just_started_are_ended_too(there, code):
+    program = FORGETFUL.format(there=there)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    pids = [int(line) for line in done.stdout.split()]
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 def test_not_without_end_and_not_for_bad_input(tmp_path):

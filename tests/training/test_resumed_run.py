@@ -8,6 +8,7 @@ from kbert.data.fixed_batches import Bucket
 from kbert.data.question_examples import Answer, QuestionExamples
 from kbert.data.text_pairs import TextExamples
 from kbert.pipelines.classification import Classifier
+from kbert.training.earlier_attempt import attempt_variables
 from kbert.training.resumed_run import (
     at_epoch_begin,
     changed_data,
@@ -53,6 +54,22 @@ def test_when_a_run_goes_on(tmp_path, capsys):
     for values in ({"resume": False}, {"overwrite": True}):
         other = config.with_values(**values)
         assert not goes_on(other) and kept_run(other, RunLog()) is None
+
+
+def test_what_a_launcher_starts_again_goes_on_with_its_own_run(tmp_path, monkeypatch):
+    anew = CONFIG.with_values(output=str(tmp_path / "run"), overwrite=True)
+    (tmp_path / "run.incomplete").mkdir()
+    note = tmp_path / "begun"
+    for name, value in attempt_variables(note, 0, begun=False).items():
+        monkeypatch.setenv(name, value)
+    assert not goes_on(anew) and kept_run(anew, RunLog()) is None and not note.exists()
+    position_in(tmp_path / "run.incomplete", None, "order")  # where the training begins
+    assert note.exists() and not goes_on(anew)
+    for name, value in attempt_variables(note, 0, begun=True).items():
+        monkeypatch.setenv(name, value)
+    assert goes_on(anew) and kept_run(anew, RunLog()) == tmp_path / "run.incomplete"
+    # To the user the command still begins anew.
+    assert way_on(anew).startswith("To go on from the last state, leave out overwrite")
 
 
 def test_how_a_stopped_run_goes_on(tmp_path):

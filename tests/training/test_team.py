@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import tensorflow as tf
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.team import (
+    _elsewhere,
     asked_of_any,
     in_its_place,
     own_share,
@@ -69,7 +71,23 @@ def test_what_does_not_go_together_is_told_first():
             raise AssertionError("not reached")
 
 
-def pretraining(folder, steps):
+def test_another_worker_than_the_first_writes_a_copy(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "run.incomplete" / "states").mkdir(parents=True)
+    given = config(output=str(tmp_path / "run"))
+    for values, begun, copied in (
+        ({}, "", True),
+        ({"overwrite": True}, "", False),
+        ({"overwrite": True}, "1", True),  # what this command itself has begun
+    ):
+        monkeypatch.setenv("KBERT_LAUNCH_BEGUN", begun)
+        own = Path(_elsewhere(given.with_values(**values)).output)
+        assert own.name == "run" and own.parent.parent == tmp_path / "temporary"
+        assert own.with_name("run.incomplete").is_dir() == copied
+
+
+def pretraining(folder, steps, *more):
     """The command that pretrains a tiny model with two workers."""
     corpus = TinyCorpus(folder)
     nothing = {"validation": None, "validation_steps": None}
@@ -84,15 +102,16 @@ def pretraining(folder, steps):
         for part in (f"--{name.replace('_', '-')}", str(value))
     ]
     launch = [sys.executable, "-m", "kbert.cli.main", "launch", "--workers", "2"]
-    return [*launch, "pretrain", "--text", *values["text"], *options]
+    return [*launch, "pretrain", "--text", *values["text"], *options, *more]
 
 
 @contextlib.contextmanager
-def launched(folder, steps, repository):
+def launched(folder, steps, repository, *more):
     """Two workers that train, from their first states on; gives launcher and log."""
     log = (folder / "log").open("w+")
+    command = pretraining(folder, steps, *more)
     with subprocess.Popen(
-        pretraining(folder, steps), cwd=repository, stdout=subprocess.PIPE, stderr=log, text=True
+        command, cwd=repository, stdout=subprocess.PIPE, stderr=log, text=True
     ) as launcher:
         states = folder / "run.incomplete" / "states"
         last = time.monotonic() + 300
@@ -108,8 +127,17 @@ def told(log):
 
 
 @pytest.mark.slow
-def test_when_a_worker_is_killed_both_start_again_and_go_on(tmp_path, repository):
-    with launched(tmp_path, 600, repository) as (launcher, log):
+@pytest.mark.parametrize("more", [[], ["--overwrite"]])
+def test_when_a_worker_is_killed_both_start_again_and_go_on(
+    more, tmp_path, repository, monkeypatch
+):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    if more:  # what was there before is not gone on with
+        (tmp_path / "run.incomplete" / "states" / "step-5").mkdir(parents=True)
+    with launched(tmp_path, 600, repository, *more) as (launcher, log):
+        assert not (tmp_path / "run.incomplete" / "states" / "step-5").exists()
+        assert len(list((tmp_path / "temporary").glob("kbert-worker-*"))) == 1
         os.kill(worker_of(launcher.pid, 1), signal.SIGKILL)
         printed, _ = launcher.communicate(timeout=500)
     lines = told(log)
@@ -118,6 +146,7 @@ def test_when_a_worker_is_killed_both_start_again_and_go_on(tmp_path, repository
     assert "worker 1 ended with 137" in lines
     assert "all 2 workers must answer as long as a training goes on" in lines
     assert "goes on after step" in lines
+    assert not list((tmp_path / "temporary").glob("kbert-*"))
     assert (tmp_path / "run" / "model").is_dir()
 
 
