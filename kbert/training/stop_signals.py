@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
@@ -69,6 +70,8 @@ class StopSignals:
 
 
 GO_ON = "The same command goes on from the last state"
+# Of the outermost block: the run of a seed is started again by the command for all seeds.
+_outermost: ContextVar[str | None] = ContextVar("_outermost", default=None)
 
 
 @contextmanager
@@ -79,12 +82,14 @@ def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
     told to ignore stays ignored.
 
     Args:
-        way_on: How a stopped training goes on, as a sentence without its stop.
+        way_on: How a stopped training goes on, as a sentence without its stop. Within another such
+            block, that one's is told.
 
     Yields:
         What is asked.
     """
-    stop = StopSignals(way_on)
+    stop = StopSignals(_outermost.get() or way_on)
+    token = _outermost.set(stop.way_on)
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in _SIGNALS:
@@ -95,5 +100,6 @@ def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
     try:
         yield stop
     finally:
+        _outermost.reset(token)
         for taken, handler in before.items():
             signal.signal(taken, handler)

@@ -26,6 +26,14 @@ def test_a_signal_waits_while_it_must(capfd):
     assert "SIGTERM: stops when the running step is done and saved" in capfd.readouterr().err
 
 
+def test_within_another_block_the_way_on_is_that_of_the_outer_one():
+    with stop_signals("Outer"), pytest.raises(TrainingStopped, match="by SIGTERM. Outer$"):
+        with stop_signals("Inner") as stop, stop.deferred():
+            send(signal.SIGTERM)
+    with stop_signals("Inner") as stop:
+        assert stop.way_on == "Inner"
+
+
 def test_where_nothing_has_to_be_waited_for_it_stops_at_once():
     with stop_signals():
         with pytest.raises(TrainingStopped, match="stopped by SIGTERM"):
