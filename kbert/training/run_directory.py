@@ -220,6 +220,12 @@ def _partial(target: Path) -> Path:
     return target.with_name(f"{target.name}{INCOMPLETE}")
 
 
+class _NoRoom(OSError):
+    """A full disk, told as what it means for a run; the reason is the system's."""
+
+    reason: str | None = None
+
+
 @contextmanager
 def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
     """Says of a disk that is full what it means for the run."""
@@ -228,12 +234,16 @@ def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
+        # A run within this one has told it of itself, but the command is that of this one.
+        reason = error.reason if isinstance(error, _NoRoom) else error.strerror
         way = "" if resume else " without overwrite, and with resume,"
-        raise OSError(
+        told = _NoRoom(
             error.errno,
-            f"there is no room left to write ({error.strerror}). What {partial} holds, the last "
+            f"there is no room left to write ({reason}). What {partial} holds, the last "
             f"state too, stands: make room, and the same command{way} goes on with it",
-        ) from error
+        )
+        told.reason = reason
+        raise told from error
 
 
 @contextmanager

@@ -174,6 +174,14 @@ def test_a_full_disk_is_told(tmp_path):
             fill(folder)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert (tmp_path / "run.incomplete" / "metrics.json").is_file()
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError) as raised:
+        with run_directory(tmp_path / "seeds", overwrite=True) as folder:
+            with run_directory(folder / "seed-1", resume=True):
+                raise full
+    told = str(raised.value)
+    assert told.count("no room left") == 1 and "seed-1" not in told
+    assert "(No space left on device). What " in told and "without overwrite" in told
     with pytest.raises(PermissionError, match="^no$"):
         with run_directory(tmp_path / "other"):
             raise PermissionError("no")
