@@ -10,6 +10,7 @@ import json
 import logging
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,7 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
     arrays = {name: np.asarray(v) for name, v in _variables(model).items()}
     for number, variable in enumerate(model.metrics_variables):
         arrays[f"{_METRICS}{number:05d}"] = np.asarray(variable)
-    broken = next((name for name, array in arrays.items() if not _is_finite(array)), None)
-    if broken is not None:
-        raise FloatingPointError(
-            f"the weights must stay finite. Received: NaN or infinity in {broken} after step "
-            f"{position.step}, which is not saved. Try a lower learning_rate"
-        )
+    check_finite(arrays, position.step)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"step-{position.step:09d}"
     with atomic_directory(target, replace=True) as partial:
@@ -93,25 +89,46 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
     return target
 
 
+def check_finite(variables: Mapping[str, Any], step: int) -> None:
+    """Checks that a training has not ruined its weights.
+
+    Args:
+        variables: Variables or arrays by their names.
+        step: The step that they are from.
+
+    Raises:
+        FloatingPointError: A weight is no finite number.
+    """
+    broken = next((name for name, v in variables.items() if not _is_finite(np.asarray(v))), None)
+    if broken is not None:
+        raise FloatingPointError(
+            f"the weights must stay finite. Received: NaN or infinity in {broken} after step "
+            f"{step}, which is not saved. Try a lower learning_rate"
+        )
+
+
 def load_state(folder: Path, model: Any) -> Position | None:
-    """Gives a model the newest whole state.
+    """Gives a model the newest whole state. Damaged ones after it are removed.
 
     Args:
         folder: Where states lie; no other process is at work there.
         model: The same model, compiled alike.
 
     Returns:
-        How far the training had come, or None where there is no state.
+        How far the training had come, or None where there is no whole state; where there are
+        others, a warning says so.
 
     Raises:
         ValueError: The state is of another model.
     """
     remove_leftovers(folder)
+    damaged: list[Path] = []
     for state in _states(folder):
         try:
             about = _about(state)
         except (OSError, ValueError, KeyError) as error:
             logger.warning("%s is damaged and not used: %s", state, error)
+            damaged.append(state)
             continue
         model.optimizer.build(model.trainable_variables)
         variables = _variables(model)
@@ -124,14 +141,19 @@ def load_state(folder: Path, model: Any) -> Position | None:
                 f"{sorted(set(arrays) ^ set(variables))[:5]} in only one of them"
             )
         for name, variable in variables.items():
-            if arrays[name].size != np.prod(variable.shape):
+            # Scalars are stored as (1,).
+            if arrays[name].shape != (tuple(variable.shape) or (1,)):
                 raise ValueError(
                     f"`{state}` must be of the same model. Received: {name} of shape "
                     f"{arrays[name].shape}, not {tuple(variable.shape)}"
                 )
-            variable.assign(arrays[name].reshape(variable.shape))  # scalars are stored as (1,)
+            variable.assign(arrays[name].reshape(variable.shape))
+        for other in damaged:  # each would take the place of a whole one among those that stay
+            shutil.rmtree(other, ignore_errors=True)
         # (The first states did not tell of an order.)
         return Position(**{name: about[name] for name in _TOLD if name in about}, sums=sums)
+    if damaged:
+        logger.warning("no whole state is left in %s: the training begins anew", folder)
     return None
 
 

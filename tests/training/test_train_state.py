@@ -38,6 +38,46 @@ def test_a_damaged_state_is_left_for_the_one_before(tiny, tmp_path, caplog):
     assert "step-000000002 is damaged and not used" in caplog.text
 
 
+def damage(state):
+    file = state / "variables.safetensors"
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+
+
+def test_a_damaged_state_takes_no_place_of_a_whole_one(tmp_path):
+    model = dense(2, 3)
+    for step in (20, 30):
+        state = save_state(tmp_path, model, Position(step), keep=2)
+    damage(state)
+    assert load_state(tmp_path, model) == Position(20)
+    newest = save_state(tmp_path, model, Position(40), keep=2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-000000020", "step-000000040"]
+    damage(newest)
+    assert load_state(tmp_path, model) == Position(20)
+
+
+def test_it_is_told_where_no_whole_state_is_left(tmp_path, caplog):
+    model = dense(2, 3)
+    assert load_state(tmp_path, model) is None and not caplog.text
+    damage(save_state(tmp_path, model, Position(20)))
+    assert load_state(tmp_path, model) is None
+    assert "no whole state is left in" in caplog.text and "begins anew" in caplog.text
+
+
+def test_a_state_of_other_shapes_is_refused(tmp_path):
+    """With as many numbers: kernels of (2, 3) and (3, 2), without biases."""
+    save_state(tmp_path, dense(2, 3), Position(1))
+    with pytest.raises(ValueError, match=r"kernel of shape \(2, 3\), not \(3, 2\)"):
+        load_state(tmp_path, dense(3, 2))
+
+
+def dense(inputs, units):
+    layer = keras.layers.Dense(units, use_bias=False, name="dense")
+    model = keras.Sequential([keras.Input((inputs,)), layer])
+    model.compile("sgd", "mse")
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
 def test_only_the_newest_states_stay(tiny, tmp_path):
     model = classifier(tiny)
     model.fit(dataset(model), verbose=0)
