@@ -13,6 +13,7 @@ import keras
 from kbert.training.any_config import AnyConfig
 from kbert.training.evaluation import is_better, numbers
 from kbert.training.run_log import RunLog
+from kbert.training.train_state import check_finite
 
 # Between two lines about the steps inside an epoch, where no progress bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0
@@ -20,6 +21,9 @@ _SECONDS_BETWEEN_LINES = 30.0
 # What a state says of the epochs that are done, and of the one that is not.
 _TOLD = ("epochs", "best_epoch", "best_value")
 _SECONDS = "epoch_seconds"
+_MEASURED_ON = "measured_on"
+# What the metrics say of predictions that overflowed; everything else was checked before.
+_OVERFLOW = "must be finite numbers"
 
 
 class Measuring(Protocol):
@@ -74,6 +78,8 @@ class EpochRecord(keras.callbacks.Callback):
         self._begin: float | None = None
         # Of the epoch that goes on, what an earlier process took for the batches that it did.
         self._seconds_before = 0.0
+        self._step = self._done = 0  # in all, and of this call of `fit` in the epoch that goes on
+        self._measured_on = ""
 
     @property
     def kept(self) -> Path:
@@ -88,17 +94,29 @@ class EpochRecord(keras.callbacks.Callback):
 
     def told(self) -> dict[str, Any]:
         """What a process that goes on has to know, as JSON can hold it; for `restore`."""
-        return {name: getattr(self, name) for name in _TOLD} | {_SECONDS: self._seconds()}
+        told = {name: getattr(self, name) for name in _TOLD}
+        return told | {_SECONDS: self._seconds(), _MEASURED_ON: self._measured_on}
 
-    def restore(self, told: Mapping[str, Any], batch: int = 0) -> None:
+    def restore(
+        self, told: Mapping[str, Any], batch: int = 0, step: int = 0, measured_on: str = ""
+    ) -> None:
         """Takes up what an earlier process wrote down.
+
+        What it knew to be the best stays so only for the same validation examples, and with the
+        value that it had of this record's metric.
 
         Args:
             told: From `told`, as a state has it; empty where there is none.
             batch: Batches that are done of the epoch that goes on.
+            step: Steps that are done.
+            measured_on: A hash of the validation examples.
         """
         for name in _TOLD:
             setattr(self, name, told.get(name, getattr(self, name)))
+        if self.best_value is not None:
+            same = told.get(_MEASURED_ON) == measured_on
+            self.best_value = self._value_of(self.best_epoch) if same else None
+        self._step, self._measured_on = step, measured_on
         self._seconds_before = told.get(_SECONDS, 0.0) if batch else 0.0
         if self._folder is None:
             return
@@ -113,34 +131,38 @@ class EpochRecord(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the clock."""
         self._begin = self._last_line = time.perf_counter()
+        self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Writes a line now and then where stderr is no terminal."""
+        """Counts, and writes a line now and then where stderr is no terminal."""
+        # Keras counts whole calls of several steps, of which the last one may be short.
+        done = min(batch + 1, (self.params or {}).get("steps") or batch + 1)
+        self._step, self._done = self._step + done - self._done, done
         now = time.perf_counter()
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
             return
         self._last_line = now
-        speed = (batch + 1) / (self._seconds() - self._seconds_before)
+        speed = done / (self._seconds() - self._seconds_before)
         loss = (logs or {}).get("loss", math.nan)
-        self._log.line(f"  step {batch + 1}: loss {loss:.4f}, {speed:.2f} steps/s")
+        self._log.line(f"  step {done}: loss {loss:.4f}, {speed:.2f} steps/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measures the epoch, keeps its weights if it is the best, and may end the training.
 
         Raises:
-            FloatingPointError: The loss is no finite number.
+            FloatingPointError: The loss, a weight or what the model predicts is no finite number.
         """
         logs = {} if logs is None else logs
         seconds = self._seconds()
         self._begin, self._seconds_before = None, 0.0
         training = {name: float(value) for name, value in logs.items()}
         if not math.isfinite(training["loss"]):
-            rate = self._config.learning_rate
-            than = "" if rate is None else f" than {rate}"
             raise FloatingPointError(
                 f"the loss must stay finite. Received: {training['loss']} in epoch {epoch + 1}. "
-                f"Try a lower learning_rate{than}"
+                f"{self._advice()}"
             )
+        # The loss is of before the last step, which may have ruined them.
+        check_finite({f"model/{v.path}": v for v in self.model.variables}, self._step)
         record: dict[str, Any] = {
             "epoch": epoch + 1,
             "training": training,
@@ -148,7 +170,7 @@ class EpochRecord(keras.callbacks.Callback):
             "tokens_per_second": self._tokens / seconds,
         }
         if self._validation is not None:
-            record["validation"] = numbers(self._validation.measured(self.model))
+            record["validation"] = self._measured(self._validation)
             # For callbacks after this one, such as TensorBoard's.
             logs.update({f"val_{name}": value for name, value in record["validation"].items()})
         self.epochs.append(record)
@@ -167,10 +189,40 @@ class EpochRecord(keras.callbacks.Callback):
             done: Epochs that are done.
         """
         patience = self._config.early_stopping
-        # Where a stop lost the weights of the best epoch, there must first be one again.
-        if patience is None or not self.best_epoch:
+        # Where a stop lost the weights of the best epoch, or nothing can be compared with it any
+        # more, there must first be one again.
+        if patience is None or self.best_value is None:
             return False
         return done - self.best_epoch >= patience
+
+    def _measured(self, validation: Measuring) -> dict[str, float]:
+        """The metrics of the validation examples."""
+        try:
+            found = numbers(validation.measured(self.model))
+        except ValueError as error:
+            if _OVERFLOW not in str(error):
+                raise
+            raise FloatingPointError(self._overflow(str(error))) from error
+        for name, value in found.items():
+            if not math.isfinite(value):
+                raise FloatingPointError(self._overflow(f"a validation {name} of {value}"))
+        return found
+
+    def _overflow(self, received: str) -> str:
+        return (
+            f"what the model predicts must stay finite. Received after step {self._step}: "
+            f"{received}. {self._advice()}"
+        )
+
+    def _advice(self) -> str:
+        rate = self._config.learning_rate
+        return "Try a lower learning_rate" + ("" if rate is None else f" than {rate}")
+
+    def _value_of(self, epoch: int) -> float | None:
+        """The monitored metric of an epoch that is done, or None where it was not measured."""
+        records = (record for record in self.epochs if record["epoch"] == epoch)
+        value: float | None = next(records, {}).get("validation", {}).get(self.monitor)
+        return value
 
     def _seconds(self) -> float:
         """How long the running epoch takes so far; 0 between epochs."""

@@ -2,6 +2,7 @@ import json
 import time
 from pathlib import Path
 
+import keras
 import pytest
 
 from kbert.training.epoch_record import EpochRecord
@@ -23,6 +24,7 @@ class Model:
 
     stop_training = False
     saved = 0
+    variables = ()
 
     def save_pretrained(self, folder):
         self.saved += 1
@@ -83,6 +85,39 @@ def test_values_reach_the_callbacks_after_it(tiny, tmp_path):
 def test_a_loss_that_is_no_number_ends_the_run(tiny, tmp_path):
     with pytest.raises(FloatingPointError, match="Received: nan in epoch 2. Try a lower"):
         run(tiny, tmp_path, [0.5, 0.6], losses=[1.0, float("nan")])
+
+
+def test_weights_that_the_last_step_ruined_end_the_run(tiny, tmp_path):
+    record = record_of(tiny, tmp_path, [0.5])
+    record.restore({}, step=6)
+    weight = keras.Variable([1.0, float("inf")], name="kernel")
+    record.model.variables = (weight,)
+    record.on_epoch_begin(0)
+    record.on_train_batch_end(0)
+    with pytest.raises(FloatingPointError, match="in model/kernel after step 7, .* Try a lower"):
+        record.on_epoch_end(0, {"loss": 1.0})
+    assert not (tmp_path / "kept").exists()
+
+
+class Overflowing(Prepared):
+    """What the metrics say of predictions that are no numbers; or another error."""
+
+    def measured(self, model):
+        raise ValueError(next(self.values))
+
+
+def test_predictions_that_are_no_numbers_end_the_run(tiny, tmp_path):
+    made = tiny.config(tmp_path / "o", learning_rate=0.5)
+    errors = ["`probabilities` must be finite numbers. Received: 2 of 8", "no such label"]
+    validation = Overflowing(errors)
+    record = EpochRecord(made, validation, "accuracy", 1, tmp_path / "kept", RunLog())
+    record.set_model(Model())
+    with pytest.raises(FloatingPointError, match="after step 0: .*2 of 8. Try a lower .* than 0.5"):
+        go_on(record, [0])
+    with pytest.raises(ValueError, match="^no such label$"):
+        go_on(record, [0])
+    with pytest.raises(FloatingPointError, match="a validation accuracy of nan"):
+        go_on(record_of(tiny, tmp_path, [float("nan")]), [0])
 
 
 def record_of(tiny, tmp_path, values, **config):
@@ -165,6 +200,46 @@ def test_patience_goes_on(tiny, tmp_path):
     go_on(again, [2, 3])
     assert again.model.stop_training and again.is_over(4)
     assert restored(tiny, tmp_path, again.told(), [], early_stopping=3).is_over(4)
+
+
+class Losing(Prepared):
+    """Gives pairs of an accuracy and a cross entropy."""
+
+    def measured(self, model):
+        return dict(zip(("accuracy", "cross_entropy"), next(self.values)))
+
+
+def test_another_metric_is_compared_with_its_own_values(tiny, tmp_path):
+    """Epoch 1 is best, of accuracy 0.9 and cross entropy 0.7: 0.8 is worse, 0.6 is better."""
+    first = record_of(tiny, tmp_path, [])
+    first._validation = Losing([(0.9, 0.7)])
+    told = json.loads(json.dumps(go_on(first, [0]).told()))
+    made = tiny.config(tmp_path / "o", epochs=9)
+    validation = Losing([(0.9, 0.8), (0.9, 0.6)])
+    again = EpochRecord(made, validation, "cross_entropy", 1, tmp_path / "kept", RunLog())
+    again.set_model(Model())
+    again.restore(told)
+    assert (again.best_epoch, again.best_value) == (1, 0.7)
+    assert go_on(again, [1]).best_epoch == 1
+    assert go_on(again, [2]).best_epoch == 3 and set(kept(tmp_path)) == {"epoch-3"}
+    unknown = EpochRecord(made, None, "macro_f1", 1, tmp_path / "kept", RunLog())
+    unknown.restore(told)
+    assert unknown.best_value is None
+
+
+def test_a_best_of_other_validation_examples_is_compared_with_nothing(tiny, tmp_path):
+    first = record_of(tiny, tmp_path, [0.9], early_stopping=1)
+    first.restore({}, measured_on="aa")
+    told = json.loads(json.dumps(go_on(first, [0]).told()))
+    again = record_of(tiny, tmp_path, [0.5], early_stopping=1)
+    again.restore(told, measured_on="bb")
+    # What was kept stays until there is another, also where the next process asks again.
+    assert again.best_value is None and set(kept(tmp_path)) == {"epoch-1"}
+    twice = record_of(tiny, tmp_path, [0.5], early_stopping=1)
+    twice.restore(json.loads(json.dumps(again.told())), measured_on="bb")
+    assert twice.best_value is None and not twice.is_over(2)
+    assert go_on(twice, [1]).best_epoch == 2 and twice.best_value == 0.5
+    assert set(kept(tmp_path)) == {"epoch-2"}
 
 
 def test_nothing_to_take_up(tiny, tmp_path):
