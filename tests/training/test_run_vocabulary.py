@@ -2,6 +2,7 @@ import pytest
 
 from kbert.text.wordpiece import WordPiece
 from kbert.training.pretraining_data import read_text
+from kbert.training.run_directory import write_config
 from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import TOKENS, WORDS
@@ -27,6 +28,23 @@ def test_where_it_comes_from(tiny_corpus, tmp_path):
     sizes = dict.fromkeys(["num_layers", "hidden_dim", "num_heads", "intermediate_dim"])
     going_on = {**sizes, "vocabulary": None, "encoder": "e", "positions": 512}
     assert run_vocabulary(config.with_values(**going_on), corpus) is None
+
+
+def test_a_run_that_goes_on_takes_no_other(tiny_corpus, tmp_path):
+    config = tiny_corpus.config(tmp_path / "run", allow_config_change=True)
+    corpus = read_text(config).train
+    write_config(config, tmp_path)
+    (tmp_path / VOCABULARY).write_text("".join(f"{token}\n" for token in TOKENS))
+    more = config.with_values(steps=9)
+    assert run_vocabulary(more, corpus, tmp_path).tokens == tuple(TOKENS)
+    learned = {"vocabulary": None, "vocabulary_size": 100}
+    for values, names in (
+        ({"vocabulary": "other.txt"}, "`vocabulary`"),
+        ({"lowercase": False}, "`lowercase`"),
+        (learned, "`vocabulary`, `vocabulary_size`"),
+    ):
+        with pytest.raises(ValueError, match=f"^{names} must be as the run began with, even with"):
+            run_vocabulary(config.with_values(**values), corpus, tmp_path)
 
 
 def test_it_is_learned_from_the_text(tiny_corpus, tmp_path):
