@@ -62,6 +62,18 @@ def kept_weights(folder: Path) -> list[Path]:
     return sorted(entry for entry in entries if _NAME.fullmatch(entry.name))
 
 
+def remove_weights_after(folder: Path, epoch: int) -> None:
+    """Removes what a process that was killed kept of epochs that no state knows.
+
+    Args:
+        folder: that of a `WeightsKeeper`.
+        epoch: epochs that are done.
+    """
+    for kept in kept_weights(folder):
+        if int(kept.name.rpartition("-")[2]) > epoch:
+            shutil.rmtree(kept)
+
+
 def average_weights(model: Any, epochs: Sequence[Path]) -> None:
     """Gives a model the mean of several weights of it; what was not trained stays.
 

@@ -4,7 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
+from kbert.training.checkpoint_average import (
+    WeightsKeeper,
+    average_weights,
+    kept_weights,
+    remove_weights_after,
+)
 
 
 def made():
@@ -48,6 +53,16 @@ def test_an_epoch_that_is_repeated_takes_the_place_of_the_first(tmp_path):
     keeper.model.layers[0].kernel.assign([[0.0], [0.0]])
     average_weights(keeper.model, kept_weights(tmp_path))
     assert np.asarray(keeper.model.layers[0].kernel).tolist() == [[2.0], [2.0]]
+
+
+def test_what_no_state_knows_goes(tmp_path):
+    keeper = WeightsKeeper(tmp_path, last=3)
+    keeper.set_model(made())
+    for epoch in range(3):
+        keeper.on_epoch_end(epoch)
+    remove_weights_after(tmp_path, 2)
+    assert [epoch.name for epoch in kept_weights(tmp_path)] == ["epoch-00001", "epoch-00002"]
+    remove_weights_after(tmp_path / "nothing", 0)
 
 
 def test_what_cannot_be_averaged_is_refused(tmp_path):
