@@ -53,6 +53,7 @@ from kbert.training.run_directory import (
 from kbert.training.run_log import RunLog
 from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
 from kbert.training.running_metrics import RunningMetrics
+from kbert.training.single_run import is_measured
 from kbert.training.state_saver import Saving
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.team import own_share, placed
@@ -113,7 +114,7 @@ def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
         ready = _prepared(config, log)
         with run_directory(output, config.overwrite, resume) as folder:
             with log.writing(folder / LOG):
-                if not (folder / METRICS).is_file():
+                if not is_measured(folder, config, ready.report):
                     _write_start(config, ready, folder)
                     with stop.deferred():
                         record = _fit(config, ready, folder, log, stop)
@@ -256,8 +257,9 @@ def _finish(
     config: PretrainingConfig, ready: _Ready, record: IntervalRecord, folder: Path
 ) -> dict[str, Any]:
     """Writes the model, and measures what was written."""
-    if not (folder / MODEL).is_dir():  # where a stop came just behind it
-        ready.model.save_pretrained(folder / MODEL)
+    # One may be there of before a stop, and of other weights.
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+    ready.model.save_pretrained(folder / MODEL)
     final = {}
     if ready.text.validation is not None:
         final["validation"] = measure_pretrained(

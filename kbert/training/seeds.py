@@ -80,7 +80,8 @@ def train_seeds(
             summary = summarize(metrics)
             write_json(summary, folder / METRICS)
             best = folder / f"seed-{summary['best_seed']}"
-            shutil.copytree(best / MODEL, folder / MODEL, dirs_exist_ok=True)
+            shutil.rmtree(folder / MODEL, ignore_errors=True)  # of before a stop
+            shutil.copytree(best / MODEL, folder / MODEL)
             shutil.copy2(best / REPORT, folder / REPORT)
             log.line(summary_line(summary))
     return Path(output)

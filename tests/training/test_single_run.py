@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from safetensors.numpy import load_file
 from kbert.pipelines.load import load
 from kbert.training import single_run
 from kbert.training.epoch_record import EpochRecord
-from kbert.training.run_directory import load_run
+from kbert.training.run_directory import load_run, write_json
 from kbert.training.single_run import train_once
 from kbert.training.stop_signals import TrainingStopped
 
@@ -188,6 +189,24 @@ def test_every_task_stops_when_asked_and_goes_on(task, tiny, tmp_path, monkeypat
     assert run.metrics["final"] == whole.metrics["final"]
 
 
+def test_steps_that_are_one_call(finished_run, tiny, tmp_path, monkeypatch):
+    """Three steps an epoch: two, and the third; SIGTERM comes in the first call of two."""
+    values = {"steps_per_execution": 2, "save_every": 2, "test": tiny.texts["test"]}
+    whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
+    for one, single in zip(whole.metrics["epochs"], load_run(finished_run).metrics["epochs"]):
+        assert one["training"] == pytest.approx(single["training"], rel=1e-3)
+    config = tiny.config(tmp_path / "run", **values)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2. "):
+        ask_to_stop(patched, 1)
+        train_once(config)
+    run = load_run(train_once(config))
+    for name, array in weights(whole.directory).items():
+        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
+    names = ("training", "validation", "epoch")
+    for one, other in zip(run.metrics["epochs"], whole.metrics["epochs"], strict=True):
+        assert {name: one[name] for name in names} == {name: other[name] for name in names}
+
+
 def batches_of(monkeypatch, config):
     """How many batches a run trains on."""
     seen = []
@@ -209,6 +228,39 @@ def test_another_order_begins_the_epoch_anew(values, batches, tiny, tmp_path, mo
         train_once(changed)
     assert batches_of(monkeypatch, changed) == batches
     assert "Warning: the batches come in another order" in capsys.readouterr().err
+
+
+def test_what_was_stopped_at_its_very_end_goes_on_in_another_configuration(
+    tiny, tmp_path, monkeypatch
+):
+    """Once before there were metrics, and once behind them."""
+
+    def before_metrics(value, path):
+        if path.name == "metrics.json":
+            raise RuntimeError("power")
+        write_json(value, path)
+
+    def behind_metrics(folder, **kwargs):
+        if Path(folder).name == "states" and (Path(folder).parent / "metrics.json").exists():
+            raise RuntimeError("power")
+        remove(folder, **kwargs)
+
+    remove = shutil.rmtree
+    values = {"keep": "last", "save_every": 1, "allow_config_change": True, "batch_size": 12}
+    config = tiny.config(tmp_path / "run", epochs=1, **values)
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
+        patched.setattr(single_run, "write_json", before_metrics)
+        train_once(config)
+    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
+        patched.setattr(single_run.shutil, "rmtree", behind_metrics)
+        train_once(config.with_values(epochs=2))
+    longer = load_run(train_once(config.with_values(epochs=3)))
+    assert longer.metrics["kept_epoch"] == longer.config.epochs == 3
+    last = longer.metrics["epochs"][-1]["validation"]["cross_entropy"]
+    final = longer.metrics["final"]["validation"]["cross_entropy"]
+    assert final == pytest.approx(last, abs=1e-6)
+    # Three epochs are others than two: what was measured is of the model that is delivered.
+    assert final != pytest.approx(longer.metrics["epochs"][1]["validation"]["cross_entropy"])
 
 
 def fail(*args, **kwargs):
