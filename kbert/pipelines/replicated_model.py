@@ -66,18 +66,20 @@ class ReplicatedModel(keras.Model):
     def train_step(self, data: Any) -> Any:
         """As Keras'; within a strategy's scope, one replica's part of a step.
 
-        Gradients of embeddings become dense before replicas add them up: TensorFlow gathers lists
-        of different lengths by a branch that fails within a loop.
+        Gradients of embeddings become dense. Else they list a row as often as its token occurs:
+        Keras' Adam would square the parts of a row apart, and replicas gather lists of different
+        lengths by a branch that fails within a loop.
         """
-        if not self.is_replicated:
+        adds_up = getattr(self.optimizer, "sums_before_clipping", False)
+        if not self.is_replicated and (adds_up or not self.trainable_weights):
             return super().train_step(data)
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
-        rows = tf.shape(tree.flatten(x)[0])[0]
+        rows = tf.shape(next(one for one in tree.flatten(x) if one is not None))[0]
         with tf.GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self.compute_loss(x, y, y_pred, weight, training=True)
             scaled = self.optimizer.scale_loss(loss)
-        replicas = self._distribute_strategy.num_replicas_in_sync
+        replicas = self._distribute_strategy.num_replicas_in_sync if self.is_replicated else 1
         self._loss_tracker.update_state(loss * replicas, sample_weight=rows)
         found = tape.gradient(scaled, self.trainable_weights)
         dense = [None if one is None else tf.convert_to_tensor(one) for one in found]
@@ -244,6 +246,13 @@ def _check_optimizer(optimizer: Any, strategy: Any) -> None:
         raise ValueError(
             "`optimizer` must be made within the scope of the strategy that the model was made "
             f"with. Received: a {type(optimizer).__name__} that was made outside of it"
+        )
+    if optimizer.use_ema and optimizer.ema_overwrite_frequency:
+        raise ValueError(
+            "`optimizer` must have no ema_overwrite_frequency where several replicas train: none "
+            "of them may overwrite the weights of all within its step. Received: "
+            f"{type(optimizer).__name__}(ema_overwrite_frequency="
+            f"{optimizer.ema_overwrite_frequency})"
         )
     if getattr(optimizer, "sums_before_clipping", False):
         return

@@ -8,7 +8,7 @@ import tensorflow as tf
 from kbert.optimization.adamw import AdamW
 from kbert.pipelines.replicated_model import is_multi_worker
 from tests.replica_process import result_of
-from tests.small_pipelines import small_classifier
+from tests.small_pipelines import VOCABULARY, small_classifier
 
 # As the program runs them: see there.
 RUNS = ("descent", "adamw")
@@ -69,10 +69,30 @@ def test_what_would_not_be_of_the_whole_batch_is_refused(one_replica):
     with one_replica.scope():
         model = small_classifier()
         clipping = keras.optimizers.SGD(global_clipnorm=1.0)
+        overwriting = AdamW(use_ema=True, ema_overwrite_frequency=3)
         summed = keras.losses.MeanSquaredError(reduction="sum")
     with pytest.raises(ValueError, match="within the scope of the strategy .* Received: a AdamW"):
         model.compile(outside)
     with pytest.raises(ValueError, match=r"must be kbert's AdamW .* SGD\(global_clipnorm=1.0\)"):
         model.compile(clipping)
+    with pytest.raises(ValueError, match=r"no ema_overwrite_frequency .* AdamW\(ema_\w+=3\)"):
+        model.compile(overwriting)
     with pytest.raises(ValueError, match=r"a mean over the batch .* \(?.*reduction='sum'"):
         model.compile(loss=summed)
+
+
+def test_the_parts_of_a_row_are_added_before_they_are_squared():
+    model = small_classifier()
+    model.compile(keras.optimizers.Adam(0.01, beta_2=0.9))
+    texts = ["a good good film", "bad film film film"]
+    x, y = next(iter(model.dataset(model.pack(texts), np.array([0, 1]))))[:2]
+    weights = model.trainable_weights
+    (at,) = (i for i, one in enumerate(weights) if one.shape[0] == len(VOCABULARY))
+    with tf.GradientTape() as tape:
+        loss = model.compute_loss(x, y, model(x, training=True))
+    listed = tape.gradient(loss, weights)[at]
+    assert len(set(listed.indices.numpy())) < len(listed.indices)
+    model.train_on_batch(x, y)
+    # Kingma and Ba, algorithm 1: v = (1 - beta_2) g^2, of the gradient as a matrix.
+    expected = 0.1 * tf.convert_to_tensor(listed).numpy() ** 2
+    np.testing.assert_allclose(model.optimizer._velocities[at], expected, rtol=1e-4, atol=1e-9)
