@@ -1,6 +1,7 @@
 """Keras' fit, evaluate and predict for models that were made within a strategy's scope."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import keras
@@ -28,6 +29,7 @@ class ReplicatedModel(keras.Model):
     train_function: Any
     test_function: Any
     predict_function: Any
+    steps_per_execution: int
     _predicts = False
 
     @property
@@ -131,12 +133,16 @@ class ReplicatedModel(keras.Model):
         return self.predict_function
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras' `predict`; of several workers each predicts what it is given."""
+        """Keras' `predict`; of several workers each predicts what it is given.
+
+        A call is one step: Keras would make a graph for each company of batches of several widths.
+        """
+        steps, self.steps_per_execution = self.steps_per_execution, 1
         self._predicts = True
         try:
             return super().predict(*args, **kwargs)
         finally:
-            self._predicts = False
+            self._predicts, self.steps_per_execution = False, steps
 
     def _steps(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A function of an iterator that does `steps_per_execution` steps, and returns metrics."""
@@ -207,12 +213,17 @@ class ReplicatedModel(keras.Model):
         return function
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """As Keras', which would read a batch of several replicas and take the mean of them."""
-        if not self.is_replicated or iterator is None:
+        """As Keras', which would read a batch of several replicas and take the mean of them.
+
+        Where several steps are one call, what metrics sum up is there before it, as for one step.
+        """
+        several = self.is_replicated or self.steps_per_execution > 1
+        if not several or iterator is None:
             super()._maybe_symbolic_build(iterator, data_batch)
             return
         specs = iterator.data_adapter.get_tf_dataset().element_spec
-        with self._distribute_strategy.scope():
+        scope = self._distribute_strategy.scope() if self.is_replicated else nullcontext()
+        with scope:
             self._symbolic_build(data_batch=tf.nest.map_structure(_example, specs))
 
 

@@ -4,6 +4,7 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,33 +33,45 @@ class BadBatch:
     batches: Callable[[Position], Any]
     decoders: Mapping[str, Decoder] = field(default_factory=dict)
 
-    def check(self, loss: float, before: Position) -> None:
-        """Checks the loss of a step.
+    def check(self, loss: float, before: Position, steps: int = 1) -> None:
+        """Checks the loss of a step, or of several that were one call.
 
         Args:
             loss: The loss, or the mean of those of an epoch so far.
-            before: Where the training was before the step.
+            before: Where the training was before the step, or the first of them.
+            steps: How many there were. Which of them it was is not known: the batches of all are
+                kept, each name behind the number of its step.
 
         Raises:
             FloatingPointError: It is no finite number; the message says step and file.
         """
         if math.isfinite(loss):
             return
-        step = before.step + 1
-        path = self.folder / f"bad-batch-step-{step}.npz"
-        arrays = self._arrays(before)
-        kept = io.BytesIO()
-        np.savez_compressed(kept, **arrays)
-        write_atomically(path, kept.getvalue())
+        first, last = before.step + 1, before.step + steps
+        kept = [self._arrays(batch) for batch in islice(self.batches(before), steps)]
+        if steps == 1:
+            (arrays,) = kept
+            named, where, whose = f"step-{last}", f"step {last}", "Its batch is"
+        else:
+            arrays = {
+                f"step-{step}/{name}": array
+                for step, one in enumerate(kept, first)
+                for name, array in one.items()
+            }
+            named, where = f"steps-{first}-{last}", f"one of the steps {first} to {last}"
+            whose = "Their batches are"
+        path = self.folder / f"bad-batch-{named}.npz"
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)
+        write_atomically(path, file.getvalue())
         raise FloatingPointError(
-            f"the loss must stay finite. Received: {loss} at step {step}. Try a lower "
-            f"learning_rate. Its batch is in {path} ({', '.join(arrays)}); the last state is from "
+            f"the loss must stay finite. Received: {loss} at {where}. Try a lower "
+            f"learning_rate. {whose} in {path} ({', '.join(kept[0])}); the last state is from "
             "before it"
         )
 
-    def _arrays(self, before: Position) -> dict[str, Any]:
-        """The inputs, targets and weights of the batch, and the texts of what is known."""
-        batch = next(iter(self.batches(before)))
+    def _arrays(self, batch: Any) -> dict[str, Any]:
+        """The inputs, targets and weights of a batch, and the texts of what is known."""
         parts = batch if isinstance(batch, tuple) else (batch,)
         arrays: dict[str, Any] = {}
         for name, part in zip(("inputs", "targets", "weights"), parts):

@@ -92,7 +92,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self._begin += time.perf_counter() - self._test_begin
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts, and writes a line now and then where stderr is no terminal.
+        """Counts the steps of a call; where stderr is no terminal, writes a line now and then.
 
         Raises:
             FloatingPointError: The loss is no finite number.
@@ -100,12 +100,15 @@ class IntervalRecord(keras.callbacks.Callback):
         """
         logs = logs or {}
         loss = float(logs.get("loss", 0.0))
+        steps = (self.params or {}).get("steps") or batch + 1
+        done = min(batch + 1, steps)  # Keras counts whole calls, of which the last one may be short
+        new = done - self._interval_steps
         if self._bad_batch is not None and not math.isfinite(loss):
-            self._bad_batch.check(loss, self._now())
-        self._batches += batch + 1 - self._interval_steps
-        self._interval_steps = batch + 1
+            self._bad_batch.check(loss, self._now(), new)
+        self._batches += new
+        self._interval_steps = done
         step = self._first_step + self._batches
-        if batch + 1 < (self.params or {}).get("steps", 0):
+        if done < steps:
             self._stop_if_asked()
         now = time.perf_counter()
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():

@@ -47,6 +47,9 @@ def check_pretraining(config: Any) -> None:
         check_default(config, ("validation_steps",), "without validation")
     if config.warmup > config.steps:
         raise wrong("warmup_steps", f"at most {config.steps}, the steps", config.warmup_steps)
+    steps = config.steps_per_execution
+    if config.save_every % steps:
+        raise wrong("save_every", f"a multiple of steps_per_execution={steps}", config.save_every)
 
 
 def _check_records(config: Any) -> None:

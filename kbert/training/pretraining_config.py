@@ -7,7 +7,7 @@ from kbert.tasks.pretraining_objectives import LEARNING_RATE, OBJECTIVES, WARMUP
 from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import choice, flag, number, option, patterns, text, whole
 from kbert.training.pretraining_checks import check_pretraining
-from kbert.training.strategy_options import replicas_option, strategy_option
+from kbert.training.strategy_options import execution_option, replicas_option, strategy_option
 
 TASK = "pretraining"
 _DATA, _EXAMPLES, _MODEL = "Data", "Examples", "Model"
@@ -146,6 +146,7 @@ class PretrainingConfig(Configuration):
     precision: str = option(
         "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
     )
+    steps_per_execution: int = execution_option(_TRAINING)
     output: str | None = option(None, _FOLDER, _RUN, "The run directory to make.")
     overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
     resume: bool = option(

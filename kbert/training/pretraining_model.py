@@ -69,4 +69,4 @@ def compile_pretrained(model: MaskedLanguageModel, config: PretrainingConfig) ->
     """
     rate = WarmupLinearDecay(config.learning_rate, config.steps, config.warmup)
     optimizer = AdamW(rate, config.weight_decay, epsilon=1e-6, global_clipnorm=config.clip)
-    model.compile(optimizer)
+    model.compile(optimizer, steps_per_execution=config.steps_per_execution)

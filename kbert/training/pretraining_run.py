@@ -1,6 +1,7 @@
 """One run of pretraining: from files of plain text to a finished run directory."""
 
 import contextlib
+import math
 import shutil
 import sys
 import time
@@ -216,6 +217,8 @@ def _fit(
         first, end, length = intervals_from(record.position.step, config.steps, config.save_every)
         batches = batches_from(record.position)
         record.place = partial(place_after, batches)
+        # Batches have no end: calls of more steps would go beyond that of a last, short interval.
+        _in_calls_of(model, math.gcd(length, config.steps_per_execution))
         running = [RunningMetrics(record.position.sums)]
         # Keras draws its bar on stdout, which is for results.
         with contextlib.redirect_stdout(sys.stderr), own_errors(batches):
@@ -234,6 +237,14 @@ def _fit(
 def _at_next_pass(position: Position) -> Position:
     """Where to go on in another order: a place in a pass says nothing of it."""
     return replace(position, data=next_pass(position.data))
+
+
+def _in_calls_of(model: Any, steps: int) -> None:
+    """Lets a compiled model do so many steps a call, in a graph of its own."""
+    if model.steps_per_execution != steps:
+        model.steps_per_execution = steps
+        model.make_train_function(force=True)
+        model.make_test_function(force=True)
 
 
 def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:

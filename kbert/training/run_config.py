@@ -17,7 +17,7 @@ from kbert.training.option_kinds import (
     weights,
     whole,
 )
-from kbert.training.strategy_options import replicas_option, strategy_option
+from kbert.training.strategy_options import execution_option, replicas_option, strategy_option
 
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
@@ -180,6 +180,7 @@ class RunConfig(Configuration):
     precision: str = option(
         "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
     )
+    steps_per_execution: int = execution_option(_TRAINING)
     gradient_checkpointing: bool = option(
         False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."
     )

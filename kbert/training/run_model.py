@@ -113,4 +113,5 @@ def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int
     optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
     weights = class_weights(config, data)
     loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
-    model.compile(optimizer=optimizer, loss=loss)
+    steps = config.steps_per_execution
+    model.compile(optimizer=optimizer, loss=loss, steps_per_execution=steps)

@@ -24,7 +24,8 @@ class Saving:
 
     Attributes:
         folder: Where they lie.
-        every: Steps between two of them; None: as `seconds` says.
+        every: Steps between two of them; None: as `seconds` says. Where several steps are one call,
+            the end of the call that does the last of these.
         keep: How many stay, the newest ones.
         seconds: Time between two of them. The end of an epoch has one of its own if half a minute
             has gone by, or as many seconds as these where they are fewer.
@@ -64,25 +65,28 @@ class StateSaver(keras.callbacks.Callback):
         self._position = start or Position()
         # Of the epoch that goes on, the batches that an earlier process did.
         self._before = self._position.batch
+        # Where the steps are counted from until the next state.
+        self._saved = self._position.step
         self._told = told
         self._stop = stop
         self._bad_batch = bad_batch
         self._last = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts the step, and saves if it is time.
+        """Counts the steps of a call, and saves if it is time.
 
         Raises:
             FloatingPointError: The loss is no finite number.
             TrainingStopped: Somebody asked for it; the state is saved.
         """
-        at = self._position
+        at, steps = self._position, (self.params or {}).get("steps")
+        # Keras counts whole calls, of which the last one may be short.
+        done = self._before + (batch + 1 if steps is None else min(batch + 1, steps))
+        new = done - at.batch
         if self._bad_batch is not None:
-            self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at)
-        self._position = Position(
-            at.step + 1, at.epoch, self._before + batch + 1, order=at.order
-        )
-        if batch + 1 == (self.params or {}).get("steps"):
+            self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at, new)
+        self._position = Position(at.step + new, at.epoch, done, order=at.order)
+        if steps is not None and batch + 1 >= steps:
             return  # the epoch is yet to be measured; then it is saved
         self._save_if(self._is_time(self._saving.seconds))
 
@@ -100,7 +104,7 @@ class StateSaver(keras.callbacks.Callback):
         """By the count of steps where it is given: workers save together."""
         if self._saving.every is None:
             return time.monotonic() - self._last >= seconds
-        return self._position.step % self._saving.every == 0
+        return self._position.step // self._saving.every > self._saved // self._saving.every
 
     def _save_if(self, is_time: bool) -> None:
         stop = self._stop
@@ -113,7 +117,7 @@ class StateSaver(keras.callbacks.Callback):
             replace(self._position, told=self._told()),
             self._saving.keep,
         )
-        self._last = time.monotonic()
+        self._last, self._saved = time.monotonic(), self._position.step
         if stop is not None and asked is not None:
             wait_for_all()
             step = self._position.step

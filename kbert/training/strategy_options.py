@@ -38,6 +38,21 @@ def replicas_option(panel: str) -> Any:
     )
 
 
+def execution_option(panel: str) -> Any:
+    """The field `steps_per_execution` of a configuration.
+
+    Args:
+        panel: The heading that help texts list it under.
+    """
+    return option(
+        1,
+        whole(1),
+        panel,
+        "Steps of one call of the device, which does them in one graph; between calls a run looks "
+        "at its loss, saves, and stops.",
+    )
+
+
 def check_strategy(config: Any) -> None:
     """Checks what a configuration says about where it trains against the rest of it.
 

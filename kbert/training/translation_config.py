@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from kbert.models.sizes import TRANSFORMER_SIZES
 from kbert.training.configuration import Configuration
 from kbert.training.option_kinds import choice, column, flag, number, option, text, whole
-from kbert.training.strategy_options import replicas_option, strategy_option
+from kbert.training.strategy_options import execution_option, replicas_option, strategy_option
 from kbert.training.translation_checks import check_translation
 
 TASK = "translation"
@@ -189,6 +189,7 @@ class TranslationConfig(Configuration):
     precision: str = option(
         "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
     )
+    steps_per_execution: int = execution_option(_TRAINING)
     beam_size: int = option(5, whole(1), _SEARCH, "Hypotheses of the search; 1 is greedy.")
     length_penalty: str = option(
         "power", choice("power", "gnmt"), _SEARCH, "power: n^a; gnmt: ((5 + n) / 6)^a."

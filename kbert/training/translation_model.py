@@ -132,7 +132,7 @@ def compile_translator(
         global_clipnorm=config.clip,
         gradient_accumulation_steps=None if steps == 1 else steps,
     )
-    model.compile(optimizer)
+    model.compile(optimizer, steps_per_execution=config.steps_per_execution)
 
 
 def transformer_arguments(

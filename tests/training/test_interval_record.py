@@ -112,6 +112,34 @@ def test_a_signal_saves_within_an_interval_too(steps, tmp_path):
     assert len(found.told["intervals"]) == steps - 1
 
 
+def test_calls_of_several_steps_of_which_the_last_is_short(tmp_path):
+    """Five steps in calls of two, as Keras counts them: to the sixth."""
+    asked, seen = StopSignals("The same command goes on"), []
+    bad = BadBatch(tmp_path, lambda at: seen.append(at.step) or iter([{"x": np.zeros(1)}] * 9))
+    record = record_in(tmp_path, total=5, stop=asked, bad_batch=bad)
+    record.set_model(model())
+    record.model.optimizer.build(record.model.trainable_variables)
+    record.set_params({"steps": 5})
+    record.on_train_begin()
+    record.on_epoch_begin(0)
+    for batch in (1, 3):
+        record.on_train_batch_end(batch, {"loss": 1.0})
+    with pytest.raises(FloatingPointError, match="nan at step 5. Try"):
+        record.on_train_batch_end(5, {"loss": float("nan")})
+    record.on_train_batch_end(5, {"loss": 1.0})
+    record.on_epoch_end(0, {"loss": 1.0})
+    assert record.position.step == 5 and record.intervals[0]["step"] == 5
+    speed = record.intervals[0]["tokens_per_second"] * record.intervals[0]["seconds"]
+    assert speed == pytest.approx(5 * 10)
+    record.on_epoch_begin(1)
+    asked.received = "SIGTERM"
+    with pytest.raises(TrainingStopped, match="after step 7"):
+        record.on_train_batch_end(1, {"loss": 1.0})
+    with pytest.raises(FloatingPointError, match="at one of the steps 8 to 9"):
+        record.on_train_batch_end(3, {"loss": float("inf")})
+    assert seen == [4, 7]
+
+
 def test_a_line():
     record = {"step": 1000, "training": {"loss": 2.0}, "seconds": 5.0, "tokens_per_second": 12345.6}
     line = "step 1000/9000: loss 2.0000  (5.0 s, 12,346 tokens/s)"

@@ -52,6 +52,10 @@ def test_what_fits(values):
             "`whole_words` must be left out with objective lm_nsp, which masks nothing. Received",
         ),
         ({**LEAST, "validation_steps": 5}, "`validation_steps` must be left out without validati"),
+        (
+            {**LEAST, "save_every": 50, "steps_per_execution": 20},
+            "`save_every` must be a multiple of steps_per_execution=20. Received: save_every=50",
+        ),
         ({**LEAST, "steps": 5, "warmup_steps": 6}, "`warmup_steps` must be at most 5, the steps."),
     ],
 )

@@ -131,6 +131,30 @@ def test_a_run_that_was_asked_to_stop_within_an_interval(
         assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
 
 
+def test_steps_that_are_one_call(finished, tiny_corpus, tmp_path, monkeypatch, capsys):
+    """Two steps a call, and the fifth alone; SIGTERM comes in the first call of two."""
+    values = {"steps_per_execution": 2, "save_every": 4}
+    whole = load_run(pretrain(tiny_corpus.config(tmp_path / "whole", **values)))
+    assert [one["step"] for one in whole.metrics["intervals"]] == [4, 5]
+    last, expected = (run.metrics["intervals"][-1]["training"] for run in (whole, finished))
+    assert last == pytest.approx(expected, rel=1e-3)  # the fifth of single steps
+
+    def ask(self, batch, logs=None):
+        signal.raise_signal(signal.SIGTERM)
+
+    config = tiny_corpus.config(tmp_path / "run", **values)
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
+        patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
+        pretrain(config)
+    run = load_run(pretrain(config))
+    assert "goes on after step 2" in capsys.readouterr().err
+    for name, array in weights(run).items():
+        np.testing.assert_array_equal(array, weights(whole)[name], err_msg=name)
+    kinds = ("step", "training", "validation")
+    for one, other in zip(run.metrics["intervals"], whole.metrics["intervals"], strict=True):
+        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+
+
 def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, capsys):
     """Also where the first process that found it came to no state of its own."""
     places = []

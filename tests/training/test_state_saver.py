@@ -1,3 +1,4 @@
+import shutil
 import signal
 from functools import partial
 
@@ -76,6 +77,64 @@ def test_epochs_of_unlike_numbers_of_batches(tiny):
     assert model.optimizer.iterations == 2 + 2
 
 
+def in_calls_of_two(tiny):
+    model = classifier(tiny)
+    model.compile(optimizer=keras.optimizers.Adam(0.01), steps_per_execution=2)
+    return model
+
+
+def test_several_steps_that_are_one_call(tiny, tmp_path):
+    """Of three batches an epoch a call does two, and another one the third."""
+    every_second = Saving(tmp_path / "states", every=2, keep=9)
+    whole, single = in_calls_of_two(tiny), classifier(tiny)
+    expected = whole.fit(
+        dataset(whole), epochs=3, verbose=0, callbacks=[StateSaver(every_second)]
+    ).history
+    # At the first end of a call behind the steps 2, 4, 6 and 8.
+    names = sorted(path.name for path in every_second.folder.iterdir())
+    assert names == [f"step-00000000{number}" for number in (2, 5, 6, 8)]
+    history = single.fit(dataset(single), epochs=3, verbose=0).history
+    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-3)
+    assert whole.optimizer.iterations == single.optimizer.iterations == 9
+    for name in names[2:]:
+        shutil.rmtree(every_second.folder / name)
+    second, last = in_calls_of_two(tiny), keras.callbacks.History()
+    at = load_state(every_second.folder, second)
+    assert (at.step, at.epoch, at.batch) == (5, 1, 2)
+    rest = partial(batches_from, second)
+    saver = StateSaver(every_second, at)
+    fit_from(second, at, 3, rest, verbose=0, callbacks=[last, saver])
+    for one, other in zip(whole.variables, second.variables):
+        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    assert load_state(every_second.folder, classifier(tiny)).step == 8
+    assert last.history["loss"] == expected["loss"][1:]
+
+
+def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path):
+    """A state behind the first batch; the other two are one call."""
+    saving = Saving(tmp_path / "states", every=1)
+    whole, second = classifier(tiny), in_calls_of_two(tiny)
+    expected = whole.fit(dataset(whole), verbose=0).history
+    first = classifier(tiny)
+    with pytest.raises(KeyboardInterrupt):
+        first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
+    at, history = load_state(saving.folder, second), keras.callbacks.History()
+    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
+    assert history.history.keys() == expected.keys()
+    for name, values in expected.items():
+        assert history.history[name] == pytest.approx(values, rel=1e-4)
+
+
+def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path):
+    model = in_calls_of_two(tiny)
+    with stop_signals() as stop, stop.deferred():
+        saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
+        with pytest.raises(TrainingStopped, match="stopped by SIGTERM after step 2. The "):
+            model.fit(dataset(model), epochs=3, verbose=0, callbacks=[Signal(0), saver])
+        stop.received = None
+    assert load_state(tmp_path / "states", model) == Position(2, 0, 2)
+
+
 def test_when_states_are_saved(tiny, tmp_path):
     model = classifier(tiny)
     told = {"best_value": 0.5}
@@ -129,6 +188,28 @@ def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path):
     with np.load(tmp_path / "bad-batch-step-2.npz") as kept:
         assert np.isinf(kept["weights"]).all() and kept["token_ids"].shape[0] == 2
     assert load_state(tmp_path / "states", classifier(tiny)).step == 1
+
+
+def test_the_batches_of_a_call_whose_loss_is_no_number(tiny, tmp_path):
+    """The third batch of three, which is a call of its own; then one of the first two."""
+    seen = []
+
+    def batches(at):
+        seen.append((at.step, at.batch))
+        return iter([{"token_ids": np.zeros(2)}] * 9)
+
+    model = in_calls_of_two(tiny)
+    saver = StateSaver(Saving(tmp_path / "states"), bad_batch=BadBatch(tmp_path, batches))
+    saver.set_model(model)
+    saver.set_params({"steps": 3})
+    saver.on_train_batch_end(1, {"loss": 0.5})
+    with pytest.raises(FloatingPointError, match="nan at step 3. Try .* Its batch is in"):
+        saver.on_train_batch_end(3, {"loss": np.nan})
+    saver = StateSaver(Saving(tmp_path / "states"), bad_batch=BadBatch(tmp_path, batches))
+    saver.set_params({"steps": 3})
+    with pytest.raises(FloatingPointError, match="nan at one of the steps 1 to 2. Try"):
+        saver.on_train_batch_end(1, {"loss": np.nan})
+    assert seen == [(2, 2), (0, 0)]
 
 
 class StopTraining(keras.callbacks.Callback):

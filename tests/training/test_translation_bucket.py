@@ -58,5 +58,5 @@ def test_each_replica_has_a_pair():
 
 
 def test_a_pair_must_fit():
-    with pytest.raises(ValueError, match="`batch_tokens` must be at least 104, a pair of 104 tokens. R"):
+    with pytest.raises(ValueError, match="`batch_tokens` must be at least 104, a pair of 104 tok"):
         translation_bucket(config(max_length=99, batch_tokens=100))

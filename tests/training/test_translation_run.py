@@ -4,6 +4,7 @@ import json
 import os
 from functools import partial
 
+import numpy as np
 import pytest
 import sacrebleu
 from safetensors.numpy import load_file
@@ -16,6 +17,7 @@ from kbert.training.run import train
 from kbert.training.run_directory import load_run
 from kbert.training.state_saver import Saving
 from kbert.training.translation_run import train_translation
+from tests.replica_process import result_of
 from tests.training.tiny_translations import PARTS, SOURCES, TARGETS
 
 WEIGHTS = ("model", "model.safetensors")
@@ -117,6 +119,39 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
 
 def fail(*args, **kwargs):
     raise RuntimeError("power")
+
+
+def test_a_run_that_was_stopped_between_calls_of_several_batches(
+    tiny_pairs, tmp_path, monkeypatch
+):
+    """Of three batches, so that an update of two goes on in the next call."""
+    values = {"epochs": 2, "accumulation_steps": 2, "dropout": 0.3, "steps_per_execution": 3}
+    whole = load_run(train(tiny_pairs.config(tmp_path / "whole", **values)))
+    batches = json.loads((whole.directory / "report.json").read_text())["batches_per_epoch"]
+    config = tiny_pairs.config(tmp_path / "run", **values)
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        stop_after(patched, -(-batches // 3) + 1)  # behind the first call of the second epoch
+        train(config)
+    run = load_run(train(config))
+    one, other = (load_file(x.directory.joinpath(*WEIGHTS)) for x in (whole, run))
+    assert all((one[name] == other[name]).all() for name in one)
+    assert f"goes on after {batches + 3} batches" in (run.directory / "log.txt").read_text()
+    names = ("training", "validation")
+    for first, second in zip(whole.metrics["epochs"], run.metrics["epochs"], strict=True):
+        assert {name: first[name] for name in names} == {name: second[name] for name in names}
+
+
+def test_batches_of_one_shape_are_shared_by_replicas_in_calls_of_several(repository, tmp_path):
+    """See the program: a pretraining too, of two steps, two, and one."""
+    found = result_of("tests.training.fixed_shapes_run", repository, str(tmp_path))
+    assert found["report"]["batches_per_epoch"] == 28
+    assert np.isfinite(found["epochs"][0]["training"]["loss"])
+    assert found["refused"] == (
+        "`batch_tokens` must be at least 48, a pair of 24 tokens for each of 2 cores. Received: "
+        "batch_tokens=47"
+    )
+    assert [one["step"] for one in found["intervals"]] == [4, 5]
+    assert all(np.isfinite(one["training"]["loss"]) for one in found["intervals"])
 
 
 def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
