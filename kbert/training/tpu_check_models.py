@@ -3,6 +3,8 @@
 Weights are random and words are made up: what is compiled depends on sizes alone.
 """
 
+import logging
+import math
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +14,14 @@ import tensorflow as tf
 
 from kbert.data.fixed_batches import Bucket
 from kbert.data.glue_tasks import glue_task
+from kbert.data.records_dataset import records_dataset
 from kbert.data.text_pairs import TextExamples
 from kbert.models.transformer import Transformer
 from kbert.tasks.pretraining_objectives import has_pairs, is_causal
 from kbert.tasks.translation import Translation
 from kbert.text.vocabulary import MASK, REQUIRED_TOKENS, Vocabulary
 from kbert.training.any_config import StoredConfig
+from kbert.training.found_files import found_records
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.pretraining_model import build_pretrained, compile_pretrained
 from kbert.training.run_config import RunConfig
@@ -27,6 +31,7 @@ from kbert.training.translation_bucket import translation_bucket
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_model import compile_translator, transformer_arguments
 
+logger = logging.getLogger(__name__)
 # Size and tokens of published encoders, which need not be fetched to know what they compile to.
 # Source: config.json and vocab.txt of each.
 PUBLISHED_SIZES = {
@@ -112,8 +117,10 @@ def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
             vocabulary = Vocabulary.from_file(config.vocabulary)
         else:
             vocabulary = made_up_vocabulary(tokens or config.vocabulary_size or 30522)
-        sized = replace(config, encoder=None, vocabulary_size=len(vocabulary), vocabulary=None)
-        sized = replace(sized, size=size)
+        # In one step: a configuration checks itself, and made-up words are not those of records.
+        others: dict[str, Any] = {"encoder": None, "vocabulary": None, "size": size}
+        others |= {"vocabulary_size": len(vocabulary), "records": None, "text": ["none"]}
+        sized = replace(config, **others)
     model = build_pretrained(sized, vocabulary)
     compile_pretrained(model, sized)
     inputs = _tokens(rows, length)
@@ -121,12 +128,29 @@ def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
     if is_causal(config.objective):
         targets["next_tokens"] = tf.TensorSpec((rows, length), tf.int32)
     else:
-        most = config.max_predictions or round(length * config.masked_share)
+        most = _predictions(config)
         inputs["masked_positions"] = tf.TensorSpec((rows, most), tf.int32)
         targets["masked_tokens"] = tf.TensorSpec((rows, most), tf.int32)
     if has_pairs(config.objective):
         targets["next_sentence"] = tf.TensorSpec((rows,), tf.int32)
     return CheckedModel(model, (inputs, targets), f"{rows} examples of {length} tokens")
+
+
+def _predictions(config: PretrainingConfig) -> int:
+    """How many tokens of an example are masked at most; records that are not here have the share.
+
+    A run counts them alike, see `kbert.data.pretraining_dataset`.
+    """
+    if config.records is not None:
+        try:
+            (first, *_) = found_records("records", config.records)
+            of_records = records_dataset([first], batch_size=1, epochs=1, shuffle=False)
+            return int(of_records.element_spec[0]["masked_positions"].shape[1])
+        except OSError as error:
+            logger.warning("masked tokens counted by their share, not in the records: %s", error)
+    if config.max_predictions is not None:
+        return config.max_predictions
+    return math.ceil(config.max_sequence_length * config.masked_share)
 
 
 def _finetuning(config: RunConfig, cores: int) -> CheckedModel:

@@ -3,8 +3,10 @@
 import re
 
 import pytest
+import tensorflow as tf
 
 from kbert.data.fixed_batches import Bucket
+from kbert.data.pretraining_records import write_records
 from kbert.training.any_config import config_from_yaml
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
@@ -35,6 +37,42 @@ def test_pretraining():
     }
     assert found.model.encoder.vocabulary_size == 40
     assert found.model.optimizer.built
+
+
+def of_records(files, **others):
+    return PretrainingConfig(
+        records=files, vocabulary="vocab.txt", max_sequence_length=20, batch_size=6, output="o",
+        **_TINY, **others,
+    )
+
+
+def test_records_say_how_many_tokens_are_masked(tmp_path):
+    """Two in these; the share would be three."""
+    inputs = {
+        "token_ids": tf.ones((2, 20), tf.int32),
+        "segment_ids": tf.zeros((2, 20), tf.int32),
+        "padding_mask": tf.ones((2, 20), tf.bool),
+        "masked_positions": tf.ones((2, 2), tf.int32),
+    }
+    targets = {"masked_tokens": tf.ones((2, 2), tf.int32), "next_sentence": tf.zeros(2, tf.int32)}
+    write_records([(inputs, targets)], tmp_path / "records", 1)
+    config = of_records([str(tmp_path / "records" / "*.tfrecord")])
+    found = shapes(checked_model(config, 2).batch)
+    assert found["masked_positions"] == found["masked_tokens"] == (3, 2)
+    assert found["next_sentence"] == (3,)
+
+
+def test_records_that_are_not_here_have_the_share(caplog):
+    found = checked_model(of_records(["none/*.tfrecord"]), 2)
+    assert shapes(found.batch)["masked_positions"] == (3, 3)
+    assert len(found.model.tokenizer.vocabulary) == 30522
+    assert "masked tokens counted by their share, not in the records" in caplog.text
+
+
+def test_tokens_are_masked_as_a_run_counts_them():
+    """0.15 of 128 are 19.2: up to 20 are masked."""
+    config = PretrainingConfig(text=["x"], vocabulary_size=40, batch_size=2, output="o", **_TINY)
+    assert shapes(checked_model(config, 2).batch)["masked_tokens"] == (1, 20)
 
 
 def test_left_to_right():
@@ -115,6 +153,11 @@ def test_what_has_no_fixed_shapes_is_an_error(config, message):
 def test_the_shipped_configurations_are_valid(tpu_configs):
     found = {path.stem for path in tpu_configs.glob("*.yaml") if config_from_yaml(path)}
     assert found == {"tiny", "pretrain_base", "glue_mnli", "squad", "translation_base"}
+
+
+def test_the_shipped_configurations_loop_on_the_host(tpu_configs):
+    for path in tpu_configs.glob("*.yaml"):
+        assert config_from_yaml(path).steps_per_execution > 1, path
 
 
 def test_a_made_up_vocabulary_has_its_size():
