@@ -140,6 +140,7 @@ class IntervalRecord(keras.callbacks.Callback):
         if held_out:
             record["validation"] = held_out
         self.intervals.append(record)
+        self._interval_steps = 0  # what the metrics hold now is of the text held out
         self._save()
         self._log.line(interval_line(record, self._total_steps))
         if len(self.intervals) == 1 and self.input_speed is not None:
@@ -148,10 +149,10 @@ class IntervalRecord(keras.callbacks.Callback):
         self._stop_if_asked()
 
     def _now(self) -> Position:
-        """How far the training is within an interval too."""
+        """How far the training is, also within an interval: `batch` counts its steps."""
         step, data = self._first_step + self._batches, self.place(self._batches)
         told = {"intervals": self.intervals}
-        return Position(step=step, data=data, told=told, order=self.position.order)
+        return Position(step, 0, self._interval_steps, data, told, self.position.order)
 
     def _save(self) -> None:
         self.position = self._now()

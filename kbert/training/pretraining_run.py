@@ -202,7 +202,8 @@ def _fit(
     )
     record.input_speed = ready.report["input_tokens_per_second"]
     position = position_in(folder / STATES, model, ready.order, _at_next_pass)
-    within = position.step % config.save_every > 0
+    # By the interval that it was saved in, and by those of this configuration.
+    within = position.batch > 0 and position.step % config.save_every > 0
     record.restore(position if within else replace(position, sums=()))
     if position.step:
         log.line(f"goes on after step {position.step}")

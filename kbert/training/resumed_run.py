@@ -110,6 +110,8 @@ def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
         config: The configuration.
     """
     now = config.to_dict()
+    # An earlier version of this package may not have had the key.
+    before = {field.name: field.default for field in dataclasses.fields(config)} | dict(before)
     return [key for key in now if key not in _OF_THE_START and before.get(key) != now[key]]
 
 

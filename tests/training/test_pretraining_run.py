@@ -131,6 +131,27 @@ def test_a_run_that_was_asked_to_stop_within_an_interval(
         assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
 
 
+def test_what_was_measured_on_held_out_text_is_no_training(
+    finished, tiny_corpus, tmp_path, monkeypatch
+):
+    """A state of the end of an interval, where another configuration is within one."""
+    seen = []
+
+    def ask(self, batch, logs=None):
+        seen.append(batch)
+        if len(seen) == 4:
+            signal.raise_signal(signal.SIGTERM)
+
+    config = tiny_corpus.config(tmp_path / "run")
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 4"):
+        patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
+        pretrain(config)
+    run = load_run(pretrain(config.with_values(save_every=3, allow_config_change=True)))
+    last, expected = (one.metrics["intervals"][-1] for one in (run, finished))
+    assert last["step"] == expected["step"] == 5
+    assert last["training"] == expected["training"]
+
+
 def test_steps_that_are_one_call(finished, tiny_corpus, tmp_path, monkeypatch, capsys):
     """Two steps a call, and the fifth alone; SIGTERM comes in the first call of two."""
     values = {"steps_per_execution": 2, "save_every": 4}

@@ -38,6 +38,16 @@ def test_the_same_configuration_goes_on_from_anywhere(tmp_path):
     assert "Received: epochs=6 (it had 5), seed=2 (it had 1). Set allow_" in str(raised.value)
 
 
+def test_a_key_that_an_earlier_version_did_not_have_is_its_default(tmp_path):
+    write_config(CONFIG, tmp_path)
+    file = tmp_path / "config.yaml"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if not line.startswith("seed:")))
+    assert check_same_run(tmp_path, CONFIG) == []
+    with pytest.raises(ValueError, match=r"Received: seed=2 \(it had None\)"):
+        check_same_run(tmp_path, CONFIG.with_values(seed=2))
+
+
 def test_another_configuration_goes_on_where_that_is_allowed(tmp_path, caplog):
     write_config(CONFIG, tmp_path)
     changed = CONFIG.with_values(allow_config_change=True, epochs=6)
