@@ -1,11 +1,12 @@
 """Does pretraining on a domain's text help to read in it?
 
-    python benchmarks/biomedical.py BIOMED_DIRECTORY SQUAD_DIRECTORY RUNS_DIRECTORY --seeds 3
+    python benchmarks/biomedical.py BIOMED_DIRECTORY RUNS_DIRECTORY --seeds 3
 
-all-MiniLM-L6-v2 learns on from biomedical text; then it, and the encoder as it was, learn what an
-answer is from questions of SQuAD (as in Wiese et al. 2017), and then to mark the
-answers to COVID-QA's questions, with the same seeds. Measured are whole articles that neither text
-nor questions of the training have seen. Runs that are there stay, and a stopped one goes on.
+all-MiniLM-L6-v2 learns on from biomedical text. It, and the encoder as it was, get the adapters of
+minilm-squad, which know what an answer is from general questions (as in Wiese et al. 2017); then
+these learn to mark the answers to COVID-QA's questions, with the same seeds. Measured are whole
+articles that neither text nor questions of the training have seen. Runs that are there stay, and a
+stopped one goes on.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from biomedical_data import write
+from biomedical_reader import READER, put_on
 from side_by_side.results import machine, table
 
 from kbert.storage.atomic_directory import write_atomically
@@ -41,18 +43,6 @@ def pretrained(data: Path, output: Path, steps: int) -> dict[str, Any]:
         output=str(output),
     )
     return metrics(config, output)
-
-
-def reading(data: Path, encoder: str, output: Path) -> str:
-    """Learns to answer general questions; returns the folder of the encoder that came of it."""
-    config = RunConfig(
-        task="question-answering",
-        train=str(data / "general.json"),
-        **{"encoder": encoder, "epochs": 1, "seed": 1, "output": str(output)},
-        **{"batch_size": 16, "learning_rate": 2e-4},
-    )
-    metrics(config, output)
-    return str(output / "model")
 
 
 def tagged(
@@ -83,22 +73,21 @@ def main() -> None:
     """Makes all runs and the table; written after each run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="folder with covid-qa.json and pubmedqa.json")
-    parser.add_argument("squad", type=Path, help="folder with train-v1.1.json.gz and so on")
     parser.add_argument("runs", type=Path, help="folder for data and runs; what is there stays")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=300, help="of pretraining")
     parser.add_argument("--epochs", type=int, default=1, help="of learning to mark answers")
-    parser.add_argument("--rate", type=float, default=2e-4, help="of the same")
+    parser.add_argument("--rate", type=float, default=1e-3, help="of the same")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     data, domain = arguments.runs / "data", arguments.runs / "pretrained"
+    reader = arguments.runs / "reader"
     if not data.is_dir():
-        write(arguments.source, arguments.squad, data)
+        write(arguments.source, data)
     learned = pretrained(data, domain, arguments.steps)["final"]
-    readers = {
-        name: reading(data, encoder, arguments.runs / f"{name.replace(' ', '-')}-reader")
-        for name, encoder in (("pretrained on", str(domain / "model")), ("as it was", ENCODER))
-    }
+    if not reader.is_dir():
+        put_on(domain / "model", reader)
+    readers = {"pretrained on": str(reader), "as it was": READER}
     rows: list[dict[str, Any]] = []
     for seed in range(1, arguments.seeds + 1):
         for name, encoder in readers.items():

@@ -1,11 +1,14 @@
-"""Of each article no more questions are asked than it says, and the others all."""
+"""What the biomedical comparison is made of: questions of each article, and a reader."""
 
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from kbert.checkpoints.adapter_folder import read_adapters
+from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.data.question_examples import QuestionExamples
 
 COUNTS = {"long": 9, "short": 2, "middle": 4}
@@ -37,3 +40,23 @@ def test_at_most(
     order = [int(id) for id in chosen.ids]
     assert order == sorted(order)
     assert program("biomedical_data").at_most(examples, most).ids == chosen.ids
+
+
+def test_a_reader_s_adapters_belong_to_another_encoder(
+    program: Callable[[str], ModuleType], tmp_path: Path
+):
+    """What stands in the folder that it writes, as `kbert.checkpoints.adapter_folder` reads it."""
+    (tmp_path / "encoder").mkdir()
+    put_on = program("biomedical_reader").put_on
+    put_on(tmp_path / "encoder", tmp_path / "reader")
+    asked: list[str] = []
+
+    def read_base(name: str) -> Checkpoint:
+        asked.append(name)
+        return Checkpoint(config={}, arrays={})
+
+    with pytest.raises(ValueError, match="must hold weights of"):  # here are none
+        read_adapters(tmp_path / "reader", read_base)
+    assert asked == [str(tmp_path / "encoder")]
+    with pytest.raises(FileNotFoundError):
+        put_on(tmp_path / "none", tmp_path / "other")
