@@ -141,6 +141,7 @@ def test_a_run_that_was_stopped_between_calls_of_several_batches(
         assert {name: first[name] for name in names} == {name: second[name] for name in names}
 
 
+@pytest.mark.slow
 def test_batches_of_one_shape_are_shared_by_replicas_in_calls_of_several(repository, tmp_path):
     """See the program: a pretraining too, of two steps, two, and one."""
     found = result_of("tests.training.fixed_shapes_run", repository, str(tmp_path))
