@@ -11,21 +11,20 @@ import json
 import shutil
 from pathlib import Path
 
-import kbert.checkpoints.pretrained as pretrained
+from kbert.checkpoints.adapter_folder import CONFIG, WEIGHTS
+from kbert.checkpoints.pretrained import SHIPPED
 from kbert.storage.atomic_directory import atomic_directory
 
 READER = "minilm-squad"
-_ABOUT = "kbert_adapters.json"
 
 
 def put_on(encoder: Path, output: Path) -> None:
     """Writes a new folder with the reader's adapters, and the encoder as what they belong to."""
-    shipped = Path(pretrained.__file__).parent / "shipped" / READER
-    about = json.loads((shipped / _ABOUT).read_text())
+    about = json.loads((SHIPPED[READER] / CONFIG).read_text())
     about["base"] = str(encoder.resolve(strict=True))
     with atomic_directory(output) as folder:
-        shutil.copy(shipped / "adapters.safetensors", folder)
-        (folder / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
+        shutil.copy(SHIPPED[READER] / WEIGHTS, folder)
+        (folder / CONFIG).write_text(json.dumps(about, indent=2) + "\n")
 
 
 def main() -> None:

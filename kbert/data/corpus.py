@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +120,7 @@ class Corpus:
         """The bytes of all files, as they lie on the disk."""
         return sum(self._sizes)
 
-    @property
+    @cached_property  # a run asks for it several times
     def fingerprint(self) -> str:
         """A SHA-256 of the files' names and contents, and of what is text and what separates.
 

@@ -35,6 +35,7 @@ from kbert.training.pretraining_model import build_pretrained, compile_pretraine
 from kbert.training.resumed_run import (
     changed_data,
     goes_on,
+    is_measured,
     kept_run,
     order_of,
     position_in,
@@ -54,7 +55,6 @@ from kbert.training.run_directory import (
 from kbert.training.run_log import RunLog
 from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
 from kbert.training.running_metrics import RunningMetrics
-from kbert.training.single_run import is_measured
 from kbert.training.state_saver import Saving
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.team import own_share, placed

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from kbert.training.config_file import read_config_file
 from kbert.training.configuration import Configuration
 from kbert.training.earlier_attempt import is_begun, note_begun
-from kbert.training.run_directory import CONFIG, REPORT, stopped_run
+from kbert.training.run_directory import CONFIG, METRICS, REPORT, stopped_run
 from kbert.training.run_log import RunLog
 from kbert.training.stop_signals import GO_ON
 from kbert.training.train_state import Position, load_state
@@ -29,6 +29,9 @@ _OF_WHAT = {
     "validation_sha256": "to be measured on",
     "test_sha256": "to be tested on",
 }
+
+# How the names of hashes end in a report.
+_HASH = "_sha256"
 
 
 def goes_on(config: Any) -> bool:
@@ -54,6 +57,26 @@ def way_on(config: Any) -> str:
         return "Set resume to go on from the last state"
     away = f"move {config.output} away and " if Path(config.output or "").is_dir() else ""
     return f"To go on from the last state, {away}leave out overwrite, which begins anew"
+
+
+def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) -> bool:
+    """Tells whether a stopped run had come to its end, but for its name.
+
+    Metrics of another configuration or of other data are removed: such a run goes on.
+
+    Args:
+        folder: What the run left.
+        config: The configuration that it is to go on with.
+        report: Its report with the hashes of its data, as the run writes it.
+    """
+    if not (folder / METRICS).is_file():
+        return False
+    changed = bool(changed_keys(read_config_file(folder / CONFIG), config))
+    before = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    if changed or any(before.get(key) != report[key] for key in report if key.endswith(_HASH)):
+        (folder / METRICS).unlink()
+        return False
+    return True
 
 
 def kept_run(config: Any, log: RunLog) -> Path | None:
@@ -113,6 +136,28 @@ def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
     # An earlier version of this package may not have had the key.
     before = {field.name: field.default for field in dataclasses.fields(config)} | dict(before)
     return [key for key in now if key not in _OF_THE_START and before.get(key) != now[key]]
+
+
+def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of: str) -> None:
+    """Checks what no configuration may change that goes on with a stopped run.
+
+    Args:
+        kept: What the run left.
+        config: The configuration that it is to go on with.
+        keys: Those that must be as before.
+        of: What the weights belong to, for the message.
+
+    Raises:
+        ValueError: One has changed; the message names it.
+    """
+    if not (kept / CONFIG).is_file():
+        return
+    changed = set(changed_keys(read_config_file(kept / CONFIG), config)) & set(keys)
+    if changed:
+        raise ValueError(
+            f"{', '.join(f'`{key}`' for key in sorted(changed))} must be as the run began with, "
+            f"even with allow_config_change: its weights are of {of}. Set overwrite to begin anew"
+        )
 
 
 def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = False) -> list[str]:

@@ -6,9 +6,7 @@ from pathlib import Path
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
-from kbert.training.config_file import read_config_file
-from kbert.training.resumed_run import changed_keys
-from kbert.training.run_directory import CONFIG
+from kbert.training.resumed_run import check_unchanged
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_data import TranslationData
 
@@ -37,7 +35,7 @@ def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | 
         OSError: A file cannot be read.
     """
     if kept is not None and (kept / SUBWORDS).is_dir():
-        _check_unchanged(kept, config)
+        check_unchanged(kept, config, _OF_SUBWORDS, f"the pieces in {kept / SUBWORDS}")
         return _read_kept(kept / SUBWORDS)
     if config.source_subwords is not None:
         source = Subword.from_file(config.source_subwords)
@@ -64,18 +62,6 @@ def write_subwords(subwords: Pair, folder: Path) -> None:
     with atomic_directory(folder / SUBWORDS) as place:
         for name, one in zip(names, subwords):
             one.save(place / name)
-
-
-def _check_unchanged(kept: Path, config: TranslationConfig) -> None:
-    if not (kept / CONFIG).is_file():
-        return
-    changed = set(changed_keys(read_config_file(kept / CONFIG), config)) & set(_OF_SUBWORDS)
-    if changed:
-        raise ValueError(
-            f"{', '.join(f'`{key}`' for key in sorted(changed))} must be as the run began with, "
-            f"even with allow_config_change: its weights are of the pieces in {kept / SUBWORDS}. "
-            "Set overwrite to begin anew"
-        )
 
 
 def _read_kept(folder: Path) -> Pair:

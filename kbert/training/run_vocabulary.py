@@ -7,10 +7,8 @@ from typing import Any
 from kbert.data.corpus import Corpus
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece_training import count_words, train_wordpiece
-from kbert.training.config_file import read_config_file
 from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.resumed_run import changed_keys
-from kbert.training.run_directory import CONFIG
+from kbert.training.resumed_run import check_unchanged
 
 VOCABULARY = "vocab.txt"
 # Characters that a vocabulary is learned from, in blocks drawn at random.
@@ -35,29 +33,17 @@ def run_vocabulary(
         FileNotFoundError: There is no such file.
     """
     if kept is not None and (kept / VOCABULARY).is_file():
-        _check_unchanged(kept, config)
+        check_unchanged(kept, config, _OF_VOCABULARY, f"the tokens in {kept / VOCABULARY}")
+        if config.encoder is None:
+            return Vocabulary.from_file(kept / VOCABULARY)
     if config.encoder is not None:
         return None
-    if kept is not None and (kept / VOCABULARY).is_file():
-        return Vocabulary.from_file(kept / VOCABULARY)
     if config.vocabulary_size is None:
         return Vocabulary.from_file(config.vocabulary or "")
     counts = count_words(_documents(corpus, config.seed), config.lowercase)
     if not counts:
         raise ValueError(f"`text` must hold words to learn a vocabulary from. Received: {corpus}")
     return train_wordpiece(counts, config.vocabulary_size)
-
-
-def _check_unchanged(kept: Path, config: PretrainingConfig) -> None:
-    if not (kept / CONFIG).is_file():
-        return
-    changed = set(changed_keys(read_config_file(kept / CONFIG), config)) & set(_OF_VOCABULARY)
-    if changed:
-        raise ValueError(
-            f"{', '.join(f'`{key}`' for key in sorted(changed))} must be as the run began with, "
-            f"even with allow_config_change: its weights are of the tokens in {kept / VOCABULARY}. "
-            "Set overwrite to begin anew"
-        )
 
 
 def _documents(corpus: Corpus, seed: int) -> Iterator[tuple[str, ...]]:

@@ -1,11 +1,10 @@
 """One training run with one seed: from checked examples to a finished run directory."""
 
 import contextlib
-import json
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ import tensorflow as tf
 
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.training.bad_batch import BadBatch, pieces_of
-from kbert.training.config_file import read_config_file
-from kbert.training.configuration import Configuration
 from kbert.training.environment import environment
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.evaluation import AnyPrepared, monitored_metric, prepare
@@ -24,8 +21,8 @@ from kbert.training.reading_evaluation import trained_part, validation_part
 from kbert.training.report import report_lines, start_report
 from kbert.training.resumed_run import (
     changed_data,
-    changed_keys,
     goes_on,
+    is_measured,
     kept_run,
     order_of,
     position_in,
@@ -36,7 +33,6 @@ from kbert.training.run_config import RunConfig
 from kbert.training.run_data import RunData, class_weights, read_run_data
 from kbert.training.run_directory import (
     CHECKPOINTS,
-    CONFIG,
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -56,8 +52,6 @@ from kbert.training.stop_signals import StopSignals, stop_signals
 STATES = "states"
 # With the examples they say which batch is the next; and a TPU takes no smaller last one.
 _OF_THE_ORDER = ("batch_size", "batch_tokens", "seed")
-# How the names of hashes end in a report.
-_HASH = "_sha256"
 
 
 @dataclass(frozen=True)
@@ -117,26 +111,6 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
                     shutil.rmtree(folder / name, ignore_errors=True)
                 log.line(f"finished in {time.perf_counter() - begin:.0f} s: {_output(config)}")
     return Path(_output(config))
-
-
-def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) -> bool:
-    """Tells whether a stopped run had come to its end, but for its name.
-
-    Metrics of another configuration or of other data are removed: such a run goes on.
-
-    Args:
-        folder: What the run left.
-        config: The configuration that it is to go on with.
-        report: Its report with the hashes of its data, as the run writes it.
-    """
-    if not (folder / METRICS).is_file():
-        return False
-    changed = bool(changed_keys(read_config_file(folder / CONFIG), config))
-    before = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    if changed or any(before.get(key) != report[key] for key in report if key.endswith(_HASH)):
-        (folder / METRICS).unlink()
-        return False
-    return True
 
 
 def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:

@@ -27,6 +27,7 @@ from kbert.training.prepared_pairs import PreparedPairs, check_pairs, prepare_pa
 from kbert.training.resumed_run import (
     changed_data,
     goes_on,
+    is_measured,
     kept_run,
     order_of,
     position_in,
@@ -47,7 +48,6 @@ from kbert.training.run_directory import (
 )
 from kbert.training.run_log import RunLog
 from kbert.training.run_subwords import run_subwords, write_subwords
-from kbert.training.single_run import is_measured
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.translation_bucket import train_buckets
