@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import keras
 
 from kbert.training.any_config import AnyConfig
+from kbert.training.call_steps import steps_done
 from kbert.training.evaluation import is_better, numbers
 from kbert.training.run_log import RunLog
 from kbert.training.train_state import check_finite
@@ -135,8 +136,7 @@ class EpochRecord(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts, and writes a line now and then where stderr is no terminal."""
-        # Keras counts whole calls of several steps, of which the last one may be short.
-        done = min(batch + 1, (self.params or {}).get("steps") or batch + 1)
+        done = steps_done(batch, self.params)
         self._step, self._done = self._step + done - self._done, done
         now = time.perf_counter()
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from kbert.training.bad_batch import BadBatch
+from kbert.training.call_steps import steps_done
 from kbert.training.run_log import RunLog
 from kbert.training.state_saver import Saving
 from kbert.training.stop_signals import StopSignals, TrainingStopped
@@ -100,15 +101,14 @@ class IntervalRecord(keras.callbacks.Callback):
         """
         logs = logs or {}
         loss = float(logs.get("loss", 0.0))
-        steps = (self.params or {}).get("steps") or batch + 1
-        done = min(batch + 1, steps)  # Keras counts whole calls, of which the last one may be short
+        done = steps_done(batch, self.params)
         new = done - self._interval_steps
         if self._bad_batch is not None and not math.isfinite(loss):
             self._bad_batch.check(loss, self._now(), new)
         self._batches += new
         self._interval_steps = done
         step = self._first_step + self._batches
-        if done < steps:
+        if done < ((self.params or {}).get("steps") or 0):
             self._stop_if_asked()
         now = time.perf_counter()
         if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():

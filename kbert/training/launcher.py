@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from kbert.training.earlier_attempt import attempt_variables
 from kbert.training.own_folder import LAUNCH, WORKER, own_folder, remove_left
+from kbert.training.signal_handlers import handled_by
 from kbert.training.tf_config import VARIABLE, worker_config
 
 # What a command of kbert exits with for bad input: to start it again would change nothing.
@@ -83,7 +84,8 @@ def _first_failed_of_all(
 ) -> _Worker | None:
     """Starts all workers, and returns the first that failed when all of them have ended."""
     started: list[_Worker] = []
-    with _asked_to_end() as asked:
+    asked = _Asked()
+    with handled_by(asked.handle, (signal.SIGTERM, signal.SIGINT)):
         try:
             with asked.deferred():  # a worker that nobody knows of would not be ended
                 _start(started, command, workers, note)
@@ -125,24 +127,6 @@ class _Asked:
             self._waits = False
         if self._received is not None:
             self.handle(self._received)
-
-
-@contextlib.contextmanager
-def _asked_to_end() -> Iterator[_Asked]:
-    """Takes signals that would end the launcher without its workers."""
-    asked = _Asked()
-    before: dict[int, Any] = {}
-    try:
-        if threading.current_thread() is threading.main_thread():  # only there can they be heard
-            for number in (signal.SIGTERM, signal.SIGINT):
-                handler = signal.getsignal(number)
-                if handler not in (signal.SIG_IGN, None):  # as `stop_signals`
-                    before[number] = handler
-                    signal.signal(number, asked.handle)
-        yield asked
-    finally:
-        for taken, handler in before.items():
-            signal.signal(taken, handler)
 
 
 def free_addresses(count: int) -> tuple[str, ...]:

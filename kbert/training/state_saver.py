@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from kbert.training.bad_batch import BadBatch
+from kbert.training.call_steps import steps_done
 from kbert.training.running_metrics import RunningMetrics
 from kbert.training.stop_signals import StopSignals, TrainingStopped
 from kbert.training.team import asked_of_any, wait_for_all
@@ -80,8 +81,7 @@ class StateSaver(keras.callbacks.Callback):
             TrainingStopped: Somebody asked for it; the state is saved.
         """
         at, steps = self._position, (self.params or {}).get("steps")
-        # Keras counts whole calls, of which the last one may be short.
-        done = self._before + (batch + 1 if steps is None else min(batch + 1, steps))
+        done = self._before + steps_done(batch, self.params)
         new = done - at.batch
         if self._bad_batch is not None:
             self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at, new)

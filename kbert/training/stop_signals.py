@@ -2,12 +2,12 @@
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
-from typing import Any
+
+from kbert.training.signal_handlers import handled_by
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -90,16 +90,8 @@ def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
     """
     stop = StopSignals(_outermost.get() or way_on)
     token = _outermost.set(stop.way_on)
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
-            if handler not in (signal.SIG_IGN, None):  # None: not Python's, and cannot be restored
-                before[number] = handler
-                signal.signal(number, stop.handle)
     try:
-        yield stop
+        with handled_by(stop.handle, _SIGNALS):
+            yield stop
     finally:
         _outermost.reset(token)
-        for taken, handler in before.items():
-            signal.signal(taken, handler)

@@ -38,8 +38,8 @@ def in_its_place(config: Config) -> Iterator[Config]:
 
     Of several workers only the first one, the chief, writes the run directory. The others do the
     same with a temporary folder, which goes with their process (or, where that is killed, when the
-    next worker starts): what they read of a stopped run is
-    a copy of what the chief goes on with, so all need the same file system.
+    next worker starts): what they read of a stopped run is a copy of what the chief goes on with,
+    so all need the same file system.
 
     Args:
         config: The run's configuration, with `strategy`, `replicas` and `output`.

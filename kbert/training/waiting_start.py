@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kbert.training.peers import EVERY, START, LostWorker, answers, first_gone, lost
+from kbert.training.signal_handlers import handled_by
 from kbert.training.tf_config import VARIABLE, Cluster, read_cluster, worker_config
 
 _SOON = 0.5
@@ -89,7 +90,8 @@ def ended_without_others(
     }
     command = [sys.executable, "-c", _PROGRAM, str(os.getpid()), str(every), str(start)]
     # The pipe closes with this process; signals of a terminal are not for the small one.
-    with _default_signals(), subprocess.Popen(
+    # TensorFlow's own handler of SIGTERM goes too, which would make Python deaf to it.
+    with handled_by(signal.SIG_DFL, _SIGNALS), subprocess.Popen(
         command, stdin=subprocess.PIPE, env=variables, start_new_session=True
     ) as asking:
         try:
@@ -143,22 +145,3 @@ def _accept(own: socket.socket) -> None:
     with contextlib.suppress(BlockingIOError):
         while True:
             own.accept()[0].close()
-
-
-@contextmanager
-def _default_signals() -> Iterator[None]:
-    """Gives signals their default effects, but those that are ignored; then their handlers again.
-
-    TensorFlow's own handler of SIGTERM goes too, which would make Python deaf to it.
-    """
-    before = {}
-    if threading.current_thread() is threading.main_thread():  # only there can they be set
-        for number in _SIGNALS:
-            handler = signal.getsignal(number)
-            if handler not in (signal.SIG_IGN, None):  # None: not Python's, and cannot be restored
-                before[number] = signal.signal(number, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

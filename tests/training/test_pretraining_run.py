@@ -107,21 +107,27 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
         assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
 
 
-def test_a_run_that_was_asked_to_stop_within_an_interval(
-    finished, tiny_corpus, tmp_path, monkeypatch, capsys
-):
-    """In the third of five steps, of which every second has a state of its own."""
+def stopped_in_step(step, config, monkeypatch):
+    """A run that got SIGTERM in a step, after which it stopped."""
     seen = []
 
     def ask(self, batch, logs=None):
         seen.append(batch)
-        if len(seen) == 3:
+        if len(seen) == step:
             signal.raise_signal(signal.SIGTERM)
 
-    config = tiny_corpus.config(tmp_path / "run")
-    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 3"):
+    message = f"after step {step}"
+    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match=message):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
         pretrain(config)
+
+
+def test_a_run_that_was_asked_to_stop_within_an_interval(
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys
+):
+    """In the third of five steps, of which every second has a state of its own."""
+    config = tiny_corpus.config(tmp_path / "run")
+    stopped_in_step(3, config, monkeypatch)
     run = load_run(pretrain(config))
     assert "goes on after step 3" in capsys.readouterr().err
     for name, array in weights(run).items():
@@ -135,17 +141,8 @@ def test_what_was_measured_on_held_out_text_is_no_training(
     finished, tiny_corpus, tmp_path, monkeypatch
 ):
     """A state of the end of an interval, where another configuration is within one."""
-    seen = []
-
-    def ask(self, batch, logs=None):
-        seen.append(batch)
-        if len(seen) == 4:
-            signal.raise_signal(signal.SIGTERM)
-
     config = tiny_corpus.config(tmp_path / "run")
-    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 4"):
-        patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
-        pretrain(config)
+    stopped_in_step(4, config, monkeypatch)
     run = load_run(pretrain(config.with_values(save_every=3, allow_config_change=True)))
     last, expected = (one.metrics["intervals"][-1] for one in (run, finished))
     assert last["step"] == expected["step"] == 5
