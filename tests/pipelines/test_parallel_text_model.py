@@ -137,7 +137,11 @@ def test_answers_come_in_the_order_of_the_texts(subwords):
     expected = [alone["translation"][0].numpy().decode() for alone in one_by_one]
     assert [one["translation"] for one in found] == model.predict(texts) == expected
     assert model.translations(texts) == expected
-    assert found[0] == found[4]
+    first, last = found[0].pop("nbest")[0], found[4].pop("nbest")[0]
+    for one, other in ((first, last), (found[0], found[4])):
+        # a place in the batch may change how the last bit of a sum is rounded
+        assert one.pop("score") == pytest.approx(other.pop("score"), rel=1e-6)
+        assert one == other
     assert found[1] == {
         "translation": "",
         "score": 0.0,

@@ -132,34 +132,33 @@ def test_no_rows(case: Case) -> None:
     assert len(case.exported.predict(*[[] for _ in case.inputs(slice(0, 0))])) == len(expected)
 
 
+def settled(scores: np.ndarray) -> np.ndarray:
+    """Which of the n best do not stand level with another: text that repeats itself has such.
+
+    Their order is then decided by the last bit, which the company in a batch may change. The last
+    one may be level with one that was not kept.
+    """
+    apart = np.append(scores[:-1] - scores[1:] > 1e-5, False)
+    return apart & np.append(True, apart[:-1])
+
+
 def test_batches_of_any_company_answer_alike(case: Case) -> None:
     together = case.exported.run(case.inputs(slice(None)))
+    compared = 0
     for i in range(0, len(CONTEXTS), 5):
         alone = case.exported.run(case.inputs(slice(i, i + 1)))
         for name, values in alone.items():
-            if values.dtype == np.float32:
-                wide = together[name][i : i + 1, : values.shape[1]] if values.ndim == 2 else None
-                wide = together[name][i : i + 1] if wide is None else wide
+            other = together[name][i : i + 1]
+            if name.startswith("nbest_") and values.dtype != np.float32:
+                clear = settled(together["nbest_score"][i])
+                assert values[0][clear].tolist() == other[0][clear].tolist()
+                compared += clear.sum()
+            elif values.dtype == np.float32:
+                wide = other[:, : values.shape[1]] if values.ndim == 2 else other
                 np.testing.assert_allclose(values, wide, atol=1e-5)
             elif values.ndim == 1:
-                assert values[0] == together[name][i]
+                assert values[0] == other[0]
             else:  # padded to the most of the request
-                assert values[0].tolist() == together[name][i].tolist()[: values.shape[1]]
-                assert not any(together[name][i].tolist()[values.shape[1] :])
-
-
-def test_given_words(case: Case) -> None:
-    if case.asks:
-        return
-    texts = random_texts(6, seed=9)
-    expected = case.model.tag(tf.constant(texts))  # without the time that tracing takes
-    found = case.exported.run({"text": texts}, "words")
-    agree(found, {name: value.numpy() for name, value in expected.items()})
-
-
-def test_weights_are_stored_once(case: Case) -> None:
-    stored = tf.train.list_variables(str(case.path / "variables" / "variables"))
-    arrays = [shape for name, shape in stored if name.endswith("VARIABLE_VALUE")]
-    unused = sum(int(np.prod(v.shape)) for v in case.model.encoder.pooler.weights)
-    found = sum(int(np.prod(shape)) for shape in arrays)
-    assert case.model.count_params() - unused <= found <= case.model.count_params()
+                assert values[0].tolist() == other[0].tolist()[: values.shape[1]]
+                assert not any(other[0].tolist()[values.shape[1] :])
+    assert "nbest_score" not in together or compared > 10
