@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn import metrics as sklearn_metrics
 
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
+from kbert.metrics.not_finite import NotFiniteError
 
 # The class that F1 counts as positive, by name; "1" and 1 mean it too.
 _POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate"}
@@ -199,7 +200,7 @@ def _finite(argument: str, values: Any) -> np.ndarray:
         raise ValueError(f"`{argument}` must be numbers. Received: {error}") from error
     wrong = np.flatnonzero(~np.isfinite(array))
     if wrong.size:
-        raise ValueError(
+        raise NotFiniteError(
             f"`{argument}` must be finite numbers. Received: {wrong.size} of {array.size} that "
             f"are not, the first at position {wrong[0]}"
         )

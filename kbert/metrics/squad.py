@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from kbert.metrics.not_finite import NotFiniteError
+
 _BEST = {
     "final_exact": "best_exact",
     "final_exact_thresh": "best_exact_thresh",
@@ -178,7 +180,7 @@ def _ranks(scores: Mapping[str, float]) -> tuple[dict[str, float], list[float]]:
     for id, score in scores.items():
         known = isinstance(score, int | float | np.integer | np.floating)
         if not known or not math.isfinite(score):
-            raise ValueError(
+            raise NotFiniteError(
                 f"`null_scores` must be finite numbers. Received: {score!r} for {id!r}"
             )
     values = sorted({float(score) for score in scores.values()})

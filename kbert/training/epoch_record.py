@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import keras
 
+from kbert.metrics.not_finite import NotFiniteError
 from kbert.training.any_config import AnyConfig
 from kbert.training.call_steps import steps_done
 from kbert.training.evaluation import is_better, numbers
@@ -23,8 +24,6 @@ _SECONDS_BETWEEN_LINES = 30.0
 _TOLD = ("epochs", "best_epoch", "best_value")
 _SECONDS = "epoch_seconds"
 _MEASURED_ON = "measured_on"
-# What the metrics say of predictions that overflowed; everything else was checked before.
-_OVERFLOW = "must be finite numbers"
 
 
 class Measuring(Protocol):
@@ -199,9 +198,7 @@ class EpochRecord(keras.callbacks.Callback):
         """The metrics of the validation examples."""
         try:
             found = numbers(validation.measured(self.model))
-        except ValueError as error:
-            if _OVERFLOW not in str(error):
-                raise
+        except NotFiniteError as error:  # the labels were checked before: it is the predictions
             raise FloatingPointError(self._overflow(str(error))) from error
         for name, value in found.items():
             if not math.isfinite(value):

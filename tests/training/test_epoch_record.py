@@ -5,6 +5,7 @@ from pathlib import Path
 import keras
 import pytest
 
+from kbert.metrics.not_finite import NotFiniteError
 from kbert.training.epoch_record import EpochRecord
 from kbert.training.run_log import RunLog
 
@@ -103,13 +104,13 @@ class Overflowing(Prepared):
     """What the metrics say of predictions that are no numbers; or another error."""
 
     def measured(self, model):
-        raise ValueError(next(self.values))
+        raise next(self.values)
 
 
 def test_predictions_that_are_no_numbers_end_the_run(tiny, tmp_path):
     made = tiny.config(tmp_path / "o", learning_rate=0.5)
-    errors = ["`probabilities` must be finite numbers. Received: 2 of 8", "no such label"]
-    validation = Overflowing(errors)
+    overflow = NotFiniteError("`probabilities` must be finite numbers. Received: 2 of 8")
+    validation = Overflowing([overflow, ValueError("no such label")])
     record = EpochRecord(made, validation, "accuracy", 1, tmp_path / "kept", RunLog())
     record.set_model(Model())
     with pytest.raises(FloatingPointError, match="after step 0: .*2 of 8. Try a lower .* than 0.5"):
