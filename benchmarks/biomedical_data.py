@@ -1,12 +1,13 @@
 """Text and questions of a domain: biomedical abstracts and articles.
 
-    python benchmarks/biomedical_data.py BIOMED_DIRECTORY OUTPUT_DIRECTORY
+    python benchmarks/biomedical_data.py BIOMED_DIRECTORY SQUAD_DIRECTORY OUTPUT_DIRECTORY
 
 COVID-QA's questions are split by article, 70 % to train, 15 % to choose by and 15 % to measure:
 train.json, validation.json, test.json in SQuAD's layout. Each question reads its article whole, so
 of a test article six at most are asked, of one to choose by three. corpus.txt is the text to
 pretrain on: the abstracts of PubMedQA and the articles of train.json alone, a blank line between
-documents; held-out.txt holds the articles of validation.json.
+documents; held-out.txt holds the articles of validation.json. general.json holds questions of SQuAD
+1.1, of which a reader learns what an answer is: COVID-QA alone has too few.
 """
 
 import argparse
@@ -15,6 +16,8 @@ import random
 import re
 from pathlib import Path
 
+from question_answering import chosen_questions
+
 from kbert.data.question_examples import QuestionExamples
 from kbert.data.question_splits import split_by_title
 from kbert.data.squad import read_squad
@@ -22,6 +25,7 @@ from kbert.storage.atomic_directory import atomic_directory
 
 PARTS = {"train": 0.7, "validation": 0.15, "test": 0.15}
 SEED = 1
+GENERAL_QUESTIONS = 2000
 MOST_QUESTIONS = {"validation": 3, "test": 6}  # of an article
 
 
@@ -59,7 +63,7 @@ def at_most(examples: QuestionExamples, count: int) -> QuestionExamples:
     return examples.select(sorted(rows))
 
 
-def write(source: Path, output: Path) -> None:
+def write(source: Path, squad: Path, output: Path) -> None:
     """Writes all files into a new folder, which is there whole or not at all."""
     questions = read_squad(source / "covid-qa.json")
     split = dict(zip(PARTS, split_by_title(questions, list(PARTS.values()), SEED)))
@@ -68,6 +72,7 @@ def write(source: Path, output: Path) -> None:
     documents += articles(split["train"])
     for part, count in MOST_QUESTIONS.items():
         split[part] = at_most(split[part], count)
+    split["general"] = chosen_questions(squad, GENERAL_QUESTIONS)
     with atomic_directory(output) as folder:
         for part, examples in split.items():
             text = json.dumps(squad_layout(examples), ensure_ascii=False)
@@ -83,9 +88,10 @@ def main() -> None:
     """Writes the files."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("source", type=Path, help="folder with covid-qa.json and pubmedqa.json")
+    parser.add_argument("squad", type=Path, help="folder with train-v1.1.json.gz and so on")
     parser.add_argument("output", type=Path, help="new folder")
     arguments = parser.parse_args()
-    write(arguments.source, arguments.output)
+    write(arguments.source, arguments.squad, arguments.output)
 
 
 if __name__ == "__main__":
