@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.serving.exported import Exported, load_export
