@@ -68,11 +68,6 @@ def metrics(config: Any, output: Path) -> dict[str, Any]:
     return found
 
 
-def hyphened(name: str) -> str:
-    """As a folder is named."""
-    return name.replace(" ", "-")
-
-
 def means(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mean and standard deviation over the seeds of each encoder."""
     found = []
@@ -105,16 +100,14 @@ def main() -> None:
         write(arguments.source, arguments.squad, data)
     learned = pretrained(data, domain, arguments.steps)["final"]
     readers = {
-        name: made(encoder, data / "general.json", arguments.runs / f"reader-{hyphened(name)}")
-        for name, encoder in (("pretrained on", str(domain / "model")), ("as it was", READER))
+        name: made(encoder, data / "general.json", arguments.runs / f"reader-{name}")
+        for name, encoder in (("pretrained-on", str(domain / "model")), ("as-it-was", READER))
     }
-    settings = {"pretraining": f"{arguments.steps} steps of 32 x 128"} | {
-        name: getattr(arguments, name) for name in ("epochs", "batch", "rate")
-    }
+    settings = {name: getattr(arguments, name) for name in ("steps", "epochs", "batch", "rate")}
     rows: list[dict[str, Any]] = []
     for seed in range(1, arguments.seeds + 1):
         for name, encoder in readers.items():
-            run = arguments.runs / f"{hyphened(name)}-{seed}"
+            run = arguments.runs / f"{name}-{seed}"
             found = tagged(data, encoder, run, seed, arguments)["final"]["test"]
             rows.append({"encoder": name, "seed": seed} | {k: round(found[k], 4) for k in SHOWN})
             result = {"machine": machine(), "settings": settings | WINDOWS, "pretraining": learned}

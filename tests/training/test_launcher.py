@@ -143,6 +143,7 @@ def test_a_worker_that_waits_for_one_that_has_ended_is_ended_too(tmp_path):
 
 FORGETFUL = """
 import os, signal, subprocess
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs behind a shell ignores it
 made = []
 class LastWords(subprocess.Popen):
     # The moment when a worker is there, and the launcher does not know it yet.
