@@ -2,4 +2,4 @@
 
 
 class NotFiniteError(ValueError):
-    """Numbers given to a metric are infinite or not a number."""
+    """What a metric was given as numbers is not finite."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.serving.exported import Exported, load_export
@@ -161,3 +162,20 @@ def test_batches_of_any_company_answer_alike(case: Case) -> None:
                 assert values[0].tolist() == other[0].tolist()[: values.shape[1]]
                 assert not any(other[0].tolist()[values.shape[1] :])
     assert "nbest_score" not in together or compared > 10
+
+
+def test_given_words(case: Case) -> None:
+    if case.asks:
+        return
+    texts = random_texts(6, seed=9)
+    expected = case.model.tag(tf.constant(texts))  # without the time that tracing takes
+    found = case.exported.run({"text": texts}, "words")
+    agree(found, {name: value.numpy() for name, value in expected.items()})
+
+
+def test_weights_are_stored_once(case: Case) -> None:
+    stored = tf.train.list_variables(str(case.path / "variables" / "variables"))
+    arrays = [shape for name, shape in stored if name.endswith("VARIABLE_VALUE")]
+    unused = sum(int(np.prod(v.shape)) for v in case.model.encoder.pooler.weights)
+    found = sum(int(np.prod(shape)) for shape in arrays)
+    assert case.model.count_params() - unused <= found <= case.model.count_params()
