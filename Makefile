@@ -18,13 +18,14 @@ export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow lint audit bench bench-tpu wheel-test clean
+.PHONY: help demo test test-slow test-all lint audit bench bench-tpu wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo        train, evaluate, export and ask a small classifier, offline after install"
-	@echo "make test        all tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0 runs in one process)"
-	@echo "make test-slow   the tests that take minutes, left out of make test"
+	@echo "make test        the fast tests (PYTEST_ARGS='-k packing' narrows, WORKERS=0: one process)"
+	@echo "make test-slow   what make test leaves out: processes killed, storms, whole trainings"
+	@echo "make test-all    both, and more random examples for each property"
 	@echo "make lint        flake8, isort, mypy"
 	@echo "make audit       known vulnerabilities of what .venv holds"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
@@ -64,12 +65,17 @@ $(STAMPS)/minilm: | $(BIN)/python
 demo: $(STAMPS)/installed $(STAMPS)/minilm
 	$(BIN)/python -m kbert.cli.main demo
 
-test: $(STAMPS)/installed-test $(STAMPS)/minilm
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow" $(PYTEST_ARGS)
+# A worker that has nothing left to do takes tests from the other one.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# What takes minutes: processes killed at many moments, loads and storms of strings.
+test: $(STAMPS)/installed-test $(STAMPS)/minilm
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
 test-slow: $(STAMPS)/installed-test $(STAMPS)/minilm
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow $(PYTEST_ARGS)
+	$(PYTEST) -m slow $(PYTEST_ARGS)
+
+test-all: $(STAMPS)/installed-test $(STAMPS)/minilm
+	$(PYTEST) --hypothesis-profile=thorough $(PYTEST_ARGS)
 
 lint: $(STAMPS)/installed-test
 	$(BIN)/python -m flake8

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import random
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,11 +16,65 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import hypothesis
 import keras
 import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# Chosen by --hypothesis-profile; deadlines would measure how busy the machine is.
+hypothesis.settings.register_profile("fast", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("thorough", max_examples=200, deadline=None)
+hypothesis.settings.load_profile("fast")
+
+# The most processor seconds of a test that is not marked slow. A machine on which the imports above
+# take longer than that is a slow one, and gives its tests as long.
+MOST_SECONDS = max(5.0, time.process_time())
+# What a fixture makes is shared by many tests.
+MOST_SECONDS_OF_FIXTURES = 2 * MOST_SECONDS
+_too_long: list[str] = []
+
+
+def _timed(item: pytest.Item, most: float, phase: str) -> Iterator[None]:
+    """Notes on a test that it took too long; by processor time, which other programs change little.
+
+    The time of processes that it started and waited for is counted too.
+    """
+    before = sum(os.times()[:4])
+    yield
+    seconds = sum(os.times()[:4]) - before
+    if seconds > most and item.get_closest_marker("slow") is None:
+        item.user_properties.append(("too_long", f"{item.nodeid}: {phase} {seconds:.1f} s"))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    yield from _timed(item, MOST_SECONDS_OF_FIXTURES, "setup")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    yield from _timed(item, MOST_SECONDS, "call")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Collects what `_timed` noted, also in the process that only hands tests out."""
+    if report.when == "teardown":
+        _too_long.extend(str(value) for name, value in report.user_properties if name == "too_long")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _too_long:
+        terminalreporter.section(f"tests over {MOST_SECONDS:.0f} s that are not marked slow")
+        for line in _too_long:
+            terminalreporter.line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A suite with a test that takes too long has failed, or it would grow back."""
+    if _too_long and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")

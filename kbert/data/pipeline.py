@@ -14,6 +14,7 @@ from kbert.data.batching import batch_plan, random_batches, whole_batches
 from kbert.data.epochs import Epochs
 from kbert.data.packed_examples import PackedExamples
 from kbert.data.text_tensor import text_tensor
+from kbert.text.cached_graph import cached_graph
 from kbert.text.packing import pack
 from kbert.text.wordpiece import WordPiece
 
@@ -62,9 +63,10 @@ def pack_examples(
         )
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
+    graph = cached_graph(tokenizer, tokenize, [max_sequence_length])
     dataset = tf.data.Dataset.from_tensor_slices(tuple(text_tensor(column) for column in columns))
     batches = dataset.batch(_TEXTS_PER_CALL)
-    token_ids, segment_ids, lengths, truncated = mapped_columns(batches, tokenize, 4)
+    token_ids, segment_ids, lengths, truncated = mapped_columns(batches, graph, 4)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids,
@@ -86,7 +88,8 @@ def mapped_columns(
         function: from an element to `count` tensors of rank 1.
         count: how many tensors; each is empty int32 where there are no elements.
     """
-    mapped = steady(dataset.map(function, num_parallel_calls=tf.data.AUTOTUNE))
+    plain = tf.autograph.experimental.do_not_convert(function)
+    mapped = steady(dataset.map(plain, num_parallel_calls=tf.data.AUTOTUNE))
     columns: list[Any] = list(zip(*mapped.as_numpy_iterator()))
     columns = columns or [[np.zeros(0, "int32")]] * count
     return [np.concatenate(column) for column in columns]
@@ -162,6 +165,7 @@ def batched_dataset(
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
     gather = _gatherer(packed, fixed_length, token_labels)
 
+    @tf.autograph.experimental.do_not_convert
     def assemble(rows: tf.Tensor) -> Any:
         inputs, *of_tokens = gather(rows)
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))

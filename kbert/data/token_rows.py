@@ -13,6 +13,7 @@ import tensorflow as tf
 from kbert.data.packed_examples import PackedExamples
 from kbert.data.pipeline import mapped_columns
 from kbert.data.text_tensor import text_tensor
+from kbert.text.cached_graph import cached_graph
 from kbert.text.subword import Subword
 
 _TEXTS_PER_CALL = 512
@@ -99,8 +100,9 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         whole = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
         return whole.values, tf.cast(whole.row_lengths(), tf.int32), truncated
 
+    graph = cached_graph(subwords, tokenize, [max_length])
     batches = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    token_ids, lengths, truncated = mapped_columns(batches, tokenize, 3)
+    token_ids, lengths, truncated = mapped_columns(batches, graph, 3)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return TokenRows(
         token_ids,

@@ -10,6 +10,7 @@ import tensorflow as tf
 from kbert.data.packed_examples import PackedExamples
 from kbert.data.pipeline import mapped_columns
 from kbert.data.text_tensor import text_tensor
+from kbert.text.cached_graph import cached_graph
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.windows import Windows, cut_windows, lay_out
 from kbert.text.wordpiece import WordPiece
@@ -97,8 +98,9 @@ def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
             found.token_ids.row_lengths(),
         )
 
+    graph = cached_graph(tokenizer, tokenize)
     dataset = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    token_ids, start, end, lengths = mapped_columns(dataset, tokenize, 4)
+    token_ids, start, end, lengths = mapped_columns(dataset, graph, 4)
     splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
     return TokenPlaces(token_ids, start, end, splits)
 

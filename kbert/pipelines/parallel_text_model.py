@@ -16,8 +16,8 @@ from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_batches import TextBatches, check_targets
 from kbert.pipelines.text_inputs import as_list, read_single_texts
-from kbert.pipelines.traced import traced
 from kbert.tasks.translation import Translation
+from kbert.text.cached_graph import cached_graph
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
 
@@ -160,7 +160,8 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
             raise ValueError(
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
             )
-        translate = traced(self, self.translate, text_specs(False), _SEARCH)
+        settings = [getattr(self, name) for name in _SEARCH]
+        translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
         # An empty batch, where there is no other, tells the shapes of the outputs.
         batches = like_sizes(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]

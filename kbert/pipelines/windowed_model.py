@@ -13,7 +13,7 @@ from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, answers_of_rows
 from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
 from kbert.pipelines.text_batches import TextBatches, check_targets
 from kbert.pipelines.text_model import TextModel
-from kbert.pipelines.traced import traced
+from kbert.text.cached_graph import cached_graph
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
 from kbert.text.windows import Windows, WindowTokens, check_window_sizes, cut_windows, lay_out
@@ -200,4 +200,5 @@ class WindowedModel(TextBatches, TextModel):
 
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
         """The function as a graph, traced once, and anew when a setting has changed."""
-        return traced(self, function, specs, self.graph_settings)
+        settings = [getattr(self, name) for name in self.graph_settings]
+        return cached_graph(self, function, settings, specs)

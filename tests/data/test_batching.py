@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.batching import (
@@ -34,7 +34,6 @@ def cells(lengths, batch):
     return len(batch) * int(lengths[batch].max())
 
 
-@settings(max_examples=150, deadline=None)
 @given(LENGTHS, SIZES, st.booleans(), st.integers(0, 3), st.integers(0, 3))
 def test_by_count(lengths, size, shuffle, seed, epoch):
     batches = batch_plan(lengths, size, shuffle=shuffle, seed=seed, epoch=epoch)
@@ -46,7 +45,6 @@ def test_by_count(lengths, size, shuffle, seed, epoch):
     assert rows_of(again) == rows_of(batches)
 
 
-@settings(max_examples=150, deadline=None)
 @given(LENGTHS, BUDGETS, st.booleans(), st.integers(0, 3))
 def test_by_budget(lengths, budget, shuffle, epoch):
     batches = batch_plan(lengths, None, budget, shuffle=shuffle, epoch=epoch)
@@ -123,7 +121,6 @@ def test_random_batches_in_parts_by_hand():
     assert [part.tolist() for part in parts] == [first[:2], first[2:], last[:3], last[3:]]
 
 
-@settings(max_examples=150, deadline=None)
 @given(LENGTHS, SIZES, st.integers(1, 20), st.integers(0, 3))
 def test_random_batches(lengths, size, parts, epoch):
     if not parts <= min(size, len(lengths)):

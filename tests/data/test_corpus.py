@@ -4,7 +4,7 @@ import logging
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.corpus import Corpus
@@ -83,7 +83,6 @@ def mixed(tmp_path_factory):
     return Corpus(paths, block_bytes=2048)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 7), st.one_of(st.none(), st.integers(0, 9)), st.integers(0, 3))
 def test_workers_share_all_blocks(mixed, workers, seed, epoch):
     every = {(b.run, b.number): b for b in mixed.blocks()}

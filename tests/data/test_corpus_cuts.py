@@ -4,7 +4,7 @@ import io
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.corpus_cuts import count_pieces, cut_place, document_end, piece_at, pieces
@@ -75,7 +75,6 @@ words = st.sampled_from(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(words, max_size=60).map(b"".join), st.integers(16, 40))
 def test_nothing_is_lost_and_any_piece_is_found_at_its_place(content, size):
     found = cut(content, size)

@@ -5,7 +5,7 @@ import io
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.delimited_rows import looks_quoted, plain_rows, quoted_rows
@@ -73,7 +73,6 @@ FIELDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
 
 @given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_what_csv_writes_is_read_back(rows):
     buffer = io.StringIO(newline="")
     csv.writer(buffer).writerows(rows)
@@ -81,7 +80,6 @@ def test_what_csv_writes_is_read_back(rows):
 
 
 @given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_plain_rows_undo_a_join(rows):
     rows = [[re.sub(r"[\t\n\r]", "", field) for field in row] for row in rows]
     text = "".join("\t".join(row) + "\n" for row in rows)

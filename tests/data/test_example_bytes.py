@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.example_bytes import example_bytes
@@ -35,7 +35,6 @@ def test_by_hand():
 sizes = st.sampled_from([1, 2, 127, 128, 129, 16_383, 16_384, 30_521, 2**21, 2**28, 2**31 - 1])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 4), st.integers(1, 200), sizes, st.integers(0, 2**32 - 1))
 def test_any_numbers(rows, length, largest, seed):
     draw = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.fixed_batches import (
@@ -24,7 +24,6 @@ def shapes(batches):
     return [(batch.bucket.rows, batch.bucket.length, batch.indices.tolist()) for batch in batches]
 
 
-@settings(max_examples=200, deadline=None)
 @given(PAIRS, st.integers(1, 300), st.integers(1, 5), st.integers(1, 8), st.booleans())
 def test_every_pair_once_within_the_shapes(lengths, budget, count, multiple, shuffle):
     buckets = length_buckets(*lengths, budget, count, multiple)
@@ -45,7 +44,6 @@ def test_every_pair_once_within_the_shapes(lengths, budget, count, multiple, shu
     assert shapes(again) == shapes(batches)
 
 
-@settings(max_examples=100, deadline=None)
 @given(PAIRS, st.integers(1, 200), st.integers(1, 3))
 def test_no_other_buckets_have_fewer_cells(lengths, budget, count):
     """Brute force over all choices of lengths that occur."""

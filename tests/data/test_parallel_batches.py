@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.parallel_batches import parallel_batch_plan, parallel_padding_share
@@ -29,7 +29,6 @@ def realistic(count, seed=77):
     return np.stack([sources, targets]).astype(int)
 
 
-@settings(max_examples=200, deadline=None)
 @given(PAIRS, BUDGETS, st.booleans(), st.integers(0, 3), st.integers(0, 3))
 def test_every_pair_once_within_the_budget(lengths, budget, shuffle, seed, epoch):
     batches = parallel_batch_plan(*lengths, budget, shuffle, seed, epoch)
@@ -40,7 +39,6 @@ def test_every_pair_once_within_the_budget(lengths, budget, shuffle, seed, epoch
     assert rows_of(again) == rows_of(batches)
 
 
-@settings(max_examples=100, deadline=None)
 @given(PAIRS, BUDGETS, st.integers(0, 3), st.integers(0, 3))
 def test_every_epoch_has_the_same_shapes(lengths, budget, seed, epoch):
     plain = parallel_batch_plan(*lengths, budget)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.parallel_filters import SHOWN_LINES, LeftOut, filter_parallel
@@ -111,7 +111,6 @@ def test_only_the_first_lines_are_kept():
 PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=30)
 
 
-@settings(max_examples=150, deadline=None)
 @given(PAIRS, st.none() | st.integers(1, 9), st.none() | st.integers(1, 4), st.booleans())
 def test_as_pair_by_pair(pairs, max_length, max_ratio, keep_empty):
     examples = parallel(["x" * s for s, _ in pairs], ["y" * t for _, t in pairs])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.fixed_batches import length_buckets
@@ -38,7 +38,6 @@ def padded(texts, width, filler):
 LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(LENGTHS, st.integers(1, 40), st.booleans())
 def test_every_pair_stands_in_one_batch_as_padded_by_hand(lengths, budget, shuffle):
     sources, targets, pairs = pairs_of(*zip(*lengths))

@@ -128,7 +128,7 @@ def test_what_is_no_text_is_named():
         pack_examples(TOKENIZER, ["a", None])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(1, 12), min_size=1, max_size=25),
     st.booleans(),

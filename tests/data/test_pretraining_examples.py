@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.corpus import Block
@@ -102,7 +102,6 @@ def test_how_pairs_are_cut(a, b, room, kept):
     assert abs(np.mean(fronts) - lost / 2) <= 5 * np.sqrt(lost / 4 / 200)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), max_size=5),
     st.integers(5, 40),

@@ -121,7 +121,7 @@ def test_a_window_of_blocks_is_tokenized_once(corpus, by_block):
     assert len({*seen}) == blocks and len(seen) == 2 * blocks - 4
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     st.integers(1, 40),
     st.integers(1, 5),

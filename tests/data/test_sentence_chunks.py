@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.sentence_chunks import Chunk, Target, paired_chunks, single_chunks
@@ -97,7 +97,6 @@ lengths_of_documents = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(lengths_of_documents, st.integers(2, 30), st.integers(0, 2**32), st.floats(0, 1))
 def test_pairs_are_what_they_say(lengths, room, seed, short_share):
     sentences, documents = splits(n for d in lengths for n in d), splits(map(len, lengths))
@@ -130,7 +129,6 @@ def test_pairs_are_what_they_say(lengths, room, seed, short_share):
     assert seen == wanted
 
 
-@settings(max_examples=100, deadline=None)
 @given(lengths_of_documents, st.integers(2, 30), st.integers(0, 2**32))
 def test_single_texts_are_all_tokens_once(lengths, room, seed):
     sentences, documents = splits(n for d in lengths for n in d), splits(map(len, lengths))

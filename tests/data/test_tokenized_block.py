@@ -1,7 +1,7 @@
 """Blocks as sentences of tokens: by hand, and against the tokenizer one sentence at a time."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.corpus import Block
@@ -74,7 +74,6 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(texts, max_size=5))
 def test_any_documents(documents):
     found = tokens_of(TOKENIZE(block_of(*documents)))

@@ -64,7 +64,7 @@ texts = st.text(st.sampled_from("ab é中.\u0301\ud800"), max_size=30)
 pairs_of_texts = st.lists(st.tuples(texts, texts), min_size=10, max_size=20)
 
 
-@settings(max_examples=2, deadline=None)  # each traces four graphs
+@settings(max_examples=2)  # each traces four graphs
 @given(pairs_of_texts, st.integers(0, 4), st.integers(1, 4))
 def test_windows_of_random_texts(pairs, stride: int, most: int) -> None:
     contexts, questions = [c for c, _ in pairs], [q for _, q in pairs]
@@ -115,7 +115,7 @@ def test_no_texts() -> None:
         assert found.context.shape == (0,) and found.places.splits.tolist() == [0]
 
 
-@settings(max_examples=3, deadline=None)  # each traces a graph
+@settings(max_examples=3)  # each traces a graph
 @given(st.lists(st.text(max_size=20), min_size=10, max_size=40))
 def test_places_cut_the_tokens(rows: list[str]) -> None:
     places = token_places(TOKENIZER, rows)

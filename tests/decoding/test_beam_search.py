@@ -288,7 +288,7 @@ def problems(draw):
     return tables, max_lengths, options
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(problems())
 def test_random_tables(problem):
     tables, max_lengths, options = problem
@@ -296,7 +296,7 @@ def test_random_tables(problem):
     check_searches(found, expected(tables, max_lengths, **options), options)
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 @given(problems())
 def test_a_row_does_not_depend_on_the_others(problem):
     tables, max_lengths, options = problem
@@ -358,7 +358,7 @@ def test_finished_rows_are_not_paid_for(beam_size, penalty):
         assert after == [row for row in before if row in after]
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15, derandomize=True)
 @given(problems())
 def test_the_step_is_asked_no_more_than_the_reference_asks(problem):
     tables, max_lengths, options = problem

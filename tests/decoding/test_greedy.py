@@ -113,7 +113,7 @@ def problems(draw):
     return normalized(tables), max_lengths
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(problems())
 def test_random_tables(problem):
     tables, max_lengths = problem
@@ -121,7 +121,7 @@ def test_random_tables(problem):
     check_searches(found, expected(tables, max_lengths))
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=10, derandomize=True)
 @given(problems())
 def test_a_row_does_not_depend_on_the_others(problem):
     tables, max_lengths = problem

@@ -120,7 +120,7 @@ def test_awkward_texts(model):
             assert row["count"] == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(texts=st.lists(awkward_texts, max_size=5))
 def test_random_texts(model, texts):
     rows = model.predict(texts)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.pipelines.packed_chunks import packed_chunks
@@ -37,7 +37,6 @@ def shape_of(inputs):
     return shape[0], shape[1]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=9), st.integers(1, 40))
 def test_every_row_comes_back_in_its_place_and_little_is_padding(lengths, cells):
     found = packed_chunks(told, packed(lengths), 5, cells).numpy()

@@ -156,7 +156,7 @@ def test_every_pair_of_awkward_texts(model):
         assert row["has_answer"] == bool(tokens_of(context).ids)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(pairs=st.lists(st.tuples(awkward_texts, awkward_texts), max_size=5))
 def test_random_texts(model, pairs):
     rows = model.predict(([q for q, _ in pairs], [c for _, c in pairs]))

@@ -173,7 +173,7 @@ def test_an_answer_that_stands_elsewhere_is_named(answer, message):
 pieces = st.text(st.sampled_from("ab é中.!\u0301\u200b"), max_size=30)
 
 
-@settings(max_examples=2, deadline=None)  # each traces graphs
+@settings(max_examples=2)  # each traces graphs
 @given(st.lists(pieces, min_size=10, max_size=20), st.data())
 def test_random_answers(contexts: list[str], data: st.DataObject):
     answers = []

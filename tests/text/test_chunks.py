@@ -36,7 +36,6 @@ def expected_chunks(lengths: list[int], cells: int) -> list[list[int]]:
     return chunks
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 12), max_size=20), st.integers(1, 40))
 def test_chunks_are_those_by_hand(lengths: list[int], cells: int) -> None:
     indices, sizes = in_a_graph(tf.constant(lengths, tf.int32), tf.constant(cells))
@@ -63,7 +62,7 @@ def test_without_a_graph(lengths: list[int]) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.integers(1, 12), max_size=20), st.integers(2, 5))
 def test_several_at_once_come_in_the_same_order(lengths: list[int], at_once: int) -> None:
     @tf.function(autograph=False)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.entities import (
@@ -84,7 +84,6 @@ def test_rules_by_hand(names: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("names", TAG_SETS)
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_the_likeliest_of_all_sequences(
     names: tuple[str, ...], lengths: list[int], seed: int
@@ -156,7 +155,6 @@ def test_nothing_to_tag(rows: int, words: int, in_graph: bool) -> None:
 
 
 @pytest.mark.parametrize("names", TAG_SETS)
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_entities_by_a_plain_loop(names: tuple[str, ...], lengths: list[int], seed: int) -> None:
     probabilities = random_probabilities((len(lengths), max(lengths), len(names)), seed)

@@ -2,7 +2,7 @@ import unicodedata
 
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.mark_order import in_canonical_order
@@ -11,7 +11,6 @@ from kbert.text.mark_order import in_canonical_order
 LETTERS = "ab\u1b44\U0001d165\u0323\u302e\U0001d16d\u0307\u0308"
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.text(LETTERS, max_size=12), max_size=4))
 def test_order_is_that_of_nfd(rows: list[str]) -> None:
     """`unicodedata.normalize` is the independent reference; each row is sorted alone."""

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.masking import TokenMasking
@@ -127,7 +127,6 @@ def test_every_place_and_every_replacement_has_the_same_chance():
     assert abs(halves - 0.5) < 5 * 0.5 / np.sqrt(len(other))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.integers(3, 24), min_size=1, max_size=6),
     st.sampled_from(

@@ -1,5 +1,5 @@
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.offsets import TokenOffsets, decode
@@ -50,7 +50,6 @@ def test_broken_bytes_count_as_python_counts() -> None:
     assert rows_of(TOKENIZER.tokenize_with_offsets(text)) == [[(4, 2, 4, 1, 3), (7, 6, 7, 5, 6)]]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=12), max_size=4))
 def test_decodes_as_python_does(rows: list[bytes]) -> None:
     decoded = decode(tf.constant(rows, tf.string))
@@ -60,7 +59,6 @@ def test_decodes_as_python_does(rows: list[bytes]) -> None:
         assert text == row.decode("utf-8", "replace")
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=4))
 def test_bytes_and_code_points_cut_the_same(rows: list[str]) -> None:
     offsets = TOKENIZER.tokenize_with_offsets(tf.constant(rows, tf.string))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.packing import PackedText, pack
@@ -72,7 +72,6 @@ rows_of_pairs = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows_of_pairs, st.integers(3, 20), st.booleans())
 def test_pairs_are_cut_as_the_published_loop_cuts(
     rows: list[tuple[list[int], list[int]]], length: int, fixed: bool

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.row_random import random_bits, random_index, random_uniform, row_seeds
@@ -33,7 +33,6 @@ def test_the_published_numbers_for_a_seed():
     ]
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4),
     st.lists(st.integers(0, 2**30), min_size=1, max_size=4),

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sentences import _END, _marks, split_sentences
@@ -60,7 +60,6 @@ def test_lines_and_white_space():
     assert split_sentences(" One \r\ntwo.  Three.\n\n") == ["One", "two.", "Three."]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(), st.text(alphabet='aB1.!?\u3002"\') (\n')))
 def test_nothing_but_white_space_is_lost(text):
     sentences = split_sentences(text)
@@ -69,7 +68,6 @@ def test_nothing_but_white_space_is_lost(text):
     assert all("\n" not in sentence for sentence in sentences)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(st.text(), st.text(alphabet='aB1.!?\u2026\u3002\uff01"\') (')))
 def test_marks_are_those_that_the_expression_finds(text):
     assert [m.span() for m in _marks(text)] == [m.span() for m in _END.finditer(text)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.spans import (
@@ -109,7 +109,6 @@ def check_best(score: np.ndarray, first: np.ndarray, last: np.ndarray, every: li
     assert places[len(kept) :] == [(0, 0)] * (len(score) - len(kept))
 
 
-@settings(max_examples=40, deadline=None)
 @given(cases)
 def test_spans_of_windows(case: Case) -> None:
     found = WindowSpans(*(column.numpy() for column in case.window_spans()))
@@ -124,7 +123,6 @@ def test_spans_of_windows(case: Case) -> None:
             assert found.total[number] < NO_SPAN / 2
 
 
-@settings(max_examples=40, deadline=None)
 @given(cases)
 def test_spans_of_requests(case: Case) -> None:
     found = RequestSpans(*(column.numpy() for column in case.request_spans()))
@@ -220,7 +218,6 @@ def test_cut_by_hand() -> None:
     assert found.end_byte.numpy().tolist() == [[10, 11, 0], [4, 0, 4]]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=20), st.binary(max_size=20)), max_size=4), st.data())
 def test_cuts_are_where_they_say(texts: list[str | bytes], data: st.DataObject) -> None:
     raw = [t.encode("utf-8", "surrogatepass") if isinstance(t, str) else t for t in texts]

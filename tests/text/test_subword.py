@@ -8,7 +8,7 @@ import keras
 import pytest
 import sentencepiece
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.subword import Subword
@@ -61,7 +61,6 @@ def test_ids_and_texts_are_those_of_the_library(models: dict[str, Subword], kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
 @given(rows=st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4))
 def test_random_text_as_the_library(models: dict[str, Subword], kind: str, rows: list[str]):
     found = models[kind].tokenize(tf.constant(rows, tf.string))
@@ -69,7 +68,6 @@ def test_random_text_as_the_library(models: dict[str, Subword], kind: str, rows:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_random_ids_as_the_library(models: dict[str, Subword], kind: str, data: st.DataObject):
     """Without pieces of bytes: U+FFFD for those are counted otherwise, see by hand below."""
@@ -86,7 +84,6 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @pytest.mark.parametrize("kind", EXACT_KINDS)
-@settings(max_examples=100, deadline=None)
 @given(rows=st.lists(st.one_of(letters, any_text), max_size=4))
 def test_exact_models_give_back_every_string(
     models: dict[str, Subword], kind: str, rows: list[str]
@@ -95,7 +92,6 @@ def test_exact_models_give_back_every_string(
     assert round_trip(models[kind], rows) == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=st.lists(st.sampled_from([*"  äß.1ﬁ①½éﾈＡ중中မ\u3000\U0001f408", "e\u0301"])).map("".join))
 def test_other_models_give_back_the_normalized_string(models: dict[str, Subword], text: str):
     """Origin of the expected text: Unicode's NFKC in Python, and spaces counted by hand.
@@ -177,7 +173,6 @@ def test_beginnings_by_hand(models: dict[str, Subword]):
     assert models["unigram"].beginnings(tf.constant([], tf.string), 3)[0].shape == (0,)
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=st.lists(st.binary(max_size=12), max_size=4))
 def test_broken_utf8_is_read_as_python_reads_it(models: dict[str, Subword], rows: list[bytes]):
     subword = models["exact_without_prefix"]

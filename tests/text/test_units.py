@@ -4,7 +4,7 @@ import string
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.offsets import TokenOffsets
@@ -117,7 +117,6 @@ letters = st.text(st.sampled_from("abs .,'’@#-\u0301\u200b\u00a0\t中é\n\0"),
 rows = st.lists(st.one_of(letters, st.text(max_size=15)), max_size=4)
 
 
-@settings(max_examples=25, deadline=None)
 @given(rows)
 def test_words_are_runs_of_tokens(texts: list[str]) -> None:
     """No token is left out, none is in two words, and no word begins inside one of BERT's."""
@@ -138,7 +137,6 @@ def expected_spaced(text: str, starts: list[int]) -> tuple[list[list[int]], list
     return list(words.values()), list(words)
 
 
-@settings(max_examples=25, deadline=None)
 @given(rows)
 def test_spaced_words_are_those_of_split(texts: list[str]) -> None:
     offsets, _, (units, number) = words_in_a_graph(as_tensor(texts))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.entities import tag_rules
@@ -26,7 +26,6 @@ def found(scores: np.ndarray, lengths: list[int], names: tuple[str, ...], block:
 
 
 @pytest.mark.parametrize("names", [BIO, IOBES, BARE])
-@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_blocks_of_any_length_find_the_best(names: tuple[str, ...], data: st.DataObject) -> None:
     # The last tag of an IOBES text may need a word before it, so a text has two at least.

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.vocabulary import Vocabulary
@@ -96,7 +96,6 @@ def test_questions_of_other_lengths_leave_other_room() -> None:
     assert windows.lengths.numpy().tolist() == [10, 7, 10, 10, 9, 10]
 
 
-@settings(max_examples=40, deadline=None)
 @given(cases())
 def test_windows_are_those_of_run_squad(case) -> None:
     windows = cut(case)
@@ -112,7 +111,6 @@ def test_windows_are_those_of_run_squad(case) -> None:
     assert found == expected
 
 
-@settings(max_examples=40, deadline=None)
 @given(cases())
 def test_every_token_is_owned_once_and_every_window_fits(case) -> None:
     windows = cut(case)
@@ -124,7 +122,6 @@ def test_every_token_is_owned_once_and_every_window_fits(case) -> None:
     assert set(windows.row.numpy()) == set(range(len(case[0])))  # each row has a window
 
 
-@settings(max_examples=60, deadline=None)
 @given(cases(), st.randoms(use_true_random=False))
 def test_windows_as_inputs(case, random) -> None:
     contexts = numbered(case[0], 1000)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.row_random import row_seeds
@@ -107,7 +107,6 @@ def batches(draw):
     return may, goes_on, budget, draw(st.integers(1, 4)), draw(st.integers(0, 2**31))
 
 
-@settings(max_examples=60, deadline=None)
 @given(batches())
 def test_only_whole_words_and_never_too_many(batch):
     may, goes_on, budget, ngram, seed = batch

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.packing import pack
@@ -99,7 +99,6 @@ rows_of_text = st.lists(st.one_of(letters, st.text(settled)), max_size=4)
 
 
 @pytest.mark.parametrize("tokenizer", [UNCASED, CASED], ids=["uncased", "cased"])
-@settings(max_examples=60, deadline=None)
 @given(rows=rows_of_text)
 def test_random_text_as_the_reference(tokenizer: WordPiece, rows: list[str]) -> None:
     offsets = tokenizer.tokenize_with_offsets(tf.constant(rows, tf.string))
@@ -117,7 +116,6 @@ def test_random_text_as_the_reference(tokenizer: WordPiece, rows: list[str]) -> 
         assert list(places) == [(start, end) for _, start, end in expected]
 
 
-@settings(max_examples=50, deadline=None)
 @given(rows=st.lists(st.binary(max_size=40), min_size=1, max_size=5))
 def test_rows_do_not_depend_on_their_neighbours(rows: list[bytes]) -> None:
     together = UNCASED.tokenize(tf.constant(rows)).to_list()
@@ -126,7 +124,6 @@ def test_rows_do_not_depend_on_their_neighbours(rows: list[bytes]) -> None:
     assert together == UNCASED.tokenize(tf.constant(decoded)).to_list()
 
 
-@settings(max_examples=50, deadline=None)
 @given(text=letters)
 def test_a_token_s_cut_normalizes_to_the_token(text: str) -> None:
     offsets = UNCASED.tokenize_with_offsets(tf.constant([text]))

@@ -1,6 +1,6 @@
 import tensorflow as tf
 
-from kbert.pipelines.traced import traced
+from kbert.text.cached_graph import cached_graph
 
 
 class Doubling:
@@ -19,19 +19,19 @@ class Doubling:
 
 def test_a_function_is_traced_once_until_a_setting_changes():
     model, specs = Doubling(), [tf.TensorSpec((None,), tf.float32)]
-    graph = traced(model, model.more, specs, ["times"])
+    graph = cached_graph(model, model.more, [model.times], specs)
     for values in ([1.0], [1.0, 2.0]):
         assert graph(tf.constant(values))["more"].numpy().tolist() == [2 * v for v in values]
-    assert model.runs == 1 and traced(model, model.more, specs, ["times"]) is graph
+    assert model.runs == 1 and cached_graph(model, model.more, [model.times], specs) is graph
     model.times = 3
-    assert traced(model, model.more, specs, ["times"])(tf.constant([1.0]))["more"].numpy() == 3
+    assert cached_graph(model, model.more, [model.times], specs)(tf.constant([1.0]))["more"].numpy() == 3
     assert model.runs == 2
 
 
 def test_functions_and_models_have_graphs_of_their_own():
     model, specs = Doubling(), [tf.TensorSpec((None,), tf.float32)]
-    graph = traced(model, model.more, specs, ())
-    assert traced(model, model.less, specs, ())(tf.constant([4.0]))["less"].numpy() == 2
-    assert traced(model, model.more, specs, ()) is graph
+    graph = cached_graph(model, model.more, (), specs)
+    assert cached_graph(model, model.less, (), specs)(tf.constant([4.0]))["less"].numpy() == 2
+    assert cached_graph(model, model.more, (), specs) is graph
     other = Doubling()
-    assert traced(other, other.more, specs, ()) is not graph
+    assert cached_graph(other, other.more, (), specs) is not graph

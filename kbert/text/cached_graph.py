@@ -1,0 +1,31 @@
+"""Functions as graphs that are traced once and kept with the object that they belong to."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def cached_graph(
+    owner: Any,
+    function: Callable[..., Any],
+    settings: Sequence[Any] = (),
+    specs: Sequence[tf.TensorSpec] | None = None,
+) -> Any:
+    """Returns a function as a graph, traced again only after a setting has changed.
+
+    Args:
+        owner: What the function reads, as a model or a tokenizer; the graph is kept with it.
+        function: From tensors to tensors; its qualified name distinguishes it from others.
+        settings: All values, beside the owner's weights, that the graph holds as they were when it
+            was traced.
+        specs: Of its arguments; None for one graph for each kind of arguments.
+    """
+    # Not as an attribute: Keras would track it.
+    graphs = owner.__dict__.setdefault("_cached_graphs", {})
+    before, graph = graphs.get(function.__qualname__, (None, None))
+    if before != list(settings):
+        signature = None if specs is None else list(specs)
+        graph = tf.function(function, input_signature=signature, autograph=False)
+        graphs[function.__qualname__] = list(settings), graph
+    return graph
