@@ -64,9 +64,9 @@ def pack_examples(
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
     graph = cached_graph(tokenizer, tokenize, [max_sequence_length])
-    dataset = tf.data.Dataset.from_tensor_slices(tuple(text_tensor(column) for column in columns))
-    batches = dataset.batch(_TEXTS_PER_CALL)
-    token_ids, segment_ids, lengths, truncated = mapped_columns(batches, graph, 4)
+    tensors = [text_tensor(column) for column in columns]
+    found = mapped_columns(tensors, graph, 4, _TEXTS_PER_CALL)
+    token_ids, segment_ids, lengths, truncated = found
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids,
@@ -79,20 +79,29 @@ def pack_examples(
 
 
 def mapped_columns(
-    dataset: tf.data.Dataset, function: Callable[..., tuple[tf.Tensor, ...]], count: int
+    columns: Sequence[tf.Tensor],
+    function: Callable[..., tuple[tf.Tensor, ...]],
+    count: int,
+    rows_per_call: int,
 ) -> list[np.ndarray]:
-    """Maps a dataset on all cores, and puts what comes of its elements one after the other.
+    """Maps rows on all cores, some at a time, and concatenates the results.
 
     Args:
-        dataset: any dataset.
-        function: from an element to `count` tensors of rank 1.
-        count: how many tensors; each is empty int32 where there are no elements.
+        columns: tensors with as many rows each.
+        function: from slices of the columns to `count` tensors of rank 1.
+        count: how many tensors; each is empty int32 where there are no rows.
+        rows_per_call: the most rows of a slice.
     """
+    rows = len(columns[0])
+    if rows == 0:
+        return [np.zeros(0, "int32")] * count
+    if rows <= rows_per_call:  # a dataset would take longer to start than this to be done
+        with tf.device("CPU:0"):
+            return [column.numpy() for column in function(*columns)]
+    dataset = tf.data.Dataset.from_tensor_slices(tuple(columns)).batch(rows_per_call)
     plain = tf.autograph.experimental.do_not_convert(function)
     mapped = steady(dataset.map(plain, num_parallel_calls=tf.data.AUTOTUNE))
-    columns: list[Any] = list(zip(*mapped.as_numpy_iterator()))
-    columns = columns or [[np.zeros(0, "int32")]] * count
-    return [np.concatenate(column) for column in columns]
+    return [np.concatenate(column) for column in zip(*mapped.as_numpy_iterator())]
 
 
 def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:

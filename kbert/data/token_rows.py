@@ -101,8 +101,8 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         return whole.values, tf.cast(whole.row_lengths(), tf.int32), truncated
 
     graph = cached_graph(subwords, tokenize, [max_length])
-    batches = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    token_ids, lengths, truncated = mapped_columns(batches, graph, 3)
+    columns = mapped_columns([text_tensor(texts)], graph, 3, _TEXTS_PER_CALL)
+    token_ids, lengths, truncated = columns
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return TokenRows(
         token_ids,

@@ -99,8 +99,8 @@ def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
         )
 
     graph = cached_graph(tokenizer, tokenize)
-    dataset = tf.data.Dataset.from_tensor_slices(text_tensor(texts)).batch(_TEXTS_PER_CALL)
-    token_ids, start, end, lengths = mapped_columns(dataset, graph, 4)
+    columns = mapped_columns([text_tensor(texts)], graph, 4, _TEXTS_PER_CALL)
+    token_ids, start, end, lengths = columns
     splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
     return TokenPlaces(token_ids, start, end, splits)
 
@@ -182,8 +182,8 @@ def _packed(
         return ids, tf.boolean_mask(found.segment_ids, real)
 
     row, lengths = windows.row.numpy(), windows.lengths.numpy()
-    dataset = tf.data.Dataset.range(len(row), output_type=tf.int32).batch(_TEXTS_PER_CALL)
-    token_ids, segment_ids = mapped_columns(dataset, tokens, 2)
+    chosen = tf.range(len(row), dtype=tf.int32)
+    token_ids, segment_ids = mapped_columns([chosen], tokens, 2, _TEXTS_PER_CALL)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids, segment_ids, starts, lengths, is_cut[row], vocabulary.padding_id
