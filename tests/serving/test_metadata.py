@@ -1,7 +1,5 @@
 """kbert.json beside the SavedModel."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,12 +31,3 @@ def test_other_folders_and_damaged_files_are_refused(tmp_path: Path):
     file.write_text("[]")
     with pytest.raises(ValueError, match="must hold an object with `signatures`"):
         read_metadata(tmp_path)
-
-
-def test_it_is_read_without_tensorflow():
-    code = (
-        "import sys, kbert.serving.metadata, kbert.serving.version_folders; "
-        "sys.exit('tensorflow' in sys.modules or 'numpy' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2])
-    assert done.returncode == 0

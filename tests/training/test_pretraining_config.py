@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from kbert.training.pretraining_config import PretrainingConfig
@@ -62,12 +59,3 @@ def test_wrong_values(values, message):
     with pytest.raises(ValueError) as raised:
         config(**values)
     assert message in str(raised.value)
-
-
-def test_it_is_read_without_keras():
-    program = (
-        "import sys, kbert.training.pretraining_config\n"
-        "print({'keras', 'numpy', 'tensorflow'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "set()\n", done.stderr

@@ -1,6 +1,4 @@
 import dataclasses
-import subprocess
-import sys
 
 import pytest
 
@@ -70,10 +68,3 @@ def test_every_field_says_what_it_is_for():
     for field in dataclasses.fields(RunConfig):
         assert field.metadata["help"].endswith("."), field.name
         assert field.metadata["panel"] in ("Data", "Model", "Training", "Run")
-
-
-def test_it_loads_without_tensorflow():
-    # The command line makes its options from it, also for --help.
-    code = "import sys, kbert.training.run_config; print({'keras', 'tensorflow'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "set()"
