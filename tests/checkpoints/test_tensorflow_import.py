@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from kbert.checkpoints.tensorflow_import import import_tensorflow

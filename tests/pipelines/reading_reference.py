@@ -36,10 +36,17 @@ def decoded(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")
 
 
+_tokenize = tf.function(
+    TOKENIZER.tokenize_with_offsets,
+    input_signature=[tf.TensorSpec((None,), tf.string)],
+    autograph=False,
+)
+
+
 @functools.cache
 def tokens_of(text: str | bytes) -> Tokens:
     """The tokens of a text."""
-    found = TOKENIZER.tokenize_with_offsets(tf.constant([encoded(text)]))
+    found = _tokenize(tf.constant([encoded(text)]))
     return Tokens(*(column[0].numpy().tolist() for column in found))
 
 

@@ -1,5 +1,7 @@
 """Tags by a table written by hand, the likeliest by trying all, entities by a plain loop."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -59,9 +61,21 @@ def random_probabilities(shape: tuple[int, ...], seed: int) -> np.ndarray:
     return draw.dirichlet(np.full(shape[-1], 0.5), shape[:-1]).astype("float32") + 1e-6
 
 
+@functools.cache
+def graph_of(names: tuple[str, ...]):
+    """The path and its entities, as one graph for all sizes."""
+    rules = tag_rules(names)
+
+    def both(scores: tf.Tensor, lengths: tf.Tensor) -> tuple:
+        path = best_path(scores, lengths, rules)
+        return path, find_entities(path, tf.exp(scores), lengths, names)
+
+    specs = [tf.TensorSpec((None, None, len(names))), tf.TensorSpec((None,), tf.int32)]
+    return tf.function(both, input_signature=specs, autograph=False)
+
+
 def found_path(probabilities: np.ndarray, lengths: list[int], names: tuple[str, ...]) -> np.ndarray:
-    scores = tf.constant(np.log(probabilities))
-    return best_path(scores, tf.constant(lengths, tf.int32), tag_rules(names)).numpy()
+    return graph_of(names)(np.log(probabilities), np.array(lengths, "int32"))[0].numpy()
 
 
 def test_tags_in_two_parts() -> None:
@@ -139,16 +153,8 @@ def test_a_long_text_is_decoded_as_in_double_precision(names: tuple[str, ...]) -
 @pytest.mark.parametrize("rows, words", [(0, 0), (3, 0), (0, 4)])
 @pytest.mark.parametrize("in_graph", [False, True])
 def test_nothing_to_tag(rows: int, words: int, in_graph: bool) -> None:
-    rules = tag_rules(BIO)
-
-    def both(scores: tf.Tensor, lengths: tf.Tensor) -> tuple:
-        path = best_path(scores, lengths, rules)
-        return path, *find_entities(path, scores, lengths, BIO)
-
-    if in_graph:
-        specs = [tf.TensorSpec((None, None, 5)), tf.TensorSpec((None,), tf.int32)]
-        both = tf.function(both, input_signature=specs, autograph=False)
-    path, *entities = both(tf.zeros((rows, words, 5)), tf.zeros((rows,), tf.int32))
+    both = graph_of(BIO) if in_graph else graph_of(BIO).python_function
+    path, entities = both(tf.zeros((rows, words, 5)), tf.zeros((rows,), tf.int32))
     assert path.shape == (rows, words)
     for column in entities:
         assert column.nrows() == rows and column.values.shape == (0,)
@@ -158,10 +164,8 @@ def test_nothing_to_tag(rows: int, words: int, in_graph: bool) -> None:
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(0, 10**6))
 def test_entities_by_a_plain_loop(names: tuple[str, ...], lengths: list[int], seed: int) -> None:
     probabilities = random_probabilities((len(lengths), max(lengths), len(names)), seed)
-    path = found_path(probabilities, lengths, names)
-    found = find_entities(
-        tf.constant(path), tf.constant(probabilities), tf.constant(lengths, tf.int32), names
-    )
+    path, found = graph_of(names)(np.log(probabilities), np.array(lengths, "int32"))
+    path = path.numpy()
     types = entity_types(names)
     for row, length in enumerate(lengths):
         tags = path[row, :length].tolist()
