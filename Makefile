@@ -18,7 +18,7 @@ export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-slow test-all lint audit bench bench-tpu wheel-test clean
+.PHONY: help demo test test-slow test-all lint audit bench bench-tpu wheel-smoke wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make audit       known vulnerabilities of what .venv holds"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make bench-tpu   configurations of tpu/ compiled for a TPU without one (minutes each)"
+	@echo "make wheel-smoke install the built wheel elsewhere, ask its command line (.ci/run does it)"
 	@echo "make wheel-test  build the wheel, install it elsewhere, run its tests there"
 	@echo "make clean       remove what builds, tests and demos leave; .venv stays"
 
@@ -112,9 +113,13 @@ bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
 bench-tpu: .venv-tpu/stamps/installed $(STAMPS)/installed
 	$(BIN)/python benchmarks/tpu_check.py .venv-tpu/bin/python
 
+# The wheel without extras, outside of this checkout: two minutes, most of them for pip.
+wheel-smoke: $(STAMPS)/installed-test
+	.ci/wheel-smoke $(BIN)/python '$(MINILM)'
+
 # What users install, apart from this checkout: the tests of the rooms run beside the wheel.
 wheel-test: $(STAMPS)/installed-test
-	rm -rf build/wheel dist && mkdir -p build/wheel
+	rm -rf build/lib build/wheel dist && mkdir -p build/wheel
 	$(BIN)/python -m build --wheel --outdir dist .
 	$(BIN)/python -m venv build/wheel/venv
 	build/wheel/venv/bin/python -m pip install --quiet "$$(ls dist/*.whl)[test]"

@@ -5,6 +5,7 @@ import pytest
 from kbert.training.grid import grid_points
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
+from tests.pinned import check_run
 
 
 def test_the_published_grid(tiny, tmp_path):
@@ -29,6 +30,7 @@ def test_a_grid_keeps_the_best_point(tiny, tmp_path):
     config = tiny.config(tmp_path / "run", grid=grid, monitor="cross_entropy", batch_size=4)
     path = train(config)
     run = load_run(path)
+    check_run("fine-tuning over a grid", path, ("metrics.json", "log.txt"))
     rows = run.metrics["grid"]
     assert [row["learning_rate"] for row in rows] == [1e-9, 0.01]
     assert [row["folder"] for row in rows] == ["grid-1", "grid-2"]

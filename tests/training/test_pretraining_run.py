@@ -18,6 +18,7 @@ from kbert.training.pretraining_run import intervals_from, pretrain
 from kbert.training.run_directory import load_run
 from kbert.training.stop_signals import TrainingStopped
 from kbert.training.tf_config import worker_config
+from tests.pinned import check_run
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import write_encoder
 
@@ -45,6 +46,8 @@ def test_what_a_run_holds(finished, tmp_path):
         "model",
         "report.json",
     ]
+    files = ("config.yaml", "metrics.json", "report.json", "log.txt")
+    check_run("pretraining", finished.directory, (*files, "model/kbert.json"))
     assert finished.config.task == "pretraining" and finished.config.steps == 5
     model = load(finished.model_directory)
     assert isinstance(model, MaskedLanguageModel) and model.objective == "mlm_nsp"

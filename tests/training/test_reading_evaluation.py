@@ -13,6 +13,7 @@ from kbert.training.evaluation import prepare
 from kbert.training.reading_evaluation import measure_answers, measure_entities, measure_spans
 from kbert.training.run_directory import load_run
 from kbert.training.single_run import train_once
+from tests.pinned import check_run
 
 
 def questions(answers):
@@ -123,6 +124,7 @@ def test_a_run_of_each_task(task, tiny, tmp_path):
     run = load_run(train_once(config))
     final = run.metrics["final"]["validation"]
     assert run.metrics["monitor"] in final
+    check_run(f"fine-tuning, {task}", run.directory, ("metrics.json", "report.json"))
     model = load(run.model_directory)
     assert (model.max_sequence_length, model.stride) == (12, 2)
     if task == "question-answering":

@@ -1,4 +1,3 @@
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from kbert.training.run import train
 from kbert.training.run_directory import load_run, run_directory, write_config, write_json
 from kbert.training.seeds import summarize, summary_line, train_seeds
+from tests.pinned import check_run
 
 
 def metrics(accuracy, **others):
@@ -46,7 +46,7 @@ def two_seeds(tiny, tmp_path_factory):
 
 
 def test_a_run_with_seeds(two_seeds):
-    assert {"seed-1", "seed-2", "model", "metrics.json", "log.txt"} <= set(os.listdir(two_seeds))
+    check_run("fine-tuning with seeds", two_seeds, ("metrics.json", "log.txt"))
     run = load_run(two_seeds)
     each = [load_run(two_seeds / f"seed-{seed}") for seed in (1, 2)]
     for part in ("validation", "test"):

@@ -19,6 +19,7 @@ from kbert.training.epoch_record import EpochRecord
 from kbert.training.run_directory import load_run, write_json
 from kbert.training.single_run import train_once
 from kbert.training.stop_signals import TrainingStopped
+from tests.pinned import check_run
 
 
 def test_what_a_run_holds(finished_run):
@@ -36,6 +37,8 @@ def test_what_a_run_holds(finished_run):
         "vocabulary.txt",
     ]
     assert os.listdir(finished_run.parent) == ["finished"]
+    files = ("config.yaml", "metrics.json", "report.json", "log.txt", "environment.json")
+    check_run("fine-tuning", finished_run, (*files, "model/kbert.json"))
 
 
 def test_the_numbers_of_a_run(finished_run, tiny):
@@ -77,7 +80,7 @@ def test_pairs_scores_tensorboard_and_mixed_precision(tiny, tmp_path):
     run = load_run(path)
     assert run.metrics["monitor"] == "pearson"
     assert set(run.metrics["final"]["validation"]) == {"pearson", "spearman", "mse"}
-    assert list(path.glob("tensorboard/*/events.*"))
+    check_run("fine-tuning, regression", path, ("metrics.json", "report.json"))
     model = load(run.model_directory)
     assert model.pair and model.predict((["good"], ["bad"])).shape == (1,)
 
@@ -87,6 +90,7 @@ def test_choices_without_validation(tiny, tmp_path):
     run = load_run(train_once(tiny.config(tmp_path / "run", **values)))
     assert run.metrics["monitor"] is None and run.metrics["final"] == {}
     assert run.metrics["kept_epoch"] == 1
+    check_run("fine-tuning, multiple choice", run.directory, ("metrics.json", "report.json"))
     assert len(load(run.model_directory).answers((["the"], [["good", "bad"]]))[0]["scores"]) == 2
 
 

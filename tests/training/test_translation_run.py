@@ -17,6 +17,7 @@ from kbert.training.run import train
 from kbert.training.run_directory import load_run
 from kbert.training.state_saver import Saving
 from kbert.training.translation_run import train_translation
+from tests.pinned import check_run
 from tests.replica_process import result_of
 from tests.training.tiny_translations import PARTS, SOURCES, TARGETS
 
@@ -33,6 +34,8 @@ def test_what_a_run_holds(finished_translation, tiny_pairs):
         "report.json",
         "subwords",
     ]
+    files = ("config.yaml", "metrics.json", "report.json", "log.txt")
+    check_run("translation", finished_translation, (*files, "model/kbert_translation.json"))
     joint = Subword.from_file(finished_translation / "subwords" / "joint.model")
     assert len(joint) == 46
     run = load_run(finished_translation)
