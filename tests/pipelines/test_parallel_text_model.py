@@ -29,6 +29,7 @@ def made(subwords):
     return Translator(transformer, subwords, subwords, beam_size=2, label_smoothing=0.0)
 
 
+@pytest.mark.slow
 def test_a_lexicon_is_learned_from_raw_strings(subwords):
     model = made(subwords)
     model.compile(AdamW(5e-3, 0.0, 0.9, 0.98, 1e-9))
@@ -62,8 +63,9 @@ def test_datasets_and_ready_ids_pass_through(subwords):
     np.testing.assert_allclose(model.evaluate(dataset, verbose=0), by_texts, rtol=1e-5)
     inputs, labels = next(iter(model.dataset(pairs, batch_tokens=4000)))
     np.testing.assert_allclose(model.evaluate(inputs, labels, verbose=0), by_texts, rtol=1e-5)
-    model.fit(dataset, epochs=2, verbose=0)
+    history = model.fit(dataset, epochs=2, verbose=0, validation_data=(SOURCES[:2], TARGETS[:2]))
     assert model.optimizer.iterations == 2 * len(list(dataset))
+    assert {"loss", "accuracy", "val_accuracy", "val_perplexity"} <= set(history.history)
 
 
 def test_what_cannot_be_trained_on_is_refused(subwords):

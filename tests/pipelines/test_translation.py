@@ -19,12 +19,9 @@ from kbert.pipelines.translation import Translator
 from kbert.serving.exported import load_export
 from kbert.serving.saved_model import export
 from tests.small_pipelines import TOKENIZER
-from tests.small_translator import small_subwords
+from tests.small_translator import graph_of, small_subwords
 
 TEXTS = ["the old man", "", "two women drink coffee near the red river in the garden", "a ball"]
-
-
-STRINGS = [tf.TensorSpec((None,), tf.string)]
 
 
 def made(fused=False, **options):
@@ -50,12 +47,6 @@ def made(fused=False, **options):
 def shared(fused=False, beam=3):
     """A model that no test changes."""
     return made(fused, beam_size=beam, nbest=min(beam, 2))
-
-
-@functools.cache
-def graph_of(model, function="translate"):
-    """One graph for batches of any size, as the export has it."""
-    return tf.function(getattr(model, function), input_signature=STRINGS, autograph=False)
 
 
 def translated(model, texts):
