@@ -194,8 +194,8 @@ def live_answering(model: Any) -> Answering:
         model: A `Classifier`, `Regressor` or `MultipleChoice`.
     """
     function, specs = model.signatures()[SERVING_DEFAULT]
-    # Traced once, for batches of any size.
-    compiled = tf.function(function, input_signature=specs)
+    # Traced once, for batches of any size; as in an export, without AutoGraph, which takes seconds.
+    compiled = tf.function(function, input_signature=specs, autograph=False)
     inputs = tuple(spec.name for spec in specs)
 
     def answer(*columns: list[Any]) -> list[dict[str, Any]]:
