@@ -122,12 +122,7 @@ def build_table(
 
     page_starts, pages = _paged(entries)
     lengths = [len(replacement) for replacement in numbers]
-    model_tokens = _model_tokens(
-        vocabulary,
-        codes,
-        alone={point for point in alphabet if isolated[point]},
-        never={point for point in alphabet if dropped_or_space[point]},
-    )
+    model_tokens = _model_tokens(vocabulary, codes, isolated, dropped_or_space)
     return CodePointTable(
         page_starts=page_starts,
         entries=pages,
@@ -191,11 +186,14 @@ def _paged(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _model_tokens(
     vocabulary: Vocabulary,
     codes: dict[int, int],
-    alone: set[int],
-    never: set[int],
+    isolated: np.ndarray,
+    dropped_or_space: np.ndarray,
 ) -> list[str]:
     """The tokens in the matcher's code points; a unique name for those that no text can spell."""
     specials = {token: index for index, token in enumerate(special_markers(vocabulary))}
+    # Sets of the few that the vocabulary has: a look into an array for each token is slow.
+    alone = {point for point in codes if isolated[point]}
+    never = {point for point in codes if dropped_or_space[point]}
     tokens = []
     for number, token in enumerate(vocabulary.tokens):
         prefix = "##" if token.startswith("##") and len(token) > 2 else ""
