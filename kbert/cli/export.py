@@ -72,8 +72,6 @@ def export(
       kbert export runs/topics exports --with runs/names --with runs/answers
     """
     _look_first([run, *(also or [])], (base, name, version), precision, measure)
-    if also and measure is not None:
-        raise ValueError("`--measure` must not be given together with `--with`.")
     from kbert.serving.saved_model import export as write_export
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.training.averaging import load_model
@@ -115,6 +113,8 @@ def _look_first(
     from kbert.serving.version_folders import new_version
     from kbert.training.first_look import check_file
 
+    if len(runs) > 1 and measure is not None:
+        raise ValueError("`--measure` must not be given together with `--with`.")
     for run in runs:
         check_model(run, exports=False)
     _named(runs)
