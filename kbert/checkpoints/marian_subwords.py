@@ -62,6 +62,18 @@ def pieces_without_id(model: bytes, vocabulary: Collection[str]) -> list[str]:
     return [p.name for p in pieces if p.type in _SPELLED and p.name not in vocabulary]
 
 
+def piece_count(model: bytes) -> int:
+    """The number of pieces of a SentencePiece model.
+
+    Args:
+        model: the content of a SentencePiece file.
+
+    Raises:
+        ValueError: `model` is no SentencePiece model.
+    """
+    return len(_parts(model)[0])
+
+
 def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> bytes:
     """Gives the pieces of a SentencePiece model the ids of a vocabulary.
 

@@ -100,20 +100,12 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
         OSError: If no source of a known name can be had; it tells how to get it.
         ValueError: If a file does not have its known hash, or the repository has no safetensors.
     """
-    path = Path(name_or_path)
-    if path.exists() or Path(f"{path}.index").exists():
-        return path
+    entry = find_name(name_or_path)
     name = os.fspath(name_or_path)
-    if name in SHIPPED and revision is None:
-        return SHIPPED[name]
-    entry = PRETRAINED.get(name)
-    if entry is None:
-        by_repository = {entry.repository: entry for entry in PRETRAINED.values()}
-        entry = by_repository.get(name)
-    if entry is None:
-        if not _REPOSITORY.fullmatch(name):
-            raise FileNotFoundError(_unknown(name))
-        entry = PretrainedEncoder(name)
+    if isinstance(entry, Path):
+        if revision is not None and entry == SHIPPED.get(name):
+            raise FileNotFoundError(_unknown(name))  # no hub has it
+        return entry
     folder = _installed_folder(entry) if revision is None else None
     if folder is None:
         folder = _fetch(name, entry, revision)
@@ -123,14 +115,44 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
     return folder
 
 
+def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
+    """Tells what a path or name stands for; nothing is read or fetched.
+
+    Args:
+        name_or_path: As of `resolve`.
+
+    Returns:
+        The path that is there, or the published encoder.
+
+    Raises:
+        FileNotFoundError: As of `resolve`.
+    """
+    path = Path(name_or_path)
+    if path.exists() or Path(f"{path}.index").exists():
+        return path
+    name = os.fspath(name_or_path)
+    if name in SHIPPED:
+        return SHIPPED[name]
+    by_repository = {entry.repository: entry for entry in PRETRAINED.values()}
+    entry = PRETRAINED.get(name) or by_repository.get(name)
+    if entry is None:
+        if not _REPOSITORY.fullmatch(name):
+            raise FileNotFoundError(_unknown(name))
+        entry = PretrainedEncoder(name)
+    return entry
+
+
 def _unknown(name: str) -> str:
     """The error for a name that is neither a path nor known."""
-    near = difflib.get_close_matches(name, [*SHIPPED, *PRETRAINED], n=3, cutoff=0.5)
-    hint = f" The nearest known names: {', '.join(near)}." if near else ""
+    by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(f'`{by_lower[one]}`' for one in near)}?" if near else ""
+    small = [known for known in PRETRAINED if _REPOSITORY.fullmatch(known)]
+    names = [*SHIPPED, *(known for known in PRETRAINED if known not in small)]
     return (
         "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
-        f"hub. Received: {name!r}.{hint} All known names: SHIPPED and PRETRAINED in "
-        "kbert.checkpoints.pretrained"
+        f"hub. Received: {name!r}.{hint} Known names: {', '.join(names)}, and {small[0]} to "
+        f"{small[-1]}"
     )
 
 

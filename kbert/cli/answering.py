@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.cli.model_kinds import check_task_of_export, is_export
 from kbert.cli.text_lines import Row
 from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.exported import load_export
 from kbert.serving.signatures import SERVING_DEFAULT
-from kbert.serving.version_folders import find_export
 from kbert.training.averaging import load_model
 from kbert.training.run_directory import is_run
 
@@ -131,11 +131,10 @@ def open_model(
         FileNotFoundError: There is none, or the run is not finished.
         ValueError: It is something else, cannot give so many translations, or has no such task.
     """
+    if task is not None:
+        check_task_of_export(path, task)
     if not is_run(path) and is_export(path):
         exported = load_export(path)
-        if task is not None and task not in exported.tasks:
-            known = f"one of {exported.tasks}" if exported.tasks else "left out: there is but one"
-            raise ValueError(f"`--task` must be {known}. Received: {task!r}")
         signature = SERVING_DEFAULT if task is None else task
         outputs = exported.signatures[signature].outputs
         found = next((outputs[name] for name in _NBEST if name in outputs), None)
@@ -148,10 +147,6 @@ def open_model(
             )
         answer = functools.partial(exported.answers, signature=signature)
         return Answering(tuple(exported.input_names(signature)), answer, nbest)
-    if task is not None:
-        raise ValueError(
-            f"`--task` must be given for an export of several tasks only. Received: {task!r}"
-        )
     model = load_model(path)
     _check_nbest(nbest, hasattr(model, "beam_size") or hasattr(model, "token_head"))
     if nbest is not None:
@@ -194,8 +189,8 @@ def live_answering(model: Any) -> Answering:
         model: A `Classifier`, `Regressor` or `MultipleChoice`.
     """
     function, specs = model.signatures()[SERVING_DEFAULT]
-    # Traced once, for batches of any size.
-    compiled = tf.function(function, input_signature=specs)
+    # Traced once, for batches of any size; as in an export, without AutoGraph, which takes seconds.
+    compiled = tf.function(function, input_signature=specs, autograph=False)
     inputs = tuple(spec.name for spec in specs)
 
     def answer(*columns: list[Any]) -> list[dict[str, Any]]:
@@ -207,16 +202,3 @@ def live_answering(model: Any) -> Answering:
         return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
 
     return Answering(inputs, answer)
-
-
-def is_export(path: str | os.PathLike[str]) -> bool:
-    """Tells whether a folder is an export: BASE/<model>, or BASE/<model>/<version>.
-
-    Args:
-        path: The folder.
-    """
-    try:
-        find_export(path)
-    except FileNotFoundError:
-        return False
-    return True

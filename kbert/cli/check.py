@@ -39,6 +39,12 @@ def check(
 
       kbert check exports/topics/3 --server 2.19 --strict
     """
+    from kbert.serving.server_versions import server_number
+    from kbert.serving.version_folders import find_export
+
+    find_export(export)
+    if server is not None:
+        server_number(server)
     from kbert.serving.check import check as check_export
 
     report = check_export(export, server, run)

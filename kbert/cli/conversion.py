@@ -10,7 +10,8 @@ from kbert.checkpoints.huggingface import write_huggingface
 from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tf1_bert import write_tf1_bert
-from kbert.cli.translator_conversion import convert_translator, is_translator
+from kbert.cli.model_kinds import check_format, is_translator
+from kbert.cli.translator_conversion import convert_translator
 from kbert.models.bert import Bert
 from kbert.pipelines.load import load
 from kbert.storage.atomic_directory import atomic_directory
@@ -38,13 +39,9 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
         FileExistsError: The target is there and may not be replaced.
     """
     path = load_run(source).model_directory if is_run(source) else source
+    check_format(path, format)
     if is_translator(path):
         return convert_translator(str(path), target, format, overwrite)
-    if format == "ctranslate2":
-        raise ValueError(
-            "`SRC` must be a translator for the format ctranslate2, a run or folder of kbert or a "
-            f"Marian folder. Received: {source}"
-        )
     before = read_checkpoint(path)
     written = _write(before, str(path), target, format, overwrite)
     after = read_checkpoint(written)

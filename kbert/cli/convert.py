@@ -43,6 +43,15 @@ def convert(
     """
     if format not in FORMATS:
         raise ValueError(f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}")
+    from kbert.cli.model_kinds import check_format, check_model
+    from kbert.training.run_directory import is_run, load_run
+
+    check_model(source, exports=False)
+    check_format(load_run(source).model_directory if is_run(source) else source, format)
+    if target.exists() and not overwrite:
+        raise FileExistsError(
+            f"`DST` must not exist yet, unless --overwrite is given. Received: {target}"
+        )
     from kbert.cli.conversion import convert_checkpoint
 
     write_result(convert_checkpoint(source, target, format, overwrite))

@@ -8,7 +8,7 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.label_table import show_labels
-from kbert.training.config_checks import READING_TASKS
+from kbert.training.config_checks import READING_TASKS, TASKS, TFDS
 from kbert.training.pretraining_config import TASK as PRETRAINING
 from kbert.training.translation_config import TASK as TRANSLATION
 
@@ -93,25 +93,61 @@ def evaluate(
     """
     of_pairs = source is not None or target is not None
     runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
-    from kbert.cli.evaluation_data import evaluate_runs, read_examples, task_of
-    from kbert.cli.translation_results import evaluate_translation
+    given = {"text_a": text_a, "text_b": text_b, "label": label}
+    task = _look_first(runs, file, (source, target), (glue, data, split), given)
+    translated = of_pairs or task == TRANSLATION
+    _check_options(task, predictions, None if translated else language or translations)
+    if translated:
+        from kbert.cli.translation_results import evaluate_translation
 
-    task = None if file is None else task_of(runs[0])
-    if of_pairs or task == TRANSLATION:
-        sides = (source, target)
-        write_result(evaluate_translation(runs, file, sides, language, translations))
+        write_result(evaluate_translation(runs, file, (source, target), language, translations))
         return
-    if language is not None or translations is not None:
-        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    from kbert.cli.evaluation_data import evaluate_runs, read_examples
+
     found = _of_long_texts(task, runs, file, label, predictions)
     if found is not None:
         write_result(found)
         return
-    given = {"text_a": text_a, "text_b": text_b, "label": label}
     examples, glue_name = read_examples(runs[0], file, (glue, data, split), given)
     result = evaluate_runs(runs, examples, glue_name, split, submission)
     show_labels(result.get("metrics", {}))
     write_result(result)
+
+
+def _look_first(
+    runs: list[Path],
+    file: Path | None,
+    sides: tuple[Path | None, Path | None],
+    glue: tuple[str | None, Path | None, str],
+    columns: dict[str, str | None],
+) -> str | None:
+    """The task of a file; tells of wrong names and columns before TensorFlow is imported."""
+    from kbert.cli.model_kinds import check_model, columns_of, task_of
+    from kbert.training.first_look import check_file, check_glue, check_table
+
+    for run in runs:
+        check_model(run, exports=False)
+    for option, path in (("--source", sides[0]), ("--target", sides[1])):
+        if path is not None:
+            check_file(option, path)
+    if glue[0] is not None and glue[1] is not None:
+        check_glue(glue[0], glue[1], glue[2])
+    if file is None:
+        return None
+    task = task_of(runs[0])
+    if not str(file).startswith(TFDS):
+        check_file("FILE", file)
+        if task in TASKS:
+            check_table(task, str(file), columns_of(runs[0], columns))
+    return task
+
+
+def _check_options(task: str | None, predictions: Path | None, of_translators: object) -> None:
+    """Tells of options that are for other tasks."""
+    if of_translators is not None:
+        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    if predictions is not None and task not in READING_TASKS:
+        raise ValueError("`--predictions` must be given for a run of question answering only.")
 
 
 def _of_long_texts(
@@ -127,8 +163,6 @@ def _of_long_texts(
 
     if file is not None and task in READING_TASKS:
         return evaluate_reading(runs, file, label, predictions)
-    if predictions is not None:
-        raise ValueError("`--predictions` must be given for a run of question answering only.")
     if file is not None and task == PRETRAINING:
         return evaluate_pretraining(runs, file)
     return None

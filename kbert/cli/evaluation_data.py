@@ -3,22 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.cli.translator_conversion import is_translator
+from kbert.cli.model_kinds import columns_of, task_of
 from kbert.data.glue_submission import write_glue_submission
 from kbert.data.glue_tasks import glue_task, read_glue
 from kbert.data.multiple_choice import read_choice_examples
 from kbert.data.text_pairs import read_text_examples
 from kbert.training.averaging import Averaged, predict_average
 from kbert.training.evaluation import measure
-from kbert.training.pretraining_config import TASK as PRETRAINING
-from kbert.training.run_config import RunConfig
 from kbert.training.run_data import LabelledExamples, targets
-from kbert.training.run_directory import is_run, load_run
-from kbert.training.run_model import PIPELINES
-from kbert.training.translation_config import TASK as TRANSLATION
-
-_COLUMNS = ("text_a", "text_b", "label")
 
 
 def read_examples(
@@ -47,17 +39,10 @@ def read_examples(
         return read_glue(task, folder, split), glue_task(task).name
     if file is None:
         raise ValueError("`file` must be given without a GLUE task. Received: file=None")
-    config = load_run(run).config if is_run(run) else None
     kind = task_of(run)
     if kind == "multiple-choice":
         return read_choice_examples(file), None
-    given: dict[str, Any] = {
-        name: int(value) if value.isdecimal() else value
-        for name, value in columns.items()
-        if value is not None
-    }
-    if isinstance(config, RunConfig) and config.glue is None:
-        given = {**{name: getattr(config, name) for name in _COLUMNS}, **given}
+    given = columns_of(run, columns)
     return read_text_examples(file, **given, regression=kind == "regression"), None
 
 
@@ -116,19 +101,3 @@ def _write_submission(
     else:
         answers = [averaged.labels[i] for i in averaged.predictions.argmax(axis=-1)]
     return write_glue_submission(task, answers, folder, examples.ids, split=split)
-
-
-def task_of(run: Path) -> str:
-    """Returns the task of a run, or of a folder of a saved model.
-
-    Args:
-        run: The folder.
-    """
-    if is_run(run):
-        return load_run(run).config.task
-    if is_translator(run):
-        return TRANSLATION
-    name = read_checkpoint(run).pipeline.get("class")
-    by_class = {pipeline.__name__: task for task, pipeline in PIPELINES.items()}
-    by_class["MaskedLanguageModel"] = PRETRAINING
-    return by_class.get(str(name), "classification")

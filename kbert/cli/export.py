@@ -9,6 +9,8 @@ import typer
 
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
+from kbert.data.text_files import nearest
+from kbert.serving.metadata import PRECISIONS
 
 _Run = Annotated[Path, typer.Argument(help="A run, or a model's folder.", metavar="RUN")]
 _Base = Annotated[Path, typer.Argument(help="The folder of all exports.", metavar="BASE")]
@@ -69,14 +71,13 @@ def export(
 
       kbert export runs/topics exports --with runs/names --with runs/answers
     """
+    _look_first([run, *(also or [])], (base, name, version), precision, measure)
     from kbert.serving.saved_model import export as write_export
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.training.averaging import load_model
 
     settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
     if also:
-        if measure is not None:
-            raise ValueError("`--measure` must not be given together with `--with`.")
         path = _exported_together([run, *also], base, name or "tasks", precision, settings)
         measured = None
     else:
@@ -101,6 +102,36 @@ def export(
     )
 
 
+def _look_first(
+    runs: list[Path],
+    place: tuple[Path, str | None, int | None],
+    precision: str | None,
+    measure: Path | None,
+) -> None:
+    """Tells what is wrong with the options before TensorFlow is imported."""
+    from kbert.cli.model_kinds import check_model
+    from kbert.serving.version_folders import new_version
+    from kbert.training.first_look import check_file
+
+    if len(runs) > 1 and measure is not None:
+        raise ValueError("`--measure` must not be given together with `--with`.")
+    for run in runs:
+        check_model(run, exports=False)
+    _named(runs)
+    base, name, version = place
+    if base.exists() and not base.is_dir():
+        raise NotADirectoryError(f"`BASE` must be a folder. Received a file: {base}")
+    if name is not None:
+        new_version(base, name, version)
+    if precision is not None and precision not in PRECISIONS:
+        raise ValueError(
+            f"`--precision` must be one of {', '.join(PRECISIONS)}. Received: {precision!r}."
+            f"{nearest(precision, PRECISIONS)}"
+        )
+    if measure is not None:
+        check_file("--measure", measure)
+
+
 def _exported_together(
     runs: list[Path], base: Path, name: str, precision: str | None, settings: dict[str, Any]
 ) -> Path:
@@ -108,6 +139,12 @@ def _exported_together(
     from kbert.serving.together import export_together
     from kbert.training.averaging import load_model
 
+    models = {task: load_model(run) for task, run in _named(runs).items()}
+    return export_together(models, base, name, precision=precision, **settings)
+
+
+def _named(runs: list[Path]) -> dict[str, Path]:
+    """The runs by the names of their tasks."""
     named: dict[str, Path] = {}
     for run in runs:
         # As a signature may be called: minilm-squad becomes minilm_squad.
@@ -118,8 +155,7 @@ def _exported_together(
                 f"the tasks. Received: {named[task]} and {run}"
             )
         named[task] = run
-    models = {task: load_model(run) for task, run in named.items()}
-    return export_together(models, base, name, precision=precision, **settings)
+    return named
 
 
 def _measured(

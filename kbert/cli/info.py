@@ -32,10 +32,10 @@ def info(
 
       kbert info all-MiniLM-L6-v2
     """
-    from kbert.cli.answering import is_export
-    from kbert.cli.translator_conversion import is_translator
+    from kbert.cli.model_kinds import check_model, is_export, is_translator
     from kbert.training.run_directory import is_run
 
+    check_model(path)
     if is_run(path):
         write_result(_of_run(path))
     elif is_export(path):
@@ -73,8 +73,8 @@ def _of_export(path: str) -> dict[str, Any]:
 
 def _of_translation(path: str) -> dict[str, Any]:
     from kbert.checkpoints.marian import is_marian, read_marian
+    from kbert.checkpoints.marian_subwords import piece_count
     from kbert.checkpoints.translation_folder import read_translation
-    from kbert.text.subword import Subword
 
     of_marian = is_marian(path)
     found = read_marian(path) if of_marian else read_translation(path)
@@ -91,8 +91,8 @@ def _of_translation(path: str) -> dict[str, Any]:
         "parameters": sum(int(array.size) for array in arrays),
         "dtypes": sorted({str(array.dtype) for array in arrays}),
         "subwords": {
-            "source": len(Subword(found.source_subwords)),
-            "target": len(Subword(found.target_subwords)),
+            "source": piece_count(found.source_subwords),
+            "target": piece_count(found.target_subwords),
             "joint": found.source_subwords == found.target_subwords,
         },
     }

@@ -65,12 +65,17 @@ def plot(
 
       kbert plot runs/topics --picture curve --output curve.svg
     """
+    from kbert.cli.model_kinds import check_model
+    from kbert.plots.figures import check_ending
+
+    check_ending(output)
     if picture is Picture.curve:
         figure = _curve(model, metrics)
     else:
+        check_model(model, exports=False)
+        texts = _texts(text, question, context)
         from kbert.training.averaging import load_model
 
-        texts = _texts(text, question, context)
         figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
     from kbert.plots.figures import write_figure
 

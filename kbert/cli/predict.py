@@ -95,6 +95,7 @@ def predict(
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show
     """
+    _look_first(model, task)
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     if source is not None or output is not None:
         _answer_file(model, source, output, rows is not None or show, nbest, task)
@@ -115,6 +116,15 @@ def predict(
             else:
                 write_line(answer)
         sys.stdout.flush()
+
+
+def _look_first(model: Path, task: str | None) -> None:
+    """Tells what is wrong with names before TensorFlow is imported."""
+    from kbert.cli.model_kinds import check_model, check_task_of_export
+
+    check_model(model)
+    if task is not None:
+        check_task_of_export(model, task)
 
 
 def _answer_file(
@@ -146,6 +156,9 @@ def _asked(
             "`--question` must be given together with either `--context` or `--context-file`."
         )
     if file is not None:
+        from kbert.training.first_look import check_file
+
+        check_file("--context-file", file)
         context = file.read_text(encoding="utf-8")
     return [(question, context or "") for question in questions]
 

@@ -38,6 +38,9 @@ def prepare(
         values["text"] = [str(file) for file in files]
     config = PreparationConfig.from_dict(values)
 
+    from kbert.training.first_look import look_first
+
+    look_first(config)
     from kbert.training.preparation import prepare_records
 
     count = prepare_records(config)

@@ -8,6 +8,7 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
+from kbert.cli.train import check_config_file
 from kbert.training.pretraining_config import PretrainingConfig
 
 _SHOWN = ("final", "seconds")
@@ -45,6 +46,7 @@ def pretrain(
 
       kbert pretrain --config run.yaml
     """
+    check_config_file(config)
     values = given_values(given, PretrainingConfig)
     if files:
         if "text" in values:
@@ -53,6 +55,9 @@ def pretrain(
     made = PretrainingConfig
     checked = made.from_dict(values) if config is None else made.from_yaml(config, **values)
 
+    from kbert.training.first_look import look_first
+
+    look_first(checked)
     from kbert.training.pretraining_run import pretrain as pretrain_run
     from kbert.training.run_directory import load_run
 

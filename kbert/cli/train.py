@@ -8,8 +8,10 @@ import typer
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
+from kbert.data.text_files import nearest
 from kbert.training.any_config import AnyConfig
 from kbert.training.config_checks import TASKS
+from kbert.training.config_file import read_config_file
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TASK as TRANSLATION
 
@@ -54,10 +56,37 @@ def train(
     """
     if task == TRANSLATION:
         raise ValueError(f"`{TRANSLATION}` must be the first word: kbert train {TRANSLATION} ...")
+    check_config_file(config)
+    _check_task(read_config_file(config).get("task") if task is None and config else task)
     values = given_values({**given, "task": task}, RunConfig)
     run_and_tell(
         RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
     )
+
+
+def check_config_file(config: Path | None) -> None:
+    """Checks that the file of `--config` is there.
+
+    Args:
+        config: The file, or None.
+
+    Raises:
+        FileNotFoundError: It is not.
+    """
+    from kbert.training.first_look import check_file
+
+    if config is not None:
+        check_file("--config", config)
+
+
+def _check_task(task: Any) -> None:
+    """A configuration of this verb knows no translation, which may have been meant."""
+    known = (*TASKS, TRANSLATION)
+    if isinstance(task, str) and task not in known:
+        raise ValueError(
+            f"`task` must be one of {', '.join(known)}. Received: task={task!r}."
+            f"{nearest(task, known)}"
+        )
 
 
 def run_and_tell(config: AnyConfig) -> None:
@@ -66,6 +95,9 @@ def run_and_tell(config: AnyConfig) -> None:
     Args:
         config: The configuration.
     """
+    from kbert.training.first_look import look_first
+
+    look_first(config)
     from kbert.training.run import train as train_run
     from kbert.training.run_directory import load_run
 

@@ -7,7 +7,7 @@ import typer
 
 from kbert.cli.errors import reported
 from kbert.cli.run_options import given_values, with_run_options
-from kbert.cli.train import run_and_tell
+from kbert.cli.train import check_config_file, run_and_tell
 from kbert.training.translation_config import TASK, TranslationConfig
 
 
@@ -43,6 +43,7 @@ def train_translation(
 
       kbert train translation --config run.yaml
     """
+    check_config_file(config)
     values = {**given_values(given, TranslationConfig), "task": task or TASK}
     made = TranslationConfig
     run_and_tell(made.from_dict(values) if config is None else made.from_yaml(config, **values))

@@ -1,6 +1,5 @@
 """Writing a translator in another format, and comparing what was written with the source."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +8,12 @@ import tensorflow as tf
 
 from kbert.checkpoints.ctranslate2 import import_ctranslate2
 from kbert.checkpoints.marian import is_marian
-from kbert.checkpoints.translation_folder import is_translation, write_translation
+from kbert.checkpoints.translation_folder import write_translation
 from kbert.pipelines.ctranslate2_folder import save_ctranslate2, search_arguments
 from kbert.pipelines.saved_translator import translation_checkpoint
 from kbert.pipelines.translation import Translator
 
-FORMATS = ("kbert", "ctranslate2")
 _ROWS, _LENGTH = 4, 16
-
-
-def is_translator(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder of a translator, kbert's own or Marian's."""
-    return is_translation(path) or is_marian(path)
 
 
 def convert_translator(source: str, target: Path, format: str, overwrite: bool) -> dict[str, Any]:
@@ -29,7 +22,7 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
     Args:
         source: a folder of kbert, or of Marian in Hugging Face's layout.
         target: the folder to make.
-        format: "kbert" or "ctranslate2".
+        format: "kbert" or "ctranslate2"; see `kbert.cli.model_kinds.check_format`.
         overwrite: whether `target` may be replaced.
 
     Returns:
@@ -38,13 +31,9 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
         `translate_batch` that search as the translator does.
 
     Raises:
-        ValueError: the format is for encoders, or cannot hold the model.
+        ValueError: the format cannot hold the model.
         FileExistsError: the target is there and may not be replaced.
     """
-    if format not in FORMATS:
-        raise ValueError(
-            f"`--format` must be one of {', '.join(FORMATS)} for a translator. Received: {format!r}"
-        )
     model = Translator.from_pretrained(source)
     pairs = _fixed_pairs(model)
     before = _log_probabilities(model, *pairs)

@@ -165,7 +165,7 @@ def read_glue(
     """
     known = glue_task(task)
     split = glue_split(known, split)
-    file = _file_of(known, Path(path), split)
+    file = glue_file(known, path, split)
     arguments = _tsv_columns(known, split) if ".tsv" in file.suffixes else {}
     if malformed_rows is None:
         malformed_rows = "skip" if known.name == "qqp" else "error"
@@ -201,7 +201,18 @@ def glue_split(task: GlueTask, split: str) -> str:
     return name
 
 
-def _file_of(task: GlueTask, path: Path, split: str) -> Path:
+def glue_file(task: GlueTask, folder: str | os.PathLike[str], split: str) -> Path:
+    """Returns the file of a split.
+
+    Args:
+        task: the task.
+        folder: as the `path` of `read_glue`.
+        split: a split's canonical name.
+
+    Raises:
+        FileNotFoundError: it is not there; the message lists the names tried.
+    """
+    path = Path(folder)
     if path.is_file():
         return path
     stems = [task.splits[split]]

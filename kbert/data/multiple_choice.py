@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from kbert.data.first_rows import first_rows
 from kbert.data.text_files import Table, read_table
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
@@ -93,6 +94,23 @@ def read_choice_examples(
     id_column = next((name for name in _ID_COLUMNS if name in columns), None)
     ids = None if id_column is None else table.ids(id_column)
     return ChoiceExamples(contexts, choices, labels, ids, table.source, table.lines)
+
+
+def check_choice_columns(path: str | os.PathLike[str]) -> None:
+    """Checks the columns of labelled choices, where the first lines of their file tell.
+
+    Args:
+        path: as in `read_choice_examples`.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    table = first_rows(path)
+    if table is not None:
+        of_objects = isinstance(table.rows[0], dict)
+        texts = ("context", "choices") if of_objects else ("sent1", "sent2", *_ENDINGS)
+        for column in (*texts, "label"):
+            table.index_of(column)
 
 
 def _choices(table: Table) -> list[list[str]]:

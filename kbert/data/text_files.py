@@ -163,7 +163,7 @@ def read_table(
         FileNotFoundError: there is no such file.
     """
     source = os.fspath(path)
-    kind = _format_of(source, format)
+    kind = format_of(source, format)
     for name, value, known in (
         ("quoting", quoting, (None, True, False, "auto")),
         ("malformed_rows", malformed_rows, ("error", "skip")),
@@ -226,7 +226,16 @@ def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> 
         ) from error
 
 
-def _format_of(source: str, format: str | None) -> str:
+def format_of(source: str, format: str | None = None) -> str:
+    """Returns the format of a file.
+
+    Args:
+        source: its path.
+        format: as in `read_table`.
+
+    Raises:
+        ValueError: the name does not tell it, or there is no such format.
+    """
     if format is None:
         name = source[: -len(".gz")] if source.endswith(".gz") else source
         format = _FORMAT_OF_SUFFIX.get(os.path.splitext(name)[1].lower())

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kbert.data.columns import Columns
+from kbert.data.first_rows import first_rows
 from kbert.data.label_columns import Labels, read_labels
 from kbert.data.text_files import Table, read_table
 
@@ -111,6 +112,39 @@ def read_text_examples(
     )
 
 
+def check_text_columns(
+    path: str | os.PathLike[str],
+    text_a: str | int | None = None,
+    text_b: str | int | None = None,
+    label: str | int | None = None,
+    *,
+    regression: bool = False,
+) -> None:
+    """Checks the columns of labelled texts, where the first lines of their file tell.
+
+    Args:
+        path: as in `read_text_examples`, like what follows.
+        text_a: as there.
+        text_b: as there.
+        label: as there, but one column.
+        regression: as there.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    by_index = any(isinstance(column, int) for column in (text_a, text_b, label))
+    table = first_rows(path, header=not by_index)
+    if table is None:
+        return
+    if label is None:
+        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+    for column in (*_text_columns(table, text_a, text_b), label):
+        if column is not None:
+            table.index_of(column)
+    if label is None:
+        raise _no_labels(table, _columns_of(table))
+
+
 def _text_columns(
     table: Table, text_a: str | int | None, text_b: str | int | None
 ) -> tuple[str | int, str | int | None]:
@@ -137,8 +171,12 @@ def _labels(
     labels = None if label is None else read_labels(table, label, regression)
     if required and labels is None:
         received = _columns_of(table) if label is None else f"an empty column `{label}`"
-        raise ValueError(f"{table.source}: the examples must have labels. Received: {received}")
+        raise _no_labels(table, received)
     return labels
+
+
+def _no_labels(table: Table, received: str) -> ValueError:
+    return ValueError(f"{table.source}: the examples must have labels. Received: {received}")
 
 
 def _find(table: Table, names: Sequence[str]) -> str | None:

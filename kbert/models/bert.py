@@ -12,6 +12,7 @@ from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
 from kbert.layers.masks import last_real_state, sequence_attention_mask
 from kbert.layers.real_tokens import RealTokens, real_tokens
+from kbert.models.new_weights import NewWeights
 from kbert.models.pretrained_encoder import PretrainedEncoder
 from kbert.models.sizes import bert_size
 
@@ -96,9 +97,7 @@ class Bert(PretrainedEncoder):
         self.build()
 
     def _initializer(self) -> dict[str, Any]:
-        return keras.initializers.serialize(
-            keras.initializers.TruncatedNormal(stddev=self.initializer_range)
-        )
+        return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
 
     def _block(self, index: int) -> EncoderBlock:
         return EncoderBlock(

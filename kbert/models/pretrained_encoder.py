@@ -13,6 +13,7 @@ from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tf1_bert import write_tf1_bert
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.new_weights import weights_follow
 
 logger = logging.getLogger(__name__)
 _WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
@@ -50,7 +51,9 @@ class PretrainedEncoder(keras.Model):
             logger.info("%s", line)
         if needs_pooler and not checkpoint.has_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
-        model = cls(**{**checkpoint.config, **kwargs})
+        # New adapters, which a checkpoint may lack too, have a start of their own.
+        with weights_follow(checkpoint.has_pooler):
+            model = cls(**{**checkpoint.config, **kwargs})
         # A plain encoder has no place for adapters: an error, not other numbers.
         assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
         return model

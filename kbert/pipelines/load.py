@@ -15,6 +15,7 @@ from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
 from kbert.pipelines.regression import Regressor
+from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.span_tagging import TAGS, SpanTagger
 from kbert.pipelines.translation import Translator
 
@@ -66,7 +67,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             f"`directory` must hold one of {list(_CLASSES)}. Received: {directory}, "
             f"{'an encoder without a task' if name is None else name}"
         )
-    return _CLASSES[name].from_pretrained(directory, **kwargs)
+    return load_pipeline(_CLASSES[name], directory, checkpoint=checkpoint, **kwargs)
 
 
 def _class_of_huggingface(checkpoint: Any) -> str | None:

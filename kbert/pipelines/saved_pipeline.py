@@ -67,10 +67,15 @@ def load_pipeline(
     name_or_directory: str | os.PathLike[str],
     labels: Sequence[str] | None = None,
     from_other_task: bool = False,
+    checkpoint: Checkpoint | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Loads a text model of class `cls`; see `TextModel.from_pretrained`."""
-    checkpoint = read_checkpoint(name_or_directory)
+    """Loads a text model of class `cls`; see `TextModel.from_pretrained`.
+
+    With `checkpoint`, what is there has been read already.
+    """
+    if checkpoint is None:
+        checkpoint = read_checkpoint(name_or_directory)
     is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
     if not is_own:
         _check_other_task(checkpoint, cls, name_or_directory, from_other_task)

@@ -27,6 +27,24 @@ def new_figure(width: float, height: float) -> tuple["Figure", Any]:
     return figure, figure.add_subplot()
 
 
+def check_ending(path: str | os.PathLike[str]) -> Path:
+    """Checks that the ending of a file says a format of pictures.
+
+    Args:
+        path: The file.
+
+    Returns:
+        It, as a `Path`.
+
+    Raises:
+        ValueError: The ending is another one.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in _FORMATS:
+        raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
+    return target
+
+
 def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     """Writes a figure whole or not at all.
 
@@ -40,9 +58,7 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     Raises:
         ValueError: The ending is another one.
     """
-    target = Path(path)
-    if target.suffix.lower() not in _FORMATS:
-        raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
+    target = check_ending(path)
     content = io.BytesIO()
     with warnings.catch_warnings():
         # `kbert.plots.fonts` has told which scripts have no font; matplotlib tells it a letter.

@@ -7,6 +7,7 @@ BatchingParameters of `session_bundle_config.proto`.
 """
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from google.protobuf import (
     wrappers_pb2,
 )
 
+from kbert.serving.saved_graph import SavedSignature
 from kbert.serving.signatures import Signature
 
 BATCHING_FILE = "batching_params.pbtxt"
@@ -86,7 +88,7 @@ class Batching:
 
 
 def batching_for(
-    signatures: dict[str, Signature], max_batch_size: int = MAX_BATCH_SIZE
+    signatures: Mapping[str, Signature | SavedSignature], max_batch_size: int = MAX_BATCH_SIZE
 ) -> Batching | None:
     """The batching that suits a model: sizes 1, 2, 4, ... up to the most.
 

@@ -1,14 +1,15 @@
 """Whether TF Serving can load and run an export: a check of its file, without a server."""
 
+import functools
+import importlib.util
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tensorflow as tf
-
-from kbert.serving.signatures import Signature, read_meta_graph, signatures_of
+from kbert.serving.saved_graph import SavedSignature, read_saved_graph
 from kbert.serving.text_ops import ICU_OPS, TEXT_OPS
 from kbert.serving.version_folders import find_export
 
@@ -36,7 +37,7 @@ class ExportReport:
     """
 
     path: Path
-    signatures: dict[str, Signature]
+    signatures: dict[str, SavedSignature]
     core_ops: tuple[str, ...]
     text_ops: tuple[str, ...]
     tensorflow_version: str
@@ -56,7 +57,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     Every op must be TensorFlow's or tensorflow-text's and none may call Python or need ICU's data;
     no function may insist on XLA, no op on a device; every tensor of a signature must have the
     batch as its first dimension. It reads the files only: that the graph runs is shown by
-    `kbert.serving.session_loader`.
+    `kbert.serving.session_loader`. TensorFlow is not imported.
 
     Args:
         path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
@@ -69,26 +70,40 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
         ValueError: The file is no SavedModel.
     """
     export_dir = find_export(path)
-    meta_graph = read_meta_graph(export_dir)
-    signatures = signatures_of(meta_graph)
-    ops = ops_of(meta_graph.graph_def)
+    saved = read_saved_graph(export_dir)
+    ops = ops_of(saved.graph)
     variable_bytes, other_bytes = _sizes(export_dir)
     problems = [
         *op_problems(ops),
-        *compilation_problems(meta_graph.graph_def),
-        *device_problems(meta_graph.graph_def),
-        *signature_problems(signatures),
+        *compilation_problems(saved.graph),
+        *device_problems(saved.graph),
+        *signature_problems(saved.signatures),
     ]
     return ExportReport(
         path=export_dir,
-        signatures=signatures,
-        core_ops=tuple(sorted(op for op in ops if hasattr(tf.raw_ops, op))),
+        signatures=saved.signatures,
+        core_ops=tuple(sorted(ops & core_ops())),
         text_ops=tuple(sorted(ops & TEXT_OPS)),
-        tensorflow_version=meta_graph.meta_info_def.tensorflow_version,
+        tensorflow_version=saved.tensorflow_version,
         variable_bytes=variable_bytes,
         other_bytes=other_bytes,
         problems=tuple(problems),
     )
+
+
+@functools.cache
+def core_ops() -> frozenset[str]:
+    """The ops of the installed TensorFlow, as `tf.raw_ops` names them, without importing it.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    spec = importlib.util.find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        raise ImportError("Checking an export needs TensorFlow: pip install tensorflow")
+    names = Path(spec.origin).parent / "_api" / "v2" / "raw_ops" / "__init__.py"
+    imported = r"^from \S+ import (?:\w+ as )?(\w+)"
+    return frozenset(re.findall(imported, names.read_text(encoding="utf-8"), re.MULTILINE))
 
 
 def ops_of(graph: Any) -> set[str]:
@@ -111,7 +126,7 @@ def op_problems(ops: set[str]) -> Iterator[str]:
             yield f"The op {op} calls Python, which a server does not have."
         elif op in ICU_OPS:
             yield f"The op {op} reads ICU's data at run time, which a server may not have."
-        elif op not in TEXT_OPS and not hasattr(tf.raw_ops, op):
+        elif op not in TEXT_OPS and op not in core_ops():
             yield f"The op {op} belongs neither to TensorFlow nor to tensorflow-text."
 
 
@@ -139,7 +154,7 @@ def device_problems(graph: Any) -> Iterator[str]:
         yield f"{where} is pinned to {device}, which a server may not have."
 
 
-def signature_problems(signatures: dict[str, Signature]) -> Iterator[str]:
+def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
     """Tensors without a batch, which a server cannot join with those of other requests."""
     if not signatures:
         yield "There is no signature to call."

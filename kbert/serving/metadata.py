@@ -10,6 +10,8 @@ from typing import Any
 
 from kbert.storage.atomic_directory import write_atomically
 
+# The types of numbers of an export, see `kbert.serving.precision`.
+PRECISIONS = ("float32", "bfloat16", "int8")
 METADATA_FILE = Path("assets.extra", "kbert.json")
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.int8_weights import is_stored_as_int8, rounded_to_int8
+from kbert.serving.metadata import PRECISIONS
 
 logger = logging.getLogger(__name__)
-PRECISIONS = ("float32", "bfloat16", "int8")
 # What Linux calls the instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})
 _CPU_INFO = Path("/proc/cpuinfo")

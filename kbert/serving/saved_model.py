@@ -16,7 +16,7 @@ from kbert.serving.batching import MAX_BATCH_SIZE
 from kbert.serving.bundle import Traced, write_bundle
 from kbert.serving.compatibility import check_export
 from kbert.serving.precision import in_precision
-from kbert.serving.signatures import Signature
+from kbert.serving.signatures import Signature, read_meta_graph, signatures_of
 from kbert.serving.stand_ins import StandIns
 from kbert.serving.version_folders import new_version, remove_old_versions
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
@@ -136,7 +136,8 @@ def write_export(
             if report.problems:
                 listed = "\n".join(f"- {problem}" for problem in report.problems)
                 raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
-            metadata = _metadata(model, name, number, endpoints, report.signatures)
+            written = signatures_of(read_meta_graph(partial))
+            metadata = _metadata(model, name, number, endpoints, written)
             if stand_ins.stores_int8:
                 metadata["precision"] = "int8"
             write_bundle(partial, model, traced, report, metadata, max_batch_size, about)

@@ -10,12 +10,10 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
+from kbert.serving.saved_graph import INIT_OP, SERVING_TAG
 from kbert.serving.version_folders import SAVED_MODEL_FILE
 
 SERVING_DEFAULT = "serving_default"
-SERVING_TAG = "serve"
-# What the loader runs once; no client can call it.
-_INIT_OP = "__saved_model_init_op"
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def signatures_of(meta_graph: Any) -> dict[str, Signature]:
     return {
         name: Signature(_tensors(definition.inputs), _tensors(definition.outputs))
         for name, definition in sorted(meta_graph.signature_def.items())
-        if name != _INIT_OP
+        if name != INIT_OP
     }
 
 

@@ -5,10 +5,9 @@ Source: tensorflow/text 2.20, target `ops_lib` of `tensorflow_text/BUILD`, which
 `tests/serving/test_text_ops.py` reads the ops out of the installed libraries again.
 """
 
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
-
-import tensorflow_text
 
 # Library of the wheel -> the ops that it registers.
 LIBRARIES: dict[str, tuple[str, ...]] = {
@@ -68,7 +67,13 @@ def libraries_with(ops: Iterable[str]) -> list[Path]:
 
     Returns:
         Paths of shared objects, in a fixed order.
+
+    Raises:
+        ImportError: tensorflow-text is not installed.
     """
     wanted = set(ops)
-    folder = Path(tensorflow_text.__file__).parent / "python"
+    spec = importlib.util.find_spec("tensorflow_text")
+    if spec is None or spec.origin is None:
+        raise ImportError("The ops of tensorflow-text need it: pip install tensorflow-text")
+    folder = Path(spec.origin).parent / "python"
     return [folder / name for name, registered in LIBRARIES.items() if wanted & set(registered)]

@@ -104,6 +104,17 @@ def remove_old_versions(
     return old
 
 
+def models_in(base: str | os.PathLike[str]) -> list[str]:
+    """The names of the models that a folder holds versions of, sorted.
+
+    Args:
+        base: The folder. It need not exist.
+    """
+    folder = Path(base)
+    children = folder.iterdir() if folder.is_dir() else ()
+    return sorted(child.name for child in children if versions(child))
+
+
 def find_export(path: str | os.PathLike[str]) -> Path:
     """The version folder that `path` means.
 
@@ -125,7 +136,7 @@ def find_export(path: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         found = "no such folder"
     else:
-        models = sorted(child.name for child in folder.iterdir() if versions(child))
+        models = models_in(folder)
         found = f"a folder of the models {models}: name one" if models else "a folder without one"
     raise FileNotFoundError(
         "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "

@@ -191,25 +191,28 @@ def _model_tokens(
 ) -> list[str]:
     """The tokens in the matcher's code points; a unique name for those that no text can spell."""
     specials = {token: index for index, token in enumerate(special_markers(vocabulary))}
+    # Sets of the few that the vocabulary has: a look into an array for each token is slow.
+    alone = {point for point in codes if isolated[point]}
+    never = {point for point in codes if dropped_or_space[point]}
     tokens = []
     for number, token in enumerate(vocabulary.tokens):
         prefix = "##" if token.startswith("##") and len(token) > 2 else ""
-        points = [ord(letter) for letter in token[len(prefix) :]]
+        points = list(map(ord, token[len(prefix) :]))
         if token in specials:
             # Reached only through the markers of `special_markers`.
             code = _SPECIAL + 2 * specials[token]
             tokens.append(chr(code) + chr(code + 1))
-        elif _can_be_spelled(points, bool(prefix), isolated, dropped_or_space):
-            tokens.append(prefix + "".join(chr(codes[point]) for point in points))
+        elif _can_be_spelled(points, bool(prefix), alone, never):
+            tokens.append(prefix + "".join([chr(codes[point]) for point in points]))
         else:
             tokens.append(f"{chr(_NEVER)}{number}")
     return tokens
 
 
 def _can_be_spelled(
-    points: list[int], continues: bool, isolated: np.ndarray, dropped_or_space: np.ndarray
+    points: list[int], continues: bool, alone: set[int], never: set[int]
 ) -> bool:
     """Whether a word of the reference can hold these code points side by side."""
-    if bool(dropped_or_space[points].any()):
+    if not never.isdisjoint(points):
         return False
-    return not bool(isolated[points].any()) or (len(points) == 1 and not continues)
+    return alone.isdisjoint(points) or (len(points) == 1 and not continues)

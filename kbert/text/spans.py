@@ -138,7 +138,10 @@ def request_spans(
     def by_request(values: tf.Tensor, padding: float | int) -> tf.Tensor:
         """(W, n) to (B, most windows of a request times n)."""
         ragged = tf.RaggedTensor.from_value_rowids(
-            tf.gather(values, order), tf.cast(sorted_row, tf.int64), tf.cast(rows, tf.int64)
+            tf.gather(values, order),
+            tf.cast(sorted_row, tf.int64),
+            tf.cast(rows, tf.int64),
+            validate=False,  # sorted above
         )
         dense = ragged.to_tensor(padding)
         return tf.reshape(dense, (rows, tf.shape(dense)[1] * values.shape[1]))

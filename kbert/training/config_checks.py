@@ -9,6 +9,15 @@ from kbert.training.strategy_options import TPU
 
 READING_TASKS = ("question-answering", "span-tagging", "ner")
 TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
+# The class of each task's model, by name: a configuration knows no Keras.
+CLASSES = {
+    "classification": "Classifier",
+    "regression": "Regressor",
+    "multiple-choice": "MultipleChoice",
+    "question-answering": "QuestionAnswerer",
+    "span-tagging": "SpanTagger",
+    "ner": "EntityRecognizer",
+}
 SCRATCH = "scratch:"
 TFDS = "tfds:"
 # What only the tasks that read have.

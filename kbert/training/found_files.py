@@ -4,9 +4,7 @@ import glob
 from collections.abc import Sequence
 from pathlib import Path
 
-import tensorflow as tf
-
-_ELSEWHERE = "://"
+ELSEWHERE = "://"
 
 
 def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
@@ -23,7 +21,7 @@ def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
-        if _ELSEWHERE in pattern:
+        if ELSEWHERE in pattern:
             raise ValueError(
                 f"`{key}` must be files of this machine: only records are read from elsewhere. "
                 f"Received: {pattern!r}"
@@ -32,45 +30,19 @@ def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
         names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
         files = [Path(name) for name in names if not Path(name).is_dir()]
         if not files:
-            raise _no_file(key, pattern)
+            raise no_file(key, pattern)
         found.update(dict.fromkeys(files))
     return list(found)
 
 
-def found_records(key: str, patterns: Sequence[str]) -> list[str]:
-    """Returns the TFRecords that names and patterns stand for, each once.
+def no_file(key: str, pattern: str) -> FileNotFoundError:
+    """The error for a pattern that stands for no file.
 
     Args:
-        key: What the patterns are, for the message.
-        patterns: As of `found_files`; or, with a "://" in them, what `tf.io.gfile` finds, in a
-            bucket for example: names, or patterns with `*` and `?` within a folder.
-
-    Raises:
-        FileNotFoundError: One stands for no file.
-        OSError: Its place cannot be reached.
+        key: What the patterns are.
+        pattern: The pattern.
     """
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        if _ELSEWHERE not in pattern:
-            found.update(dict.fromkeys(map(str, found_files(key, [pattern]))))
-            continue
-        try:
-            is_name = tf.io.gfile.exists(pattern)
-            names = [pattern] if is_name else sorted(tf.io.gfile.glob(pattern))
-            files = [name for name in names if not tf.io.gfile.isdir(name)]
-        except tf.errors.OpError as error:
-            raise OSError(
-                f"`{key}` must be in places that can be reached. Received: {pattern!r}. "
-                f"{' '.join(error.message.split())}"
-            ) from error
-        if not files:
-            raise _no_file(key, pattern)
-        found.update(dict.fromkeys(files))
-    return list(found)
-
-
-def _no_file(key: str, pattern: str) -> FileNotFoundError:
-    folder = ", which is a folder" if _ELSEWHERE not in pattern and Path(pattern).is_dir() else ""
+    folder = ", which is a folder" if ELSEWHERE not in pattern and Path(pattern).is_dir() else ""
     return FileNotFoundError(
         f"`{key}` must be files, or patterns that match some. Received: {pattern!r}{folder}"
     )

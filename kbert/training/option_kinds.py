@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, dataclass, field
 from typing import Any
 
+from kbert.data.text_files import nearest
 from kbert.training.config_file import parse_yaml
 
 
@@ -18,6 +19,7 @@ class Kind:
         python_type: What a command line reads: `str`, `int`, `float` or `bool`.
         from_text: Turns such a `str` into a value.
         optional: Whether None is a value too.
+        names: The values where they are names; the nearest one is told.
     """
 
     expected: str
@@ -25,6 +27,7 @@ class Kind:
     python_type: type = str
     optional: bool = False
     from_text: Callable[[str], Any] = str
+    names: tuple[str, ...] = ()
 
     def check(self, key: str, value: Any) -> None:
         """Raises a ValueError that names key, expectation and value if `value` is not of this kind.
@@ -36,7 +39,9 @@ class Kind:
         if (value is None and self.optional) or (value is not None and self.accepts(value)):
             return
         expected = f"{self.expected}, or nothing" if self.optional else self.expected
-        raise ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
+        near = nearest(value, self.names) if isinstance(value, str) else ""
+        stop = "." if near else ""
+        raise ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}{stop}{near}")
 
 
 def text(expected: str = "text") -> Kind:
@@ -64,7 +69,9 @@ def choice(*names: str) -> Kind:
     Args:
         *names: The names.
     """
-    return Kind(f"one of {', '.join(names)}", lambda v: isinstance(v, str) and v in names)
+    return Kind(
+        f"one of {', '.join(names)}", lambda v: isinstance(v, str) and v in names, names=names
+    )
 
 
 def flag() -> Kind:

@@ -63,13 +63,7 @@ def prepared_output(config: PreparationConfig) -> Path:
         FileExistsError: It is there, and may not be replaced or holds what is no record.
         NotADirectoryError: It is a file.
     """
-    output = Path(config.output or "")
-    if output.exists() and not config.overwrite:
-        raise FileExistsError(
-            f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
-        )
-    if output.exists() and not output.is_dir():
-        raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output}")
+    output = config.check_output()
     others = sorted(
         path.name for path in (output.iterdir() if output.exists() else ()) if not is_record(path)
     )

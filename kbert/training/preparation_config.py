@@ -1,6 +1,7 @@
 """`PreparationConfig`: all that the making of records to pretrain on can be told."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from kbert.data.corpus_cuts import BLOCK_BYTES
 from kbert.training.configuration import Configuration
@@ -72,3 +73,21 @@ class PreparationConfig(Configuration):
         ):
             if getattr(self, key) is None:
                 raise wrong(key, f"given: {what}", None)
+
+    def check_output(self) -> Path:
+        """Checks whether the folder may be made, as far as its name tells; returns it.
+
+        Raises:
+            FileExistsError: It is there, and may not be replaced.
+            NotADirectoryError: It is a file.
+        """
+        output = Path(self.output or "")
+        if output.exists() and not self.overwrite:
+            raise FileExistsError(
+                f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
+            )
+        if output.exists() and not output.is_dir():
+            raise NotADirectoryError(
+                f"`output` must be a folder. Received a file: output={output}"
+            )
+        return output

@@ -17,7 +17,8 @@ from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.text.wordpiece import WordPiece
-from kbert.training.found_files import found_files, found_records
+from kbert.training.found_files import found_files
+from kbert.training.found_records import found_records
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.record_files import (
     RecordFiles,

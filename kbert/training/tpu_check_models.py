@@ -21,7 +21,7 @@ from kbert.tasks.pretraining_objectives import has_pairs, is_causal
 from kbert.tasks.translation import Translation
 from kbert.text.vocabulary import MASK, REQUIRED_TOKENS, Vocabulary
 from kbert.training.any_config import StoredConfig
-from kbert.training.found_files import found_records
+from kbert.training.found_records import found_records
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.pretraining_model import build_pretrained, compile_pretrained
 from kbert.training.run_config import RunConfig

@@ -5,7 +5,12 @@ import io
 import pytest
 import sentencepiece
 
-from kbert.checkpoints.marian_subwords import SpecialPieces, pieces_without_id, with_ids
+from kbert.checkpoints.marian_subwords import (
+    SpecialPieces,
+    piece_count,
+    pieces_without_id,
+    with_ids,
+)
 from tests.checkpoints.synthetic_marian import (
     ENGLISH,
     LANGUAGE,
@@ -84,6 +89,11 @@ def test_start_may_be_a_piece_of_its_own(ids):
     special = SpecialPieces("<unk>", "<pad>", "<go>", "</s>")
     model = loaded(with_ids(subword_models()[0], pieces, special))
     assert (model.bos_id(), model.pad_id()) == (len(ids), ids["<pad>"])
+
+
+def test_the_number_of_pieces():
+    for model in subword_models():
+        assert piece_count(model) == len(loaded(model))
 
 
 def test_pieces_without_id():

@@ -102,7 +102,7 @@ def test_neither_path_nor_name(name: str, hub: dict[str, Any]) -> None:
     with pytest.raises(FileNotFoundError, match="must be a path that exists") as error:
         resolve(name)
     if name.startswith("bert"):
-        assert "The nearest known names: bert-base-uncased, " in str(error.value)
+        assert "Did you mean `bert-base-uncased` or " in str(error.value)
     assert "repo_id" not in hub
 
 

@@ -1,6 +1,7 @@
 import pytest
+import tensorflow as tf
 
-from kbert.cli.answering import Answering, is_export, open_model
+from kbert.cli.answering import Answering, is_export, live_answering, open_model
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.regression import Regressor
 from kbert.serving.saved_model import export
@@ -80,3 +81,15 @@ def test_what_is_neither_is_refused(tmp_path, tiny):
         open_model(tiny.encoder)
     with pytest.raises(ValueError, match="`path` must be a checkpoint"):
         open_model(tmp_path)
+
+
+def test_a_graph_is_made_as_for_an_export_without_autograph():
+    class Model:
+        def signatures(self):
+            def is_long(text):
+                return {"long": bool(text)}  # code that only AutoGraph could turn into a graph
+
+            return {"serving_default": (is_long, [tf.TensorSpec((None,), tf.string, "text")])}
+
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="as a Python `bool`"):
+        live_answering(Model()).answers([("a",)])

@@ -6,7 +6,7 @@ from kbert.cli.main import app
 def test_an_encoder_that_is_not_there_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr("kbert.cli.demo_steps.ENCODER", "all-MiniLM-L6-v3")
     result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "demo")])
-    assert result.exit_code == 2 and "The nearest known names: all-MiniLM-L6-v2" in result.stderr
+    assert result.exit_code == 2 and "Did you mean `all-MiniLM-L6-v2`" in result.stderr
     assert "1. Look at the examples" in result.stdout
 
 

@@ -1,6 +1,7 @@
 import pytest
 
-from kbert.cli.evaluation_data import read_examples, task_of
+from kbert.cli.evaluation_data import read_examples
+from kbert.cli.model_kinds import task_of
 from kbert.pipelines.regression import Regressor
 from kbert.training.single_run import train_once
 from tests.checkpoints.synthetic_marian import write_marian

@@ -36,4 +36,4 @@ def test_what_is_nothing(tmp_path):
     result = info(tmp_path)
     assert result.exit_code == 2 and "`path` must be a checkpoint" in result.stderr
     result = info("all-MiniLM-L6")
-    assert result.exit_code == 2 and "The nearest known names: all-MiniLM-L6-v2" in result.stderr
+    assert result.exit_code == 2 and "Did you mean `all-MiniLM-L6-v2`" in result.stderr

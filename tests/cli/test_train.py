@@ -33,8 +33,9 @@ def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):
     file.write_text("batchsize: 3\n")
     for arguments, message in (
         (["--config", file], "Received: 'batchsize'. Did you mean `batch_size`?"),
-        (["--config", tmp_path / "none.yaml"], "No such file or directory"),
+        (["--config", tmp_path / "none.yaml"], "`--config` must be a file. Received: "),
         (["tagging"], "`task` must be one of classification, regression, multiple-choice"),
+        (["translaton"], "translation. Received: task='translaton'. Did you mean `translation`?"),
         (["--train", "a.tsv", "--encoder", "e", "--output", tmp_path / "o"], "'a.tsv'"),
         (["--epochs", "0", "--train", "a"], "`epochs` must be a whole number, at least 1"),
     ):

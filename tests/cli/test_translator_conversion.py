@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from kbert.checkpoints.translation_folder import read_translation
 from kbert.cli.conversion import convert_checkpoint
 from kbert.cli.main import app
-from kbert.cli.translator_conversion import is_translator
+from kbert.cli.model_kinds import is_translator
 from tests.checkpoints.synthetic_marian import write_marian
 
 

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.load import load
 from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
 from tests.small_pipelines import (
@@ -43,6 +44,18 @@ def test_every_task_that_reads(tmp_path, format, made):
     if sizes and made is not small_entity_recognizer:
         sizes["max_question_length"] = 6
     assert type(load(folder, **sizes)) is type(made())
+
+
+def test_weights_are_read_once(tmp_path, monkeypatch):
+    folder = small_regressor().save_pretrained(tmp_path / "saved")
+    read = []
+    for module in ("load", "saved_pipeline"):
+        monkeypatch.setattr(
+            f"kbert.pipelines.{module}.read_checkpoint",
+            lambda path: read.append(path) or read_checkpoint(path),
+        )
+    load(folder)
+    assert read == [folder]
 
 
 @pytest.mark.parametrize("format", ["kbert", "huggingface", "tf1"])

@@ -3,8 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kbert.training.config_checks import CLASSES
 from kbert.training.run_data import read_run_data
-from kbert.training.run_model import build_model, compile_model
+from kbert.training.run_model import PIPELINES, build_model, compile_model
 from tests.training.tiny_runs import TOKENS
 
 
@@ -72,7 +73,7 @@ def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
         build(tiny.config(tmp_path / "o", vocabulary=str(larger)))
     with pytest.raises(ValueError, match=r"`max_sequence_length` must be in \[3, 24\]"):
         build(tiny.config(tmp_path / "o", max_sequence_length=25))
-    with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. The nearest known"):
+    with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. Did you mean"):
         build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
 
 
@@ -105,3 +106,7 @@ def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
     balanced = tiny.config(tmp_path / "o", class_weights={"up": 3.0, "down": 1.0})
     compile_model(model, balanced, data, total_steps=10)
     assert model.loss.class_weights == [1.0, 3.0]  # in the order of the labels
+
+
+def test_classes_are_named_without_keras():
+    assert {task: pipeline.__name__ for task, pipeline in PIPELINES.items()} == CLASSES

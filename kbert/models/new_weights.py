@@ -1,0 +1,44 @@
+"""Weights that an encoder begins with: random ones, or none where a checkpoint's follow."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+from keras import ops
+
+_FOLLOWED: ContextVar[bool] = ContextVar("followed", default=False)
+
+
+@keras.saving.register_keras_serializable("kbert")
+class NewWeights(keras.initializers.TruncatedNormal):
+    """BERT's truncated normal, which draws nothing inside `weights_follow`.
+
+    Drawing a hundred million numbers takes seconds, and a checkpoint's take their place.
+    """
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """Random numbers, or zeros inside `weights_follow`.
+
+        Args:
+            shape: of the weight.
+            dtype: of the weight.
+        """
+        if _FOLLOWED.get():
+            return ops.zeros(shape, dtype)
+        return super().__call__(shape, dtype)
+
+
+@contextmanager
+def weights_follow(follow: bool) -> Iterator[None]:
+    """Says that all weights of the encoders made inside are given to them afterwards.
+
+    Args:
+        follow: whether they are; if not, nothing changes.
+    """
+    token = _FOLLOWED.set(follow)
+    try:
+        yield
+    finally:
+        _FOLLOWED.reset(token)

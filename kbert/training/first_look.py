@@ -1,0 +1,180 @@
+"""What can be told of a configuration before TensorFlow is there: files, columns, names, output.
+
+TensorFlow takes seconds to import, and a wrong name should not. What stands further down in the
+files is told by those who read them.
+"""
+
+import os
+from pathlib import Path
+
+from kbert.checkpoints.detection import detect_format
+from kbert.checkpoints.pretrained import find_name
+from kbert.data.first_rows import check_columns
+from kbert.data.glue_tasks import glue_file, glue_split, glue_task
+from kbert.data.multiple_choice import check_choice_columns
+from kbert.data.text_files import nearest
+from kbert.data.text_pairs import check_text_columns
+from kbert.training.any_config import StoredConfig
+from kbert.training.config_checks import READING_TASKS, TFDS
+from kbert.training.found_files import ELSEWHERE, found_files
+from kbert.training.preparation_config import PreparationConfig
+from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.resumed_run import goes_on
+from kbert.training.run_config import RunConfig
+from kbert.training.run_directory import check_output, is_run, load_run
+from kbert.training.tf_config import VARIABLE
+from kbert.training.translation_checks import PARTS
+from kbert.training.translation_config import TranslationConfig
+
+_GLUE_SPLITS = {"train": "train", "validation": "dev"}
+
+
+def look_first(config: StoredConfig | PreparationConfig) -> None:
+    """Looks at all that a configuration names.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        FileNotFoundError: A file, encoder or model is not there; the message names the option.
+        ValueError: A column is missing, or something is no checkpoint.
+        FileExistsError: The output is there, and may not be replaced.
+        NotADirectoryError: The output is a file.
+    """
+    if isinstance(config, PreparationConfig):
+        config.check_output()
+        _check_files(config, "vocabulary")
+        found_files("text", config.text or [])
+        return
+    # Of several workers another one may have begun the run.
+    if not os.environ.get(VARIABLE):
+        check_output(config.output or "", config.overwrite, goes_on(config))
+    if isinstance(config, TranslationConfig):
+        _look_at_translation(config)
+    elif isinstance(config, PretrainingConfig):
+        _look_at_pretraining(config)
+    else:
+        _look_at_run(config)
+
+
+def check_file(option: str, path: str | os.PathLike[str]) -> None:
+    """Checks that a file is there; a pipe is one.
+
+    Args:
+        option: The option that named it, such as "--train".
+        path: The file.
+
+    Raises:
+        FileNotFoundError: There is none; the nearest name beside it is told.
+    """
+    file = Path(path)
+    if file.exists() and not file.is_dir():
+        return
+    if file.is_dir():
+        what = "is a folder"
+    else:
+        beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
+        near = nearest(file.name, beside)
+        what = f"does not exist.{near}" if near else "does not exist"
+    raise FileNotFoundError(
+        f"`{option}` must be a file. Received: {os.fspath(path)!r}, which {what}"
+    )
+
+
+def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> None:
+    """Checks the columns of labelled examples, where the first lines of their file tell.
+
+    Args:
+        task: A task of `RunConfig`.
+        path: The file.
+        columns: `text_a`, `text_b` and `label`, as of `RunConfig`.
+
+    Raises:
+        ValueError: A column is missing.
+    """
+    if task == "multiple-choice":
+        check_choice_columns(path)
+    elif task not in READING_TASKS:
+        check_text_columns(path, **columns, regression=task == "regression")
+    elif task != "ner" and not path.lower().removesuffix(".gz").endswith(".json"):
+        check_columns(path, ("question", "context"))
+
+
+def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
+    """Checks that the file of a split is there.
+
+    Args:
+        task: The task of GLUE.
+        folder: The folder of GLUE.
+        split: The split.
+
+    Raises:
+        ValueError: There is no such task or split.
+        FileNotFoundError: There is no such folder or file.
+    """
+    known = glue_task(task)
+    if not Path(folder).exists():
+        raise FileNotFoundError(f"`--data` must be the folder of GLUE. Received: {str(folder)!r}")
+    glue_file(known, folder, glue_split(known, split))
+
+
+def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
+    for key in keys:
+        path = getattr(config, key)
+        if path is not None and not path.startswith(TFDS):
+            check_file(f"--{key.replace('_', '-')}", path)
+
+
+def _check_encoder(name: str | None) -> None:
+    """A name that is known, a run, or a checkpoint in any format."""
+    if name is not None:
+        found = find_name(name)
+        if isinstance(found, Path):
+            detect_format(found)
+
+
+def _look_at_run(config: RunConfig) -> None:
+    _check_files(config, "vocabulary")
+    for part in PARTS:
+        given = getattr(config, part)
+        if str(given).startswith(TFDS):
+            continue
+        if config.glue is not None:
+            split = given or _GLUE_SPLITS.get(part)
+            if split is not None:
+                check_glue(config.glue, config.data or "", split)
+        elif given is not None:
+            _check_files(config, part)
+            columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
+            check_table(config.task, given, columns)
+    if config.scratch_size is None:
+        _check_encoder(config.encoder)
+
+
+def _look_at_translation(config: TranslationConfig) -> None:
+    sides = [f"{part}_{side}" for part in PARTS for side in ("source", "target")]
+    _check_files(config, *PARTS, *sides, "source_subwords", "target_subwords")
+    for path in (getattr(config, part) for part in PARTS):
+        if path is not None and not path.startswith(TFDS):
+            columns = (config.source_column, config.target_column)
+            by_index = any(isinstance(column, int) for column in columns)
+            check_columns(path, columns, header=not by_index)
+    _check_encoder(_of_run(config.bert))
+    start = _of_run(config.warm_start)
+    if start is not None and not Path(start).exists():
+        raise FileNotFoundError(
+            f"`--warm-start` must be a run or the folder of a translator. Received: {start!r}"
+        )
+
+
+def _look_at_pretraining(config: PretrainingConfig) -> None:
+    _check_files(config, "vocabulary")
+    for key in ("text", "records", "validation"):
+        patterns = getattr(config, key) or []
+        found_files(key, [one for one in patterns if key == "text" or ELSEWHERE not in one])
+    _check_encoder(_of_run(config.encoder))
+
+
+def _of_run(name: str | None) -> str | None:
+    """The model's folder where a name is that of a run."""
+    return str(load_run(name).model_directory) if name is not None and is_run(name) else name
