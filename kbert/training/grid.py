@@ -93,7 +93,7 @@ def train_grid(config: RunConfig) -> Path:
                 row = {"folder": run.name, **point, **_summary(run, config)}
                 rows.append(row)
                 log.line(_row(row))
-                if best is None or is_better(row["monitor"], row["value"], best["value"]):
+                if best is None or is_better(row["monitor"], *map(_validation, (row, best))):
                     best = row
                 # What was the best so far may be it no longer.
                 for other in rows:
@@ -124,6 +124,12 @@ def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
         "mean": summary["mean"],
         "standard_deviation": summary["standard_deviation"],
     }
+
+
+def _validation(row: dict[str, Any]) -> dict[str, float]:
+    """What a point is compared by: the means over its seeds."""
+    measured: dict[str, float] = row["mean"]["validation"]
+    return measured
 
 
 def _drop_models(run: Path, is_best: bool) -> None:
