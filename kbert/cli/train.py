@@ -75,7 +75,7 @@ def run_and_tell(config: AnyConfig) -> None:
 
 
 _SHOWN = (
-    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best"),
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
     *("mean", "standard_deviation", "final"),
 )
 train = with_run_options(train, RunConfig)

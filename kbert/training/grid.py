@@ -100,7 +100,8 @@ def train_grid(config: RunConfig) -> Path:
                     _drop_models(folder / other["folder"], other is best)
             if best is not None:
                 _write_best(folder, best, rows)
-                log.line("\n".join(["the grid:", *map(_row, rows), f"best: {_words(best)}"]))
+                told = f"best:{_row(best).removeprefix(' ')}  ({best['folder']})"
+                log.line("\n".join(["the grid:", *map(_row, rows), told]))
     return Path(output)
 
 
@@ -142,7 +143,9 @@ def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) 
     metrics = load_run(folder / best["folder"]).metrics
     if not (folder / MODEL).is_dir():  # where a stop came just behind it
         os.rename(folder / best["folder"] / MODEL, folder / MODEL)
-    write_json({**metrics, "grid": rows, "best": best["folder"]}, folder / METRICS)
+    chosen = {key: best[key] for key in GRID_KEYS if key in best}
+    told = {"grid": rows, "best": best["folder"], "best_values": chosen}
+    write_json({**metrics, **told}, folder / METRICS)
     shutil.copy2(folder / best["folder"] / REPORT, folder / REPORT)
 
 
