@@ -29,7 +29,7 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
     assert again.exit_code == 2 and "unless overwrite is true" in again.stderr
 
 
-def test_the_best_point_of_a_grid_is_told_with_its_values(finished_run, tiny, tmp_path, monkeypatch):
+def test_the_best_point_of_a_grid_has_values(finished_run, tiny, tmp_path, monkeypatch):
     run = shutil.copytree(finished_run, tmp_path / "run")
     best = {"best": "grid-2", "best_values": {"batch_size": 32, "learning_rate": 5e-5}}
     write_json({**load_run(run).metrics, **best}, run / "metrics.json")
