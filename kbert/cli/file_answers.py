@@ -48,17 +48,17 @@ def answer_file(
     """
     answering = open_model(model, nbest, task)
     read = columns_to_read(model, answering.inputs, columns)
-    made_of = {"model": model_checksum(model), "task": task, "nbest": nbest}
-    made_of |= {"choice of columns": read}
+    made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
+    made_of["choice of columns"] = read
     start = time.monotonic()
     console = Console(stderr=True)
-    columns = (
+    parts = (
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with Progress(*parts, console=console, disable=not console.is_terminal) as bar:
         shown = bar.add_task(source.name, total=1.0)
 
         def tell(share: float, rows: int) -> None:

@@ -37,10 +37,9 @@ def predict_file(
         source: The file; see `kbert.serving.row_files`.
         output: The file to make: the columns of the input and those of the answers. Its name tells
             its format.
-        inputs: The names of what the model reads, as ("text",), which are those of its columns.
-            One called "choices" holds a list of texts, in TSV and CSV as JSON.
-        columns: Where the columns have other names: one for each input, or several such choices, of
-            which a block of rows is read by the first that it has.
+        inputs: What the model reads, as ("text",), under the names of the columns. One called
+            "choices" holds a list of texts, in TSV and CSV as JSON.
+        columns: Other names of these columns; of several choices the first that is there counts.
         answer: From rows, each with a text for each input, to their answers, in order; it is called
             with a block at a time, and puts rows of like length together itself.
         made_of: What the answers depend on besides the input, as a checksum of the model.

@@ -137,7 +137,8 @@ def test_columns_of_other_names(tmp_path: Path, end: str):
     for number, columns in enumerate(([["mail"]], [["message"], ["mail"], ["text"]])):
         found = predicted(source, tmp_path / f"{number}.jsonl", columns=columns)
         assert [row["lengths"] for row in found] == [[1], [2]]
-    found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", columns=[["text", "mail"]])
+    pair = {"columns": [["text", "mail"]]}
+    found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", **pair)
     assert [row["lengths"] for row in found] == [[3, 1], [3, 2]]
     told = "(line|row) .: a row must have `a`; or `b`, the inputs of the model. Received: mail"
     with pytest.raises(ValueError, match=told):

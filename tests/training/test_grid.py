@@ -63,4 +63,5 @@ def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, mon
     path = train(tiny.config(tmp_path / "run", grid={"batch_size": list(losses)}))
     found = load_run(path).metrics
     assert found["best"] == "grid-2" and found["best_values"] == {"batch_size": 8}
-    assert (path / "log.txt").read_text().endswith("best: batch_size 8: accuracy 0.5000  (grid-2)\n")
+    told = "best: batch_size 8: accuracy 0.5000  (grid-2)\n"
+    assert (path / "log.txt").read_text().endswith(told)
