@@ -9,6 +9,7 @@ from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
 from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.run_log import tell_stage
 
 _SHOWN = ("final", "seconds")
 
@@ -53,6 +54,7 @@ def pretrain(
     made = PretrainingConfig
     checked = made.from_dict(values) if config is None else made.from_yaml(config, **values)
 
+    tell_stage("loading TensorFlow")
     from kbert.training.pretraining_run import pretrain as pretrain_run
     from kbert.training.run_directory import load_run
 

@@ -11,6 +11,7 @@ from kbert.cli.run_options import given_values, with_run_options
 from kbert.training.any_config import AnyConfig
 from kbert.training.config_checks import TASKS
 from kbert.training.run_config import RunConfig
+from kbert.training.run_log import tell_stage
 from kbert.training.translation_config import TASK as TRANSLATION
 
 
@@ -66,6 +67,7 @@ def run_and_tell(config: AnyConfig) -> None:
     Args:
         config: The configuration.
     """
+    tell_stage("loading TensorFlow")
     from kbert.training.run import train as train_run
     from kbert.training.run_directory import load_run
 

@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from kbert.training.any_config import AnyConfig
 from kbert.training.call_steps import steps_done
 from kbert.training.evaluation import is_better, numbers
 from kbert.training.run_log import RunLog
+from kbert.training.step_bar import draws_bar
 from kbert.training.train_state import check_finite
 
 # Between two lines about the steps inside an epoch, where no progress bar can be drawn.
@@ -135,11 +135,11 @@ class EpochRecord(keras.callbacks.Callback):
         self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts, and writes a line now and then where stderr is no terminal."""
+        """Counts, and writes a line now and then where no bar is drawn."""
         done = steps_done(batch, self.params)
         self._step, self._done = self._step + done - self._done, done
         now = time.perf_counter()
-        if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
             return
         self._last_line = now
         speed = done / (self._seconds() - self._seconds_before)

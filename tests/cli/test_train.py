@@ -25,6 +25,17 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
     assert (run.config.epochs, run.config.batch_size, run.config.label) == (1, 4, "label")
     assert found["final"] == run.metrics["final"] and found["monitor"] == "accuracy"
     assert "epoch 1/1: loss" in result.stderr and "train: 24 examples" in result.stderr
+    stages = [line[:-4] for line in result.stderr.splitlines() if line.endswith(" ...")]
+    assert stages == [
+        "loading TensorFlow",
+        f"reading {tiny.texts['train']}",
+        f"reading {tiny.texts['validation']}",
+        f"loading the encoder {tiny.encoder}",
+        "tokenizing",
+        "compiling the first step",
+        "measuring the weights that stay",
+    ]
+    assert " ..." not in (output / "log.txt").read_text()
     again = invoke("--config", file, "--output", output)
     assert again.exit_code == 2 and "unless overwrite is true" in again.stderr
 
