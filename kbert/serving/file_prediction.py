@@ -30,8 +30,7 @@ def predict_file(
 ) -> int:
     """Answers the rows of a file, block by block, and writes them with their answers.
 
-    A run that was stopped, at any moment, is gone on with by the same call, and makes the same
-    bytes: blocks that are whole are not answered again.
+    The same call goes on with a run that was stopped at any moment, and makes the same bytes.
 
     Args:
         source: The file; see `kbert.serving.row_files`.
