@@ -14,7 +14,10 @@ from kbert.serving.metadata import PRECISIONS
 
 _Run = Annotated[Path, typer.Argument(help="A run, or a model's folder.", metavar="RUN")]
 _Base = Annotated[Path, typer.Argument(help="The folder of all exports.", metavar="BASE")]
-_Name = Annotated[Optional[str], typer.Option(help="The model's name for the server.")]
+_Name = Annotated[
+    Optional[str],
+    typer.Option(help="The model's name for the server; by default that of its folder."),
+]
 _Version = Annotated[
     Optional[int], typer.Option(help="Its version; by default the next free one.")
 ]
@@ -60,12 +63,15 @@ def export(
     """Write a SavedModel that answers raw strings.
 
     TensorFlow Serving and `kbert predict` take it. It becomes
-    BASE/NAME/VERSION, checked before it appears there, with what a server needs
-    besides; BASE/README.md tells how to start one. The result on stdout is JSON.
+    BASE/NAME/VERSION, where NAME is that of the run's folder, checked before
+    it appears there, with what a server needs besides; BASE/README.md tells
+    how to start one. The result on stdout is JSON.
 
     Examples:
 
-      kbert export runs/topics exports --name topics
+      kbert export runs/topics exports
+
+      kbert export runs/topics exports --name support --keep 3
 
       kbert export runs/topics exports --precision bfloat16 --measure test.tsv
 
@@ -74,6 +80,7 @@ def export(
     _look_first([run, *(also or [])], (base, name, version), precision, measure)
     from kbert.serving.saved_model import export as write_export
     from kbert.serving.signatures import read_meta_graph, signatures_of
+    from kbert.serving.version_folders import model_name
     from kbert.training.averaging import load_model
 
     settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
@@ -85,7 +92,8 @@ def export(
         about, measured = _about(run), _measured(model, run, measure, precision)
         if measured is not None:
             about = {**(about or {}), "precisions": measured}
-        path = write_export(model, base, name, about=about, precision=precision, **settings)
+        named = model_name(run) if name is None else name
+        path = write_export(model, base, named, about=about, precision=precision, **settings)
     signatures = signatures_of(read_meta_graph(path))
     write_result(
         {

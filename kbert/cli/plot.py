@@ -96,7 +96,10 @@ def _curve(directory: Path, metrics: str | None) -> Any:
     names = usual_metrics(records, found.get("monitor"))
     if metrics is not None:
         names = [name.strip() for name in metrics.split(",")]
-    return plot_curves(records, names, "epoch" if found.get("epochs") else "step")
+    if not found.get("epochs"):
+        return plot_curves(records, names, "step")
+    kept = [number for number in (found.get("kept_epoch"),) if number]
+    return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept)
 
 
 def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:

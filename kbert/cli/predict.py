@@ -32,8 +32,13 @@ _Model = Annotated[
 _Text = Annotated[
     Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
 ]
-_TextA = Annotated[Optional[str], typer.Option(help="The first text of a pair.")]
-_TextB = Annotated[Optional[str], typer.Option(help="The second text of a pair.")]
+_TextA = Annotated[
+    Optional[str],
+    typer.Option(help="The first text of a pair; with --input, the column of the (first) text."),
+]
+_TextB = Annotated[
+    Optional[str], typer.Option(help="The second text of a pair; with --input, its column.")
+]
 _Question = Annotated[
     Optional[list[str]], typer.Option(help="A question; may be given several times.")
 ]
@@ -45,7 +50,9 @@ _Task = Annotated[Optional[str], typer.Option(help="The task, of an export that 
 _Input = Annotated[
     Optional[Path],
     typer.Option(
-        "--input", help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet."
+        "--input",
+        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet, with the columns that "
+        "the run was trained with.",
     ),
 ]
 _Output = Annotated[
@@ -96,10 +103,11 @@ def predict(
           --context-file article.txt --show
     """
     _look_first(model, task)
-    rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     if source is not None or output is not None:
-        _answer_file(model, source, output, rows is not None or show, nbest, task)
+        has_texts = show or any((text, question, context, context_file))
+        _answer_file(model, source, output, has_texts, nbest, task, (text_a, text_b))
         return
+    rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     from kbert.cli.answering import open_model
 
     answering = open_model(model, nbest, task)
@@ -134,15 +142,17 @@ def _answer_file(
     has_texts: bool,
     nbest: int | None,
     task: str | None,
+    columns: tuple[str | None, str | None],
 ) -> None:
     """Answers the rows of a file into another."""
     if source is None or output is None or has_texts:
         raise ValueError(
-            "`--input` and `--output` must be given together, and without texts or --show."
+            "`--input` and `--output` must be given together, and without texts or --show "
+            "(--text-a and --text-b name their columns)."
         )
     from kbert.cli.file_answers import answer_file
 
-    write_result(answer_file(model, source, output, nbest, task))
+    write_result(answer_file(model, source, output, nbest, task, columns))
 
 
 def _asked(

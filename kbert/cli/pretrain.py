@@ -10,6 +10,7 @@ from kbert.cli.json_output import write_result
 from kbert.cli.run_options import given_values, with_run_options
 from kbert.cli.train import check_config_file
 from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.run_log import tell_stage
 
 _SHOWN = ("final", "seconds")
 
@@ -58,6 +59,7 @@ def pretrain(
     from kbert.training.first_look import look_first
 
     look_first(checked)
+    tell_stage("loading TensorFlow")
     from kbert.training.pretraining_run import pretrain as pretrain_run
     from kbert.training.run_directory import load_run
 

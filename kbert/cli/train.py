@@ -13,6 +13,7 @@ from kbert.training.any_config import AnyConfig
 from kbert.training.config_checks import TASKS
 from kbert.training.config_file import read_config_file
 from kbert.training.run_config import RunConfig
+from kbert.training.run_log import tell_stage
 from kbert.training.translation_config import TASK as TRANSLATION
 
 
@@ -98,6 +99,7 @@ def run_and_tell(config: AnyConfig) -> None:
     from kbert.training.first_look import look_first
 
     look_first(config)
+    tell_stage("loading TensorFlow")
     from kbert.training.run import train as train_run
     from kbert.training.run_directory import load_run
 
@@ -107,7 +109,7 @@ def run_and_tell(config: AnyConfig) -> None:
 
 
 _SHOWN = (
-    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best"),
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
     *("mean", "standard_deviation", "final"),
 )
 train = with_run_options(train, RunConfig)

@@ -50,6 +50,16 @@ class TextExamples(Columns):
     columns = ("text_a", "text_b", "labels", "ids", "lines")
 
 
+def usual_columns(count: int) -> list[list[str]]:
+    """The columns of texts that are looked for where none are given, in this order.
+
+    Args:
+        count: 1 for single texts, 2 for pairs.
+    """
+    named = [[name for name in names if name is not None] for names in _TEXT_COLUMNS]
+    return [names for names in named if len(names) == count]
+
+
 def read_text_examples(
     path: str | os.PathLike[str],
     text_a: str | int | None = None,

@@ -11,18 +11,26 @@ if TYPE_CHECKING:
 _PARTS = {"training": ("#1f77b4", "--"), "validation": ("#d62728", "-")}
 _WIDTH, _HEIGHT, _MARGIN = 6.0, 2.0, 0.3  # inches; height of one metric
 _FEW = 8  # points, which are marked: one alone is no line
+# Names of the loss where it is measured with other metrics; that of training is always the first.
+_LOSSES = ("loss", "cross_entropy", "mse")
 
 
 def plot_curves(
-    records: Sequence[Mapping[str, Any]], metrics: Sequence[str], place: str
+    records: Sequence[Mapping[str, Any]],
+    metrics: Sequence[str],
+    place: str,
+    kept: Sequence[int] = (),
 ) -> "Figure":
     """Draws metrics of training and validation, each over the steps or epochs.
+
+    Beside the loss of training stands that of validation, also where it has another name.
 
     Args:
         records: `epochs` or `intervals` of a run's metrics.json: each has its place, and under
             "training", and "validation" where there was one, numbers by their names.
         metrics: names of those to draw, one above the other.
         place: "epoch" or "step": what the records are numbered by.
+        kept: numbers of those whose weights stayed, which are marked.
 
     Raises:
         ValueError: there is no record, or none has such a metric.
@@ -42,6 +50,10 @@ def plot_curves(
     panels = figure.subplots(len(metrics), sharex=True, squeeze=False)[:, 0]
     for axes, name in zip(panels, metrics):
         _draw(axes, records, place, name)
+        for number in kept:
+            label = "kept" if number == kept[0] else None
+            axes.axvline(number, color="#2ca02c", linestyle=":", linewidth=2, zorder=0, label=label)
+        axes.legend(loc="best", fontsize=8)
     panels[-1].set_xlabel(place)
     panels[-1].xaxis.get_major_locator().set_params(integer=True)
     return figure
@@ -59,16 +71,19 @@ def usual_metrics(records: Sequence[Mapping[str, Any]], monitor: str | None = No
     names = [name for record in records[:1] for name in record["training"]]
     if any(name.endswith("_loss") for name in names):
         names.remove("loss")
-    names += [monitor] if monitor is not None and monitor not in names else []
+    if monitor is not None and monitor not in (*names, *_LOSSES):
+        names.append(monitor)
     return [name for name in names if name != "perplexity"]
 
 
 def _draw(axes: Any, records: Sequence[Mapping[str, Any]], place: str, name: str) -> None:
     for part, (color, style) in _PARTS.items():
-        found = [(r[place], r[part][name]) for r in records if name in r.get(part, {})]
+        measured = {known for record in records for known in record.get(part, {})}
+        own = next((one for one in _LOSSES if one in measured), name) if name == "loss" else name
+        found = [(r[place], r[part][own]) for r in records if own in r.get(part, {})]
         if found:
             marker = "o" if len(found) < _FEW else ""
-            axes.plot(*zip(*found), style, color=color, marker=marker, markersize=4, label=part)
+            label = part if own == name else f"{part} ({own.replace('_', ' ')})"
+            axes.plot(*zip(*found), style, color=color, marker=marker, markersize=4, label=label)
     axes.set_ylabel(name.replace("_", " "))
     axes.grid(alpha=0.3)
-    axes.legend(loc="best", fontsize=8)

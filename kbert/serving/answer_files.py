@@ -187,7 +187,7 @@ def answer_file(
             raise ValueError(
                 f"`--output` must be gone on with as it was begun. Received: another "
                 f"{' and another '.join(changed)} than that of the stopped run, whose answers lie "
-                f"in {folder}: remove that folder to begin anew"
+                f"in {Path(output).with_name(folder.name)}: remove that folder to begin anew"
             )
         yield AnswerFile(folder, path)
 

@@ -40,7 +40,8 @@ def check(
         FileNotFoundError: There is no export.
         ValueError: `server` is no version, or one older than is known.
     """
-    export_dir = Path(os.path.abspath(find_export(path)))
+    shown = find_export(path)
+    export_dir = Path(os.path.abspath(shown))
     if server is not None:
         server_number(server)
     try:
@@ -48,7 +49,7 @@ def check(
         signatures = signatures_of(meta_graph)
     except (ValueError, TypeError) as error:  # TensorFlow knows no such type of numbers
         problem = f"{SAVED_MODEL_FILE} cannot be read: {error}"
-        return CheckReport(export_dir, server or SERVERS[-1], (Check("files", (problem,)),))
+        return CheckReport(shown, server or SERVERS[-1], (Check("files", (problem,)),))
     written = meta_graph.meta_info_def.tensorflow_version
     promised = ".".join(written.split(".")[:2]) if written else SERVERS[-1]
     server = server or max(promised, SERVERS[0], key=server_number_or_zero)
@@ -64,4 +65,4 @@ def check(
         },
         "bytes": sizes_of(export_dir),
     }
-    return CheckReport(export_dir, server, tuple(checks), facts)
+    return CheckReport(shown, server, tuple(checks), facts)

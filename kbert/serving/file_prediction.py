@@ -23,21 +23,22 @@ def predict_file(
     inputs: Sequence[str],
     answer: Callable[[list[Row]], list[dict[str, Any]]],
     *,
+    columns: Sequence[Sequence[str]] | None = None,
     made_of: Mapping[str, Any],
     block_rows: int = BLOCK_ROWS,
     on_progress: Callable[[float, int], None] = lambda share, rows: None,
 ) -> int:
     """Answers the rows of a file, block by block, and writes them with their answers.
 
-    A run that was stopped, at any moment, is gone on with by the same call, and makes the same
-    bytes: blocks that are whole are not answered again.
+    The same call goes on with a run that was stopped at any moment, and makes the same bytes.
 
     Args:
         source: The file; see `kbert.serving.row_files`.
         output: The file to make: the columns of the input and those of the answers. Its name tells
             its format.
-        inputs: The names of the columns that the model reads, as ("text",). One called "choices"
-            holds a list of texts, in TSV and CSV as JSON.
+        inputs: What the model reads, as ("text",), under the names of the columns. One called
+            "choices" holds a list of texts, in TSV and CSV as JSON.
+        columns: Other names of these columns; of several choices the first that is there counts.
         answer: From rows, each with a text for each input, to their answers, in order; it is called
             with a block at a time, and puts rows of like length together itself.
         made_of: What the answers depend on besides the input, as a checksum of the model.
@@ -69,7 +70,7 @@ def predict_file(
         rows = count = 0
         for block in read_blocks(source, block_rows, tell):
             if not file.has(block.number):
-                texts = _texts(block, inputs, str(source))
+                texts = _texts(block, inputs, columns or [inputs], str(source))
                 file.write(block, _answers(texts, list(inputs), answer))
             rows, count = rows + len(block.rows), count + 1
             on_progress(share, rows)
@@ -94,23 +95,28 @@ def _answers(
     return found
 
 
-def _texts(block: Block, inputs: Sequence[str], source: str) -> list[Row]:
-    """What the model reads of each row."""
+def _texts(
+    block: Block, inputs: Sequence[str], columns: Sequence[Sequence[str]], source: str
+) -> list[Row]:
+    """What the model reads of each row, from the first columns that the block has."""
     rows = []
+    there = [names for names in columns if set(names) <= set(block.columns)]
+    chosen = (there or list(columns))[0]
     for row, place in zip(block.rows, block.places, strict=True):
-        missing = [name for name in inputs if name not in row]
+        missing = [name for name in chosen if name not in row]
         if missing:
+            told = (", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
             raise ValueError(
-                f"{source}, {place}: a row must have {', '.join(f'`{name}`' for name in inputs)}, "
-                f"the inputs of the model. Received: {', '.join(row)[:_SHOWN] or 'nothing'}"
+                f"{source}, {place}: a row must have {'; or '.join(told)}, the inputs of the "
+                f"model. Received: {', '.join(row)[:_SHOWN] or 'nothing'}"
             )
         texts: list[Any] = []
-        for name in inputs:
-            where = f"{source}, {place}, column `{name}`"
+        for name, column in zip(inputs, chosen, strict=True):
+            where = f"{source}, {place}, column `{column}`"
             if name == _CHOICES:
-                texts += [_text(one, where) for one in _choices(row[name], where)]
+                texts += [_text(one, where) for one in _choices(row[column], where)]
             else:
-                texts.append(_text(row[name], where))
+                texts.append(_text(row[column], where))
         rows.append(tuple(texts))
     return rows
 

@@ -42,6 +42,19 @@ def is_version(name: str) -> bool:
     return bool(_VERSION.fullmatch(name)) and int(name) <= _LARGEST_VERSION
 
 
+def model_name(folder: str | os.PathLike[str]) -> str:
+    """The name that a model in a folder, or of a published name, has on a server by default.
+
+    Args:
+        folder: The folder, or the name.
+
+    Returns:
+        Its last part, with `_` for what `new_version` takes for no part of a name.
+    """
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", Path(os.path.abspath(folder)).name)
+    return name if _MODEL_NAME.fullmatch(name) else f"model_{name.lstrip('.-')}"
+
+
 def new_version(
     base: str | os.PathLike[str], name: str, version: int | None = None
 ) -> tuple[Path, int]:

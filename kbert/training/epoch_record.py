@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from kbert.training.any_config import AnyConfig
 from kbert.training.call_steps import steps_done
 from kbert.training.evaluation import is_better, numbers
 from kbert.training.run_log import RunLog
+from kbert.training.step_bar import draws_bar
 from kbert.training.train_state import check_finite
 
 # Between two lines about the steps inside an epoch, where no progress bar can be drawn.
@@ -115,7 +115,8 @@ class EpochRecord(keras.callbacks.Callback):
             setattr(self, name, told.get(name, getattr(self, name)))
         if self.best_value is not None:
             same = told.get(_MEASURED_ON) == measured_on
-            self.best_value = self._value_of(self.best_epoch) if same else None
+            best = self._validation_of(self.best_epoch) if same else {}
+            self.best_value = best.get(self.monitor)
         self._step, self._measured_on = step, measured_on
         self._seconds_before = told.get(_SECONDS, 0.0) if batch else 0.0
         if self._folder is None:
@@ -134,11 +135,11 @@ class EpochRecord(keras.callbacks.Callback):
         self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts, and writes a line now and then where stderr is no terminal."""
+        """Counts, and writes a line now and then where no bar is drawn."""
         done = steps_done(batch, self.params)
         self._step, self._done = self._step + done - self._done, done
         now = time.perf_counter()
-        if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
             return
         self._last_line = now
         speed = done / (self._seconds() - self._seconds_before)
@@ -215,11 +216,11 @@ class EpochRecord(keras.callbacks.Callback):
         rate = self._config.learning_rate
         return "Try a lower learning_rate" + ("" if rate is None else f" than {rate}")
 
-    def _value_of(self, epoch: int) -> float | None:
-        """The monitored metric of an epoch that is done, or None where it was not measured."""
+    def _validation_of(self, epoch: int) -> dict[str, float]:
+        """The validation metrics of an epoch that is done; none where it was not measured."""
         records = (record for record in self.epochs if record["epoch"] == epoch)
-        value: float | None = next(records, {}).get("validation", {}).get(self.monitor)
-        return value
+        measured: dict[str, float] = next(records, {}).get("validation", {})
+        return measured
 
     def _seconds(self) -> float:
         """How long the running epoch takes so far; 0 between epochs."""
@@ -230,7 +231,8 @@ class EpochRecord(keras.callbacks.Callback):
         """Writes the weights of an epoch that is the best so far; the ones before it go."""
         value = record.get("validation", {}).get(self.monitor)
         choosing = self._config.keep == "best" and value is not None
-        if choosing and not is_better(self.monitor, value, self.best_value):
+        best = None if self.best_value is None else self._validation_of(self.best_epoch)
+        if choosing and not is_better(self.monitor, record["validation"], best):
             return
         before = self.best_epoch
         self.best_epoch, self.best_value = epoch, value

@@ -1,6 +1,6 @@
 """Measuring a model on examples, with the metrics of its task."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from kbert.training.run_input import RunInput, tokenized
 
 # These are the better the smaller they are.
 FALLING = ("cross_entropy", "mse", "loss", "perplexity")
+# Under which names a task measures its loss; it decides where the metric does not.
+_LOSSES = ("loss", "cross_entropy", "mse")
 
 
 @dataclass(frozen=True)
@@ -128,17 +130,23 @@ def monitored_metric(task: str, wanted: str | None, labels: Any, glue: str | Non
     return wanted
 
 
-def is_better(metric: str, value: float, best: float | None) -> bool:
-    """Tells whether a value of a metric is better than the best so far.
+def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
+    """Tells whether metrics are better than the best so far; of equal ones, by their loss.
 
     Args:
-        metric: The metric's name.
-        value: The new value.
+        metric: The name of the metric that they are compared by.
+        found: The new metrics.
         best: The best so far, or None.
+
+    Returns:
+        False where both are equal, or where the task measures no loss: the earlier one stays.
     """
     if best is None:
         return True
-    return value < best if metric in FALLING else value > best
+    if found[metric] != best[metric]:
+        return bool((found[metric] < best[metric]) == (metric in FALLING))
+    loss = next((name for name in _LOSSES if name in found and name in best), None)
+    return loss is not None and bool(found[loss] < best[loss])
 
 
 def numbers(metrics: dict[str, Any]) -> dict[str, float]:

@@ -93,14 +93,15 @@ def train_grid(config: RunConfig) -> Path:
                 row = {"folder": run.name, **point, **_summary(run, config)}
                 rows.append(row)
                 log.line(_row(row))
-                if best is None or is_better(row["monitor"], row["value"], best["value"]):
+                if best is None or is_better(row["monitor"], *map(_validation, (row, best))):
                     best = row
                 # What was the best so far may be it no longer.
                 for other in rows:
                     _drop_models(folder / other["folder"], other is best)
             if best is not None:
                 _write_best(folder, best, rows)
-                log.line("\n".join(["the grid:", *map(_row, rows), f"best: {_words(best)}"]))
+                told = f"best:{_row(best).removeprefix(' ')}  ({best['folder']})"
+                log.line("\n".join(["the grid:", *map(_row, rows), told]))
     return Path(output)
 
 
@@ -126,6 +127,12 @@ def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
     }
 
 
+def _validation(row: dict[str, Any]) -> dict[str, float]:
+    """What a point is compared by: the means over its seeds."""
+    measured: dict[str, float] = row["mean"]["validation"]
+    return measured
+
+
 def _drop_models(run: Path, is_best: bool) -> None:
     """Weights are large; of a grid only the winner's are kept."""
     for folder in (*run.glob("seed-*"), *(() if is_best else (run,))):
@@ -136,7 +143,9 @@ def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) 
     metrics = load_run(folder / best["folder"]).metrics
     if not (folder / MODEL).is_dir():  # where a stop came just behind it
         os.rename(folder / best["folder"] / MODEL, folder / MODEL)
-    write_json({**metrics, "grid": rows, "best": best["folder"]}, folder / METRICS)
+    chosen = {key: best[key] for key in GRID_KEYS if key in best}
+    told = {"grid": rows, "best": best["folder"], "best_values": chosen}
+    write_json({**metrics, **told}, folder / METRICS)
     shutil.copy2(folder / best["folder"] / REPORT, folder / REPORT)
 
 

@@ -4,7 +4,6 @@ To Keras an interval is an epoch of so many steps.
 """
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +14,7 @@ from kbert.training.bad_batch import BadBatch
 from kbert.training.call_steps import steps_done
 from kbert.training.run_log import RunLog
 from kbert.training.state_saver import Saving
+from kbert.training.step_bar import draws_bar
 from kbert.training.stop_signals import StopSignals, TrainingStopped
 from kbert.training.team import asked_of_any, wait_for_all
 from kbert.training.train_state import Position, save_state
@@ -93,7 +93,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self._begin += time.perf_counter() - self._test_begin
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts the steps of a call; where stderr is no terminal, writes a line now and then.
+        """Counts the steps of a call; where no bar is drawn, writes a line now and then.
 
         Raises:
             FloatingPointError: The loss is no finite number.
@@ -111,7 +111,7 @@ class IntervalRecord(keras.callbacks.Callback):
         if done < ((self.params or {}).get("steps") or 0):
             self._stop_if_asked()
         now = time.perf_counter()
-        if now - self._last_line < _SECONDS_BETWEEN_LINES or sys.stderr.isatty():
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
             return
         self._last_line = now
         speed = self._interval_steps / (now - self._begin)

@@ -1,9 +1,7 @@
 """One run of pretraining: from files of plain text to a finished run directory."""
 
-import contextlib
 import math
 import shutil
-import sys
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -52,10 +50,11 @@ from kbert.training.run_directory import (
     write_config,
     write_json,
 )
-from kbert.training.run_log import RunLog
+from kbert.training.run_log import RunLog, tell_stage
 from kbert.training.run_vocabulary import VOCABULARY, run_vocabulary
 from kbert.training.running_metrics import RunningMetrics
 from kbert.training.state_saver import Saving
+from kbert.training.step_bar import step_bar
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.team import own_share, placed
 from kbert.training.train_state import Position
@@ -137,7 +136,10 @@ def _prepared(config: PretrainingConfig, log: RunLog) -> _Ready:
         hashes["validation_sha256"] = text.validation.fingerprint
     if kept is not None:
         changed_data(kept, hashes, config.allow_config_change)
+    if config.vocabulary_size is not None:
+        tell_stage("learning the vocabulary")
     vocabulary = run_vocabulary(config, text.train, kept)
+    tell_stage("making the model" if config.encoder is None else f"loading {config.encoder}")
     model = build_pretrained(config, vocabulary)
     check_examples(config, text, model.tokenizer)
     compile_pretrained(model, config)
@@ -214,24 +216,26 @@ def _fit(
     if ready.text.validation is not None:
         steps = config.validation_steps
         held_out = validation_batches(config, ready.text.validation, tokenizer, steps)
-    while record.position.step < config.steps:
-        first, end, length = intervals_from(record.position.step, config.steps, config.save_every)
-        batches = batches_from(record.position)
-        record.place = partial(place_after, batches)
-        # Batches have no end: calls of more steps would go beyond that of a last, short interval.
-        _in_calls_of(model, math.gcd(length, config.steps_per_execution))
-        running = [RunningMetrics(record.position.sums)]
-        # Keras draws its bar on stdout, which is for results.
-        with contextlib.redirect_stdout(sys.stderr), own_errors(batches):
-            model.fit(
-                batches,
-                initial_epoch=first,
-                epochs=end,
-                steps_per_epoch=length,
-                validation_data=held_out,
-                callbacks=[*running, *callbacks],
-                verbose=1 if sys.stderr.isatty() else 0,
-            )
+    with step_bar(position.step, steps=config.steps) as bar:
+        while record.position.step < config.steps:
+            at = record.position.step
+            first, end, length = intervals_from(at, config.steps, config.save_every)
+            batches = batches_from(record.position)
+            record.place = partial(place_after, batches)
+            # Batches have no end: calls of more steps would go beyond that of a last, short
+            # interval.
+            _in_calls_of(model, math.gcd(length, config.steps_per_execution))
+            running = [RunningMetrics(record.position.sums)]
+            with own_errors(batches):
+                model.fit(
+                    batches,
+                    initial_epoch=first,
+                    epochs=end,
+                    steps_per_epoch=length,
+                    validation_data=held_out,
+                    callbacks=[*running, *bar, *callbacks],
+                    verbose=0,
+                )
     return record
 
 
@@ -269,6 +273,7 @@ def _finish(
     config: PretrainingConfig, ready: _Ready, record: IntervalRecord, folder: Path
 ) -> dict[str, Any]:
     """Writes the model, and measures what was written."""
+    tell_stage("measuring the weights that stay")
     # One may be there of before a stop, and of other weights.
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     ready.model.save_pretrained(folder / MODEL)

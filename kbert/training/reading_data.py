@@ -12,6 +12,7 @@ from kbert.data.tagged_sentences import TaggedSentences, in_scheme
 from kbert.data.tfds_reading import read_tfds_questions, read_tfds_sentences
 from kbert.training.config_checks import TFDS
 from kbert.training.run_config import RunConfig
+from kbert.training.run_log import tell_stage
 
 logger = logging.getLogger(__name__)
 ReadingExamples = QuestionExamples | TaggedSentences
@@ -35,6 +36,7 @@ def read_reading(config: RunConfig, part: str) -> ReadingExamples | None:
     given = getattr(config, part)
     if given is None:
         return None
+    tell_stage(f"reading {given}")
     if config.task == "ner":
         return read_sentences(given, config, part)
     return _questions(given, config, part)

@@ -19,6 +19,7 @@ from kbert.training.config_checks import READING_TASKS, TFDS
 from kbert.training.reading_data import read_reading, tag_names
 from kbert.training.resumed_run import sha256_of_columns
 from kbert.training.run_config import RunConfig
+from kbert.training.run_log import tell_stage
 
 LabelledExamples = TextExamples | ChoiceExamples
 Examples = LabelledExamples | QuestionExamples | TaggedSentences
@@ -196,9 +197,11 @@ def _read(config: RunConfig, part: str) -> LabelledExamples | None:
             return None
         if config.data is None:
             raise ValueError("`data` must be the folder of GLUE. Received: data=None")
+        tell_stage(f"reading {config.glue}, {split}")
         return read_glue(config.glue, config.data, split)
     if given is None:
         return None
+    tell_stage(f"reading {given}")
     if given.startswith(TFDS):
         name, _, split = given.removeprefix(TFDS).partition("@")
         columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}

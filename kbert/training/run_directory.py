@@ -118,7 +118,7 @@ def run_directory(
         FileExistsError: As `check_output`, or another process is writing this run.
     """
     check_output(output, overwrite, resume)
-    target = Path(os.path.abspath(output))
+    target = Path(output)
     partial = _partial(target)
     # The lock goes with the process, however it ends.
     partial.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ def stopped_run(output: str | os.PathLike[str]) -> Path | None:
     Args:
         output: The run directory that it was to make.
     """
-    partial = _partial(Path(os.path.abspath(output)))
+    partial = _partial(Path(output))
     return partial if partial.is_dir() else None
 
 
@@ -217,7 +217,9 @@ _STOPPED = (
 
 
 def _partial(target: Path) -> Path:
-    return target.with_name(f"{target.name}{INCOMPLETE}")
+    """Beside the folder, and as the user wrote that, for messages; "." and ".." are no names."""
+    named = target if target.name not in ("", "..") else Path(os.path.abspath(target))
+    return named.with_name(f"{named.name}{INCOMPLETE}")
 
 
 class _NoRoom(OSError):

@@ -10,6 +10,16 @@ from pathlib import Path
 from typing import IO, Any
 
 
+def tell_stage(text: str) -> None:
+    """Says on stderr what is being done, before the first line of a run comes; in no file.
+
+    Args:
+        text: As "reading train.tsv".
+    """
+    sys.stderr.write(f"{text} ...\n")
+    sys.stderr.flush()
+
+
 class RunLog:
     """Lines with their time. Those written before the file is there are kept for it.
 

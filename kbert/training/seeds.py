@@ -109,9 +109,9 @@ def summarize(metrics: dict[int, dict[str, Any]]) -> dict[str, Any]:
     best = next(iter(metrics))
     monitor = first["monitor"]
     if monitor is not None:
-        values = {seed: found["final"]["validation"][monitor] for seed, found in metrics.items()}
-        for seed, value in values.items():
-            if seed != best and is_better(monitor, value, values[best]):
+        measured = {seed: found["final"]["validation"] for seed, found in metrics.items()}
+        for seed, found in measured.items():
+            if seed != best and is_better(monitor, found, measured[best]):
                 best = seed
     each = {
         seed: {part: numbers(values) for part, values in found["final"].items()}

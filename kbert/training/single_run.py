@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,9 +42,10 @@ from kbert.training.run_directory import (
     write_config,
     write_json,
 )
-from kbert.training.run_log import RunLog
+from kbert.training.run_log import RunLog, tell_stage
 from kbert.training.run_model import build_model, compile_model
 from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.step_bar import step_bar
 from kbert.training.stop_signals import StopSignals, stop_signals
 
 # In the folder of a run that is being written, and gone when it is finished.
@@ -119,7 +119,9 @@ def _prepared(config: RunConfig, data: RunData | None, log: RunLog) -> _Ready:
     data = read_run_data(config) if data is None else data
     monitor = monitored_metric(config.task, config.monitor, data.labels, data.glue)
     class_weights(config, data)  # its errors belong before the encoder is loaded
+    tell_stage(f"loading the encoder {config.encoder or ''}".rstrip())
     model = build_model(config, data)
+    tell_stage("tokenizing")
     parts = {name: prepare(model, examples, data.glue) for name, examples in data.parts.items()}
     parts["train"] = trained_part(parts["train"], config)
     inputs = {name: part.input for name, part in parts.items()}
@@ -177,16 +179,15 @@ def _fit(
         StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
     )
     if not record.is_over(position.epoch):
-        # Keras draws its bar on stdout, which is for results.
-        with contextlib.redirect_stdout(sys.stderr):
+        with step_bar(position.batch, epochs=config.epochs) as bar:
             fit_from(
                 model,
                 position,
                 config.epochs,
                 batches,
                 batches=None if config.batch_tokens is None else ready.steps,
-                callbacks=callbacks,
-                verbose=1 if sys.stderr.isatty() else 0,
+                callbacks=[*bar, *callbacks],
+                verbose=0,
             )
     return record
 
@@ -195,6 +196,7 @@ def _finish(
     config: RunConfig, ready: _Ready, record: EpochRecord, folder: Path
 ) -> dict[str, Any]:
     """Puts the kept weights in their place, and measures what was written there."""
+    tell_stage("measuring the weights that stay")
     # One may be there of before a stop, and of other weights.
     with atomic_directory(folder / MODEL, replace=True) as model_folder:
         shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)

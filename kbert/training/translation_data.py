@@ -9,6 +9,7 @@ from typing import Any
 from kbert.data.parallel_text import ParallelText, read_parallel, read_parallel_tsv
 from kbert.data.tfds_translations import read_tfds_translations
 from kbert.training.config_checks import TFDS
+from kbert.training.run_log import tell_stage
 from kbert.training.translation_checks import PARTS
 from kbert.training.translation_config import TranslationConfig
 
@@ -69,6 +70,8 @@ def read_translation_data(config: TranslationConfig) -> TranslationData:
 def _read(config: TranslationConfig, part: str) -> ParallelText | None:
     """One part, or None where the configuration has none."""
     given, source = getattr(config, part), getattr(config, f"{part}_source")
+    if source is not None or given is not None:
+        tell_stage(f"reading {source or given}")
     if source is not None:
         return read_parallel(source, getattr(config, f"{part}_target"))
     return None if given is None else read_table_of_pairs(given, config, part)

@@ -1,8 +1,6 @@
 """One run of translation with one seed: from checked pairs to a finished run directory."""
 
-import contextlib
 import shutil
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,9 +44,10 @@ from kbert.training.run_directory import (
     write_config,
     write_json,
 )
-from kbert.training.run_log import RunLog
+from kbert.training.run_log import RunLog, tell_stage
 from kbert.training.run_subwords import run_subwords, write_subwords
 from kbert.training.state_saver import Saving, StateSaver, fit_from
+from kbert.training.step_bar import step_bar
 from kbert.training.stop_signals import StopSignals, stop_signals
 from kbert.training.translation_bucket import train_buckets
 from kbert.training.translation_config import SEARCHED, TranslationConfig
@@ -144,10 +143,12 @@ def _prepared(config: TranslationConfig, data: TranslationData | None, log: RunL
     if config.target_language is not None:
         check_language(config.target_language)
     if warm is None:
+        tell_stage("learning subwords" if config.source_subwords is None else "reading subwords")
         subwords = run_subwords(config, data, kept)
     else:
         subwords = warm.source_subwords, warm.target_subwords
     built = build_translator(config, subwords, warm)
+    tell_stage("tokenizing")
     longest = built.model.max_source_length - 1
     if config.max_length is not None:
         longest = min(longest, config.max_length)
@@ -232,12 +233,9 @@ def _fit(
         StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
     )
     if not record.is_over(position.epoch):
-        # Keras draws its bar on stdout, which is for results.
-        with contextlib.redirect_stdout(sys.stderr):
-            verbose = 1 if sys.stderr.isatty() else 0
-            fit_from(
-                model, position, config.epochs, batches, callbacks=callbacks, verbose=verbose
-            )
+        with step_bar(position.batch, epochs=config.epochs) as bar:
+            every = [*bar, *callbacks]
+            fit_from(model, position, config.epochs, batches, callbacks=every, verbose=0)
     return record
 
 
@@ -255,6 +253,7 @@ def _finish(
     config: TranslationConfig, ready: _Ready, record: EpochRecord, folder: Path
 ) -> dict[str, Any]:
     """Puts the weights that stay in their place, and measures what was written there."""
+    tell_stage("measuring the weights that stay")
     averaged = None
     if config.average is not None:
         epochs = kept_weights(folder / EPOCHS)

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ TEXTS = "the film was good\nthe plot was dull\n\nthe film was very very very ver
 @pytest.fixture(scope="module")
 def exported(finished_run, tmp_path_factory):
     base = tmp_path_factory.mktemp("exports")
-    arguments = ["export", str(finished_run), str(base), "--name", "topics"]
-    result = CliRunner().invoke(app, arguments)
+    # Without a name, the model is called as the run's folder.
+    run = shutil.copytree(finished_run, tmp_path_factory.mktemp("runs") / "topics")
+    result = CliRunner().invoke(app, ["export", str(run), str(base)])
     assert result.exit_code == 0, result.stderr
     return base, json.loads(result.stdout)
 

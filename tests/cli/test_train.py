@@ -1,10 +1,11 @@
 import json
+import shutil
 
 import yaml
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
-from kbert.training.run_directory import load_run
+from kbert.training.run_directory import load_run, write_json
 
 
 def invoke(*arguments):
@@ -24,8 +25,30 @@ def test_a_run_from_file_and_options(tiny, tmp_path):
     assert (run.config.epochs, run.config.batch_size, run.config.label) == (1, 4, "label")
     assert found["final"] == run.metrics["final"] and found["monitor"] == "accuracy"
     assert "epoch 1/1: loss" in result.stderr and "train: 24 examples" in result.stderr
+    stages = [line[:-4] for line in result.stderr.splitlines() if line.endswith(" ...")]
+    assert stages == [
+        "loading TensorFlow",
+        f"reading {tiny.texts['train']}",
+        f"reading {tiny.texts['validation']}",
+        f"loading the encoder {tiny.encoder}",
+        "tokenizing",
+        "compiling the first step",
+        "measuring the weights that stay",
+    ]
+    assert " ..." not in (output / "log.txt").read_text()
     again = invoke("--config", file, "--output", output)
     assert again.exit_code == 2 and "unless overwrite is true" in again.stderr
+
+
+def test_the_best_point_of_a_grid_has_values(finished_run, tiny, tmp_path, monkeypatch):
+    run = shutil.copytree(finished_run, tmp_path / "run")
+    best = {"best": "grid-2", "best_values": {"batch_size": 32, "learning_rate": 5e-5}}
+    write_json({**load_run(run).metrics, **best}, run / "metrics.json")
+    monkeypatch.setattr("kbert.training.run.train", lambda config: run)
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(tiny.values(tmp_path / "new", grid=True)))
+    result = invoke("--config", file)
+    assert result.exit_code == 0 and best.items() <= json.loads(result.stdout).items()
 
 
 def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):

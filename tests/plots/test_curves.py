@@ -37,6 +37,26 @@ def test_training_and_validation_are_told_apart():
     assert axes.get_ylabel() == "masked loss"
 
 
+@pytest.mark.parametrize(
+    "loss, label", [("loss", "validation"), ("cross_entropy", "validation (cross entropy)")]
+)
+def test_both_losses_stand_together_and_what_was_kept_is_marked(loss, label):
+    records = [
+        {"epoch": number, "training": {"loss": 1 / number}, "validation": {loss: 2 / number}}
+        for number in (1, 2)
+    ]
+    (axes,) = plot_curves(records, ["loss"], "epoch", [2]).axes
+    assert drawn(axes) == {
+        "training": [(1, 1.0), (2, 0.5)],
+        label: [(1, 2.0), (2, 1.0)],
+        "kept": [(2, 0), (2, 1)],  # from the bottom to the top
+    }
+    (axes,) = plot_curves(records, ["loss"], "epoch", [1, 2]).axes
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["training", label, "kept"]
+    assert usual_metrics(records, "cross_entropy") == ["loss"]
+
+
 def test_epochs_are_whole_numbers():
     figure = plot_curves(EPOCHS, ["loss"], "epoch")
     figure.draw_without_rendering()

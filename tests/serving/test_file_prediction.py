@@ -116,6 +116,35 @@ def test_half_a_surrogate_pair_is_text(tmp_path: Path):
     assert seen == [("a\ufffd",)]
 
 
+def write_table(folder: Path, end: str, names: list[str], rows: list[list[str]]) -> Path:
+    path = folder / f"in.{end}"
+    if end == "jsonl":
+        return write(path, [dict(zip(names, row)) for row in rows])
+    if end == "parquet":
+        arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(dict(zip(names, map(list, zip(*rows))))), path)
+        return path
+    between = "\t" if end == "tsv" else ","
+    path.write_text("".join(between.join(row) + "\n" for row in [names, *rows]))
+    return path
+
+
+@pytest.mark.parametrize("end", ["jsonl", "tsv", "csv", "parquet"])
+def test_columns_of_other_names(tmp_path: Path, end: str):
+    """The first that are there; a column called as the input says something else."""
+    source = write_table(tmp_path, end, ["mail", "text"], [["a", "xxx"], ["bb", "xxx"]])
+    for number, columns in enumerate(([["mail"]], [["message"], ["mail"], ["text"]])):
+        found = predicted(source, tmp_path / f"{number}.jsonl", columns=columns)
+        assert [row["lengths"] for row in found] == [[1], [2]]
+    pair = {"columns": [["text", "mail"]]}
+    found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", **pair)
+    assert [row["lengths"] for row in found] == [[3, 1], [3, 2]]
+    told = "(line|row) .: a row must have `a`; or `b`, the inputs of the model. Received: mail"
+    with pytest.raises(ValueError, match=told):
+        predicted(source, tmp_path / "none.jsonl", columns=[["a"], ["b"]])
+
+
 def test_what_is_not_there(tmp_path: Path):
     with pytest.raises(FileNotFoundError, match="`--input` must be a file. Received: .*none.tsv"):
         predicted(tmp_path / "none.tsv", tmp_path / "out.jsonl")

@@ -6,6 +6,7 @@ import pytest
 
 from kbert.serving.version_folders import (
     find_export,
+    model_name,
     new_version,
     remove_old_versions,
     versions,
@@ -29,6 +30,29 @@ def base(tmp_path: Path) -> Path:
 def test_only_integers_are_versions(base: Path):
     assert list(versions(base / "m")) == [2, 10, 11]  # in numerical order, not "10" < "2"
     assert versions(base / "absent") == {}
+
+
+@pytest.mark.parametrize(
+    "folder, name",
+    [
+        ("runs/hotel", "hotel"),
+        ("runs/hotel/", "hotel"),
+        ("minilm-squad", "minilm-squad"),
+        ("runs/Größe 2.1 (neu)", "Gr__e_2.1__neu_"),
+        ("runs/2024", "model_2024"),
+        ("runs/.hidden", "model_hidden"),
+        ("runs/-", "model_"),
+    ],
+)
+def test_models_are_called_as_their_folders(folder: str, name: str, tmp_path: Path):
+    assert model_name(folder) == name
+    assert new_version(tmp_path, name) == (tmp_path / name / "1", 1)  # a server takes it
+
+
+def test_a_model_in_this_folder_is_called_as_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "hotel").mkdir()
+    monkeypatch.chdir(tmp_path / "hotel")
+    assert model_name(".") == "hotel"
 
 
 def test_versions_count_up_from_the_highest(base: Path):

@@ -1,9 +1,11 @@
 """What the tests of training share: tiny files, and one finished run of each kind."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kbert.training import step_bar
 from kbert.training.run import train
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs
@@ -17,6 +19,22 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 @pytest.fixture(scope="session")
 def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> TinyPairs:
     return TinyPairs(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture
+def bar_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What the progress bar shows after each call of steps: title, steps done, steps in all."""
+    seen: list[tuple[Any, ...]] = []
+
+    class Seen(step_bar.StepBar):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            super().on_train_batch_end(batch, logs)
+            (task,) = self._progress.tasks
+            seen.append((task.description, task.completed, task.total))
+
+    monkeypatch.setattr(step_bar, "StepBar", Seen)
+    monkeypatch.setattr(step_bar, "draws_bar", lambda: True)
+    return seen
 
 
 @pytest.fixture(scope="session")

@@ -228,6 +228,18 @@ def test_another_metric_is_compared_with_its_own_values(tiny, tmp_path):
     assert unknown.best_value is None
 
 
+def test_of_equal_epochs_the_one_with_the_lower_loss_stays(tiny, tmp_path):
+    """Accuracy 0.9 three times: cross entropy 0.7, then 0.5, then, after a stop, 0.6."""
+    first = record_of(tiny, tmp_path, [])
+    first._validation = Losing([(0.9, 0.7), (0.9, 0.5)])
+    told = json.loads(json.dumps(go_on(first, [0, 1]).told()))
+    assert first.best_epoch == 2 and kept(tmp_path) == {"epoch-2": "2"}
+    again = record_of(tiny, tmp_path, [])
+    again._validation = Losing([(0.9, 0.6)])
+    again.restore(told)
+    assert go_on(again, [2]).best_epoch == 2 and set(kept(tmp_path)) == {"epoch-2"}
+
+
 def test_a_best_of_other_validation_examples_is_compared_with_nothing(tiny, tmp_path):
     first = record_of(tiny, tmp_path, [0.9], early_stopping=1)
     first.restore({}, measured_on="aa")

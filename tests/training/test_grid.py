@@ -4,8 +4,9 @@ import pytest
 
 from kbert.training.grid import grid_points
 from kbert.training.run import train
-from kbert.training.run_directory import load_run
+from kbert.training.run_directory import load_run, run_directory, write_config, write_json
 from tests.pinned import check_run
+from tests.training.test_seeds import metrics
 
 
 def test_the_published_grid(tiny, tmp_path):
@@ -42,4 +43,27 @@ def test_a_grid_keeps_the_best_point(tiny, tmp_path):
         assert point.config.learning_rate == row["learning_rate"]
         assert not (path / row["folder"] / "model").exists()
     assert (path / "model" / "kbert.json").is_file()
-    assert "best: learning_rate 0.01, epochs 8" in (path / "log.txt").read_text()
+    assert run.metrics["best_values"] == {"learning_rate": 0.01, "epochs": 8}
+    told = f"best: learning_rate 0.01, epochs 8: cross_entropy {rows[1]['value']:.4f}  (grid-2)"
+    assert told in (path / "log.txt").read_text()
+
+
+def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, monkeypatch):
+    """What trains a point is written by hand: accuracy 0.5 each, cross entropies 0.7, 0.6, 0.8."""
+    losses = {4: 0.7, 8: 0.6, 12: 0.8}
+
+    def once(config, data):
+        with run_directory(config.output) as folder:
+            write_config(config, folder)
+            write_json({}, folder / "report.json")
+            measured = metrics(0.5)
+            measured["final"]["validation"]["cross_entropy"] = losses[config.batch_size]
+            write_json(measured, folder / "metrics.json")
+            (folder / "model").mkdir()
+
+    monkeypatch.setattr("kbert.training.grid.train_once", once)
+    path = train(tiny.config(tmp_path / "run", grid={"batch_size": list(losses)}))
+    found = load_run(path).metrics
+    assert found["best"] == "grid-2" and found["best_values"] == {"batch_size": 8}
+    told = "best: batch_size 8: accuracy 0.5000  (grid-2)\n"
+    assert (path / "log.txt").read_text().endswith(told)

@@ -152,7 +152,9 @@ def test_what_was_measured_on_held_out_text_is_no_training(
     assert last["training"] == expected["training"]
 
 
-def test_steps_that_are_one_call(finished, tiny_corpus, tmp_path, monkeypatch, capsys):
+def test_steps_that_are_one_call(
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys, bar_steps
+):
     """Two steps a call, and the fifth alone; SIGTERM comes in the first call of two."""
     values = {"steps_per_execution": 2, "save_every": 4}
     whole = load_run(pretrain(tiny_corpus.config(tmp_path / "whole", **values)))
@@ -167,7 +169,9 @@ def test_steps_that_are_one_call(finished, tiny_corpus, tmp_path, monkeypatch, c
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
         pretrain(config)
+    bar_steps.clear()
     run = load_run(pretrain(config))
+    assert bar_steps == [("training", 4, 5), ("training", 5, 5)]
     assert "goes on after step 2" in capsys.readouterr().err
     for name, array in weights(run).items():
         np.testing.assert_array_equal(array, weights(whole)[name], err_msg=name)

@@ -60,6 +60,19 @@ def test_a_stopped_run_stays_incomplete_and_is_never_a_run(tmp_path):
         load_run(renamed)
 
 
+def test_folders_are_told_as_they_were_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RuntimeError, match="power"):
+        with run_directory("runs/a") as folder:
+            assert str(folder) == "runs/a.incomplete"
+            raise RuntimeError("power")
+    assert str(stopped_run("runs/a")) == "runs/a.incomplete"
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir("b")
+    with run_directory(".", overwrite=True) as folder:  # a folder needs a name to be renamed
+        assert folder == tmp_path / "b.incomplete"
+
+
 def test_what_a_stopped_run_left_is_there_for_the_next(tmp_path):
     output = tmp_path / "run"
     assert stopped_run(output) is None

@@ -33,6 +33,11 @@ def test_one_seed_has_no_deviation():
 
 def test_the_first_of_equal_seeds_is_best_and_losses_are_better_low():
     assert summarize({1: metrics(0.5), 2: metrics(0.5)})["best_seed"] == 1
+    # Equal accuracies: the cross entropy decides.
+    tied = {seed: metrics(0.5) for seed in (1, 2, 3)}
+    for seed, loss in ((1, 0.8), (2, 0.6), (3, 0.7)):
+        tied[seed]["final"]["validation"]["cross_entropy"] = loss
+    assert summarize(tied)["best_seed"] == 2
     values = {seed: {**metrics(0.5), "monitor": "mse"} for seed in (1, 2)}
     for seed, mse in ((1, 0.4), (2, 0.3)):
         values[seed]["final"] = {"validation": {"mse": mse}}

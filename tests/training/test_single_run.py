@@ -193,7 +193,7 @@ def test_every_task_stops_when_asked_and_goes_on(task, tiny, tmp_path, monkeypat
     assert run.metrics["final"] == whole.metrics["final"]
 
 
-def test_steps_that_are_one_call(finished_run, tiny, tmp_path, monkeypatch):
+def test_steps_that_are_one_call(finished_run, tiny, tmp_path, monkeypatch, bar_steps):
     """Three steps an epoch: two, and the third; SIGTERM comes in the first call of two."""
     values = {"steps_per_execution": 2, "save_every": 2, "test": tiny.texts["test"]}
     whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
@@ -203,7 +203,9 @@ def test_steps_that_are_one_call(finished_run, tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2. "):
         ask_to_stop(patched, 1)
         train_once(config)
+    bar_steps.clear()
     run = load_run(train_once(config))
+    assert bar_steps == [("epoch 1/2", 3, 3), ("epoch 2/2", 2, 3), ("epoch 2/2", 3, 3)]
     for name, array in weights(whole.directory).items():
         np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
     names = ("training", "validation", "epoch")

@@ -125,7 +125,7 @@ def fail(*args, **kwargs):
 
 
 def test_a_run_that_was_stopped_between_calls_of_several_batches(
-    tiny_pairs, tmp_path, monkeypatch
+    tiny_pairs, tmp_path, monkeypatch, bar_steps
 ):
     """Of three batches, so that an update of two goes on in the next call."""
     values = {"epochs": 2, "accumulation_steps": 2, "dropout": 0.3, "steps_per_execution": 3}
@@ -135,9 +135,12 @@ def test_a_run_that_was_stopped_between_calls_of_several_batches(
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         stop_after(patched, -(-batches // 3) + 1)  # behind the first call of the second epoch
         train(config)
+    bar_steps.clear()
     run = load_run(train(config))
     one, other = (load_file(x.directory.joinpath(*WEIGHTS)) for x in (whole, run))
     assert all((one[name] == other[name]).all() for name in one)
+    done = [min(count, batches) for count in range(6, batches + 3, 3)]
+    assert bar_steps == [("epoch 2/2", count, batches) for count in done]
     assert f"goes on after {batches + 3} batches" in (run.directory / "log.txt").read_text()
     names = ("training", "validation")
     for first, second in zip(whole.metrics["epochs"], run.metrics["epochs"], strict=True):

@@ -1,0 +1,112 @@
+"""The README's blocks, run as they stand: what is copied from there works."""
+
+import gc
+import json
+import logging
+import re
+import shlex
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+
+README = Path(__file__).parent.parent / "README.md"
+TOPICS = {"delivery": ("My parcel is late", "Where is my box?"), "payment": ("Paid", "A bill")}
+ARTICLE = "Ann wrote the book in 1901, in York."
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not README.exists(), reason="the tests run without the project's pages"),
+]
+
+
+def blocks(title: str) -> list[str]:
+    """The code blocks under a heading."""
+    text = README.read_text(encoding="utf-8")
+    section = text.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return re.findall(r"^```\w*\n(.*?)^```", section, re.M | re.S)
+
+
+@pytest.fixture
+def folder(minilm_directory, tmp_path, monkeypatch):
+    """The working directory, with the files that the README's commands name."""
+    rows = [f"{text}\t{label}\n" for label, texts in TOPICS.items() for text in texts] * 2
+    for part in ("train", "dev", "test"):
+        (tmp_path / f"{part}.tsv").write_text("text\tlabel\n" + "".join(rows))
+    (tmp_path / "questions.txt").write_text("Where is it?\nDid I pay?\n")
+    (tmp_path / "article.txt").write_text(ARTICLE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """`kbert serve` ends when it has started, and leaves the process as it was."""
+    for module in ("uvicorn", "starlette", "grpc", "tensorflow_serving"):
+        pytest.importorskip(module)
+    stopped = SimpleNamespace(set=lambda: None, wait=lambda seconds: True)
+    monkeypatch.setattr("kbert.cli.serve.threading", SimpleNamespace(Event=lambda: stopped))
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    handlers = [signal.getsignal(number) for number in numbers]
+    level = logging.getLogger("kbert").level
+    yield
+    gc.unfreeze()
+    logging.getLogger("kbert").setLevel(level)
+    for number, handler in zip(numbers, handlers):
+        signal.signal(number, handler)
+
+
+def run(line: str) -> str:
+    """What a command writes to stdout, where its line says."""
+    words = shlex.split(line)
+    files = {sign: Path(words[words.index(sign) + 1]) for sign in "<>" if sign in words}
+    arguments = words[1 : min([words.index(sign) for sign in files], default=len(words))]
+    if arguments[0] == "serve":  # others may serve on this machine
+        arguments += ["--rest-port", "0", "--grpc-port", "0"]
+    stdin = files["<"].read_text() if "<" in files else None
+    result = CliRunner().invoke(app, arguments, input=stdin)
+    assert result.exit_code == 0, f"{line}\n{result.stderr}"
+    # Relative names are told as they were given.
+    assert str(Path.cwd()) not in result.stdout + result.stderr
+    if ">" in files:
+        files[">"].write_text(result.stdout)
+    return result.stdout
+
+
+def test_the_commands_in_their_order(folder, served):
+    (block,) = blocks("On the command line")
+    lines = block.splitlines()
+    written = {line: run(line) for line in lines}
+    verbs = {line.split()[1]: text for line, text in written.items()}
+    assert verbs.keys() == set("train evaluate predict export check serve convert info".split())
+    assert json.loads(verbs["train"])["run"] == "runs/topics"
+    assert json.loads(verbs["evaluate"])["metrics"].keys() >= {"accuracy", "cross_entropy"}
+    assert json.loads(verbs["export"])["export"] == "exports/topics/1"
+    assert json.loads(verbs["check"])["ok"]
+    assert json.loads(verbs["serve"])["models"] == ["topics"]
+    assert json.loads(verbs["info"])["kind"] == "export"
+    assert (folder / "topics-hf" / "model.safetensors").is_file()
+    texts = [text for line, text in written.items() if line.split()[1] == "predict"]
+    assert json.loads(texts[0])["label"] in TOPICS
+    assert "Ann" in texts[1] and "{" not in texts[1]
+    answers = (folder / "answers.jsonl").read_text().splitlines()
+    assert [json.loads(row)["label"] in TOPICS for row in answers] == [True, True]
+
+
+def test_the_lines_of_python(folder):
+    readers, own = blocks("In Python")
+    names: dict = {}
+    exec(readers, names)
+    reader, kbert = names["reader"], names["kbert"]
+    (answer,) = reader.answers({"question": ["Who wrote it?"], "context": [ARTICLE]})
+    assert (answer["answer"], answer["start"], answer["end"]) == ("Ann", 0, 3)
+    (found,) = kbert.load("minilm-ner").answers(["Ann came from York."])
+    assert [(one["entity"], one["label"]) for one in found] == [("Ann", "PER"), ("York", "LOC")]
+    exec(own, names)
+    assert names["model"].predict(["surprisingly tender"]).shape == (1, 2)
+    for made in ("model.keras", "model-dir", "exports/sentiment/1"):
+        assert (folder / made).exists(), made
