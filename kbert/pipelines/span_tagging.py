@@ -1,10 +1,12 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from kbert.data.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
@@ -88,7 +90,7 @@ class SpanTagger(TokenLabeller):
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
             with nothing and 0. `count` int32 (B,), the answers of each row.
         """
-        (found,) = self._tagged(question, context, [self.outside_bias])
+        found = self._tagger(question, context)((0.0, 0.0, self.outside_bias))
         return {
             "answers": found.texts.text,
             "starts": found.texts.start,
@@ -104,7 +106,15 @@ class SpanTagger(TokenLabeller):
             For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
         """
         outputs = {}
-        for i, found in enumerate(self._tagged(question, context, OUTSIDE_BIASES)):
+        # One graph, called with each bias and not inlined, instead of as many graphs.
+        tag = tf.function(
+            self._tagger(question, context),
+            input_signature=[tf.TensorSpec((len(TAGS),))],
+            autograph=False,
+            experimental_attributes={"_noinline": True},
+        )
+        for i, bias in enumerate(OUTSIDE_BIASES):
+            found = tag(tf.constant((0.0, 0.0, bias)))
             outputs[f"starts_{i}"] = found.texts.start
             outputs[f"ends_{i}"] = found.texts.end
             outputs[f"count_{i}"] = found.count
@@ -131,18 +141,12 @@ class SpanTagger(TokenLabeller):
             for i, bias in enumerate(OUTSIDE_BIASES)
         }
 
-    def _tagged(
-        self, question: Any, context: Any, biases: Sequence[float]
-    ) -> list[TaggedTexts]:
+    def _tagger(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
+        """From a bias (C,) to the answers; the encoder has run before."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
         probabilities = self.token_probabilities(offsets, questions)
-        return [
-            self.tag_words(
-                context, offsets, every_token(offsets), probabilities, (0.0, 0.0, bias)
-            )
-            for bias in biases
-        ]
+        return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""

@@ -110,7 +110,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
         offsets: TokenOffsets,
         units: Units,
         probabilities: tf.Tensor,
-        bias: Sequence[float] | None = None,
+        bias: Any = None,
     ) -> TaggedTexts:
         """Decodes the tags of words, as graph code.
 
@@ -121,14 +121,14 @@ class TokenLabeller(WindowedModel, TokenClassification):
             offsets: its tokens.
             units: its words.
             probabilities: float32 (tokens of all rows, C).
-            bias: what is added to the log probability of each tag, C numbers.
+            bias: float32 (C,), added to the log probability of each tag; None for nothing.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
         row = units.first.value_rowids()
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
-        path, found = self._decoded(first, 0.0 if bias is None else tf.constant(bias))
+        path, found = self._decoded(first, 0.0 if bias is None else tf.convert_to_tensor(bias))
         count = tf.cast(found.first.row_lengths(), tf.int32)
         filled = tf.sequence_mask(count)
 

@@ -62,11 +62,13 @@ def test_the_whole_way_by_the_reference(model, question, context):
         assert row["scores"][place] == pytest.approx(np.mean(of_tokens), abs=2e-5)
 
 
-def test_a_bias_against_or_for_nothing(model):
+def test_a_bias_against_or_for_nothing(model, monkeypatch):
     """By the reference, with each bias of O; and `predict` with one of them says the same."""
+    few = OUTSIDE_BIASES[0], 0.0, OUTSIDE_BIASES[-1]  # TensorFlow optimizes a part for each
+    monkeypatch.setattr("kbert.pipelines.span_tagging.OUTSIDE_BIASES", few)
     questions, contexts = ["a film?", ""], [CONTEXT[:14], "a b c"]
     found = model.spans_with_biases(questions, contexts)
-    assert list(found) == list(OUTSIDE_BIASES)
+    assert list(found) == list(few)
     counts = []
     for bias, rows in found.items():
         for question, context, spans in zip(questions, contexts, rows, strict=True):
