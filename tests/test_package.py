@@ -1,6 +1,7 @@
 """The package itself: public names, what `import kbert` loads, and the version."""
 
 import configparser
+import os
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -57,7 +58,27 @@ def test_public_name_is_what_its_module_holds(name):
 
 def test_all_names_stand_in_dir_and_in_the_table():
     assert set(kbert.__all__) == {*kbert._MODULE_OF, "__version__"}
-    assert set(kbert.__all__) <= set(dir(kbert))
+    assert dir(kbert) == sorted(kbert.__all__)
+
+
+@pytest.mark.parametrize("given, level", [({}, "3"), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, "0")])
+def test_log_lines_of_tensorflow_are_off_unless_asked_for(given, level):
+    others = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    program = "import kbert, os; print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**others, **given}
+    )
+    assert run.stdout.strip() == level
+
+
+def test_log_lines_of_a_tensorflow_that_is_loaded_are_left_alone():
+    program = (
+        "import os, sys; os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None); "
+        "sys.modules['tensorflow'] = None; import kbert; "
+        "print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip() == "None"
 
 
 def test_unknown_name_is_an_attribute_error():
