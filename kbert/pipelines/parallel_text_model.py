@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -17,6 +18,7 @@ from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_batches import TextBatches, check_targets
 from kbert.pipelines.text_inputs import as_list, read_single_texts
 from kbert.pipelines.traced import traced
+from kbert.tasks.encoder_task import configured
 from kbert.tasks.translation import Translation
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
@@ -200,3 +202,24 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
             plain_answer({name: found[name][i] for name in sorted(found)})
             for i in range(len(found["translation"]))
         ]
+
+    def get_config(self) -> dict[str, Any]:
+        serialized = keras.saving.serialize_keras_object
+        is_joint = self.target_subwords == self.source_subwords
+        return {
+            **super().get_config(),
+            "source_subwords": serialized(self.source_subwords),
+            # Each holds a whole vocabulary: one that both sides share is written once.
+            "target_subwords": None if is_joint else serialized(self.target_subwords),
+            "bert_tokenizer": serialized(self.bert_tokenizer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        names = ("source_subwords", "target_subwords", "bert_tokenizer")
+        with configured(cls):
+            loaded = {name: keras.saving.deserialize_keras_object(config[name]) for name in names}
+            if loaded["target_subwords"] is None:
+                loaded["target_subwords"] = loaded["source_subwords"]
+            return super().from_config({**config, **loaded})

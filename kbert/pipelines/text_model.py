@@ -9,6 +9,7 @@ import keras
 from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.tasks.encoder_task import configured
 from kbert.text.wordpiece import WordPiece
 
 
@@ -94,8 +95,9 @@ class TextModel(ReplicatedModel):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
         """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})
+        with configured(cls):
+            tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+            return super().from_config({**config, "tokenizer": tokenizer})
 
 
 def label_maps(names: tuple[str, ...]) -> dict[str, Any]:

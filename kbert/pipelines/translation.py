@@ -271,15 +271,8 @@ class Translator(TranslationAlignment):
         return self.translations(texts)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        smoothing, layer = config.pop("label_smoothing"), config.pop("alignment_layer")
-        serialized = keras.saving.serialize_keras_object
-        tokenizer = self.bert_tokenizer
         return {
-            **config,
-            "source_subwords": serialized(self.source_subwords),
-            "target_subwords": serialized(self.target_subwords),
-            "bert_tokenizer": None if tokenizer is None else serialized(tokenizer),
+            **super().get_config(),
             "beam_size": self.beam_size,
             "length_penalty": self.length_penalty,
             "alpha": self.alpha,
@@ -287,13 +280,4 @@ class Translator(TranslationAlignment):
             "length_ratio": self.length_ratio,
             "length_extra": self.length_extra,
             "patience": self.patience,
-            "label_smoothing": smoothing,
-            "alignment_layer": layer,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        """Makes the model of a configuration from `get_config`."""
-        names = ("source_subwords", "target_subwords", "bert_tokenizer")
-        loaded = {name: keras.saving.deserialize_keras_object(config[name]) for name in names}
-        return super().from_config({**config, **loaded})
