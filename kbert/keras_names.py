@@ -93,7 +93,7 @@ class _KerasFinder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "keras":
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module

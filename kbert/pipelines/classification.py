@@ -144,6 +144,27 @@ class Classifier(RawTextModel, SequenceClassification):
             )
         return values.astype("int32")
 
+    def encode_class_weight(self, weights: dict[Any, float]) -> dict[int, float]:
+        """Weights of classes by their ids, as Keras takes them.
+
+        Args:
+            weights: class name or id -> weight; a class that is not there weighs 1.
+
+        Raises:
+            ValueError: a key is no class.
+        """
+        ids = {name: number for number, name in enumerate(self.label_names)}
+        found = dict.fromkeys(range(self.num_labels), 1.0)
+        for key, weight in weights.items():
+            number = ids.get(key, key)
+            if number not in found:
+                raise ValueError(
+                    f"`class_weight` must have labels of {self.labels}, or their ids, as keys. "
+                    f"Received: {key!r}"
+                )
+            found[int(number)] = float(weight)
+        return found
+
     def encode_names(self, names: Any) -> Any:
         """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there."""
         same = names[:, None] == tf.constant(self.labels)  # (B, C)

@@ -18,7 +18,7 @@ from kbert.pipelines.packed_chunks import packed_chunks
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import is_texts, read_single_texts
+from kbert.pipelines.text_inputs import holds_texts, listed, read_single_texts
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.tasks.pretraining import Pretraining
 from kbert.text.chunks import map_in_chunks
@@ -254,6 +254,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         Raises:
             ValueError: `x` is a single text.
         """
+        x = listed(x)
         texts = read_single_texts(x)
         if texts is None:
             return super().predict(x, **kwargs)
@@ -277,7 +278,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         Raises:
             ValueError: `x` is texts.
         """
-        if isinstance(x, str | bytes) or is_texts(x):
+        if holds_texts(x):
             raise ValueError(
                 "`x` must be batches of `kbert.data.pretraining_dataset`, which makes them from "
                 "text. Received: texts"

@@ -14,13 +14,15 @@ from kbert.data.pipeline import planned_batches, read_ahead
 from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
-from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
-from kbert.pipelines.signatures import Signature
+from kbert.pipelines.raw_text_model import RawTextModel
+from kbert.pipelines.signatures import Signature, model_inputs
+from kbert.pipelines.text_inputs import listed
 from kbert.tasks.multiple_choice import ChoiceSelection
 from kbert.text.packing import PackedText
 from kbert.text.wordpiece import WordPiece
 
 _ROWS = 16
+_WRONG = "`x` must be a tuple of n contexts and of n lists of choices. Received: {}"
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -88,6 +90,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
     ) -> Any:
         """Probabilities (n, K) of the choices, in the order of `x`."""
+        x = listed(x)
         inputs = self.read_inputs(x)
         if inputs is None:
             return super().predict(x, batch_size, verbose, **kwargs)
@@ -125,10 +128,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         """
         inputs = self.read_inputs(x)
         if inputs is None:
-            raise ValueError(
-                "`x` must be a tuple of n contexts and of n lists of choices. Received: "
-                f"{type(x).__name__}"
-            )
+            raise ValueError(_WRONG.format(type(x).__name__))
         flat = text_tensor([text for row in inputs.choices for text in row])
         columns = [text_tensor(inputs.contexts), tf.reshape(flat, (len(inputs), -1))]
         if y is not None:
@@ -169,6 +169,13 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         rows = batch_size or self.training_rows
         x = (inputs.contexts, inputs.choices)
         return self.choice_dataset(x, y, rows, shuffle, seed, *weights)
+
+    def call_inputs(self, x: Any) -> Any:
+        """Contexts with choices as the token ids (n, K, T) that a call of the model takes."""
+        inputs = self.read_inputs(x)
+        if inputs is None:
+            raise ValueError(_WRONG.format(type(x).__name__))
+        return next(iter(self.choice_dataset(x, batch_size=len(inputs))))
 
     def predict_step(self, data: Any) -> Any:
         """Probabilities (B, K) of one batch."""

@@ -14,7 +14,7 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import read_single_texts
+from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
@@ -168,6 +168,7 @@ class EntityRecognizer(TokenLabeller):
         Raises:
             ValueError: `x` is a single text.
         """
+        x = listed(x)
         texts = read_single_texts(x)
         if texts is None:
             return super().predict(x, **kwargs)

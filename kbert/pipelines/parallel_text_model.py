@@ -16,7 +16,12 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_batches import TextBatches, check_targets
-from kbert.pipelines.text_inputs import as_list, read_single_texts
+from kbert.pipelines.text_inputs import (
+    checked_texts,
+    listed,
+    read_columns,
+    read_single_texts,
+)
 from kbert.pipelines.traced import traced
 from kbert.tasks.encoder_task import configured
 from kbert.tasks.translation import Translation
@@ -46,6 +51,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     bert_tokenizer: WordPiece | None
     translate: Callable[[Any], dict[str, Any]]
     is_cut_by_rows = False
+    whole = {"batch_tokens": 1 << 40}
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
         """Tokenizes n sentences and their translations, once and for all; see `dataset`.
@@ -141,10 +147,16 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of raw sentence pairs, or None if `x` is something else."""
-        sources = None if isinstance(x, tf.data.Dataset) else read_single_texts(x)
+        if isinstance(x, tf.data.Dataset):
+            return None
+        if y is None:
+            x = read_columns(x, ("source", "target"), ("source",), ("text",))
+            if isinstance(x, dict) and set(x) == {"source", "target"}:
+                x, y = x["source"], x["target"]
+        sources = read_single_texts(x, "source", "text")
         if sources is None:
             return None
-        targets = None if y is None else as_list(y)
+        targets = None if y is None else checked_texts("y", listed(y))
         check_targets(len(sources), targets)
         return self.dataset(self.pack(sources, targets), **cut)
 
@@ -157,7 +169,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         Raises:
             ValueError: it is a single text, or something else.
         """
-        read = read_single_texts(texts)
+        read = read_single_texts(listed(texts), "source", "text")
         if read is None:
             raise ValueError(
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"

@@ -12,6 +12,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, read_answers, span_targets
+from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.tasks.question_answering import SpanExtraction
 from kbert.text.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
@@ -216,6 +217,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         Returns:
             A dict a row, with what `answer` returns as NumPy values.
         """
+        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)

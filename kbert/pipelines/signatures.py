@@ -5,6 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.text.packing import PackedText
+
 Signature = tuple[Callable[..., dict[str, Any]], list[tf.TensorSpec]]
 
 
@@ -36,3 +38,12 @@ def token_inputs(token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, An
     """
     real = tf.range(tf.shape(token_ids)[1]) < lengths[:, None]
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": real}
+
+
+def model_inputs(packed: PackedText) -> dict[str, Any]:
+    """The part of packed text that an encoder takes."""
+    return {
+        "token_ids": packed.token_ids,
+        "segment_ids": packed.segment_ids,
+        "padding_mask": packed.padding_mask,
+    }

@@ -13,6 +13,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
+from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TaggedTexts, TokenLabeller
 from kbert.text.units import every_token
@@ -169,6 +170,7 @@ class SpanTagger(TokenLabeller):
         Returns:
             A dict a row, with what `read` returns as NumPy values.
         """
+        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)

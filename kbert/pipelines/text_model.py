@@ -110,3 +110,12 @@ def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
     }
+
+
+def check_vocabulary(tokenizer: WordPiece, encoder: Any) -> None:
+    """Raises a ValueError if the tokenizer has ids that the encoder has no embeddings for."""
+    if len(tokenizer.vocabulary) > encoder.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
+            f"{len(tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
+        )

@@ -20,7 +20,7 @@ from kbert.models.transformer import Transformer
 from kbert.pipelines.marian import load_marian
 from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import read_single_texts
+from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.pipelines.translation_alignment import TranslationAlignment
 from kbert.text.chunks import places_in_chunks
 from kbert.text.packing import pack
@@ -265,7 +265,8 @@ class Translator(TranslationAlignment):
         Raises:
             ValueError: `x` is a single text.
         """
-        texts = read_single_texts(x)
+        x = listed(x)
+        texts = read_single_texts(x, "source", "text")
         if texts is None:
             return super().predict(x, **kwargs)
         return self.translations(texts)

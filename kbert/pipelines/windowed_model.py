@@ -10,9 +10,10 @@ from kbert.data.pipeline import batched_dataset
 from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, answers_of_rows
-from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
+from kbert.pipelines.raw_text_batches import EVALUATION_TOKENS
 from kbert.pipelines.text_batches import TextBatches, check_targets
-from kbert.pipelines.text_model import TextModel
+from kbert.pipelines.text_inputs import as_column, listed
+from kbert.pipelines.text_model import TextModel, check_vocabulary
 from kbert.pipelines.traced import traced
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
@@ -131,6 +132,7 @@ class WindowedModel(TextBatches, TextModel):
         inputs = None if isinstance(x, tf.data.Dataset) else self.read_inputs(x)
         if inputs is None:
             return None
+        y = as_column(listed(y))
         check_targets(len(inputs), y)
         windows, targets = self.examples(inputs, y)
         cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}

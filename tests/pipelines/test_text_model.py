@@ -18,7 +18,7 @@ def test_the_configuration_makes_the_model_again(make):
 
 @pytest.mark.parametrize("part", ["encoder", "tokenizer"])
 def test_a_configuration_that_cannot_be_read_is_not_shown_whole(part):
-    """Keras writes the whole configuration, vocabulary and all, into what becomes of a TypeError."""
+    """Keras writes the whole configuration, vocabulary and all, into the error of a TypeError."""
     saved = keras.saving.serialize_keras_object(small_classifier())
     saved["config"][part]["registered_name"] = "tests>Unknown"
     with pytest.raises(ValueError, match="`config` must fit Classifier. Received: ") as caught:
