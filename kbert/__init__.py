@@ -91,7 +91,8 @@ when_keras_loads()
 def __getattr__(name: str) -> Any:
     """Loads a public name from its module, once."""
     if name not in _MODULE_OF:
-        raise AttributeError(f"module 'kbert' has no attribute {name!r}")
+        message = f"module 'kbert' has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

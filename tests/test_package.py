@@ -82,8 +82,9 @@ def test_log_lines_of_a_tensorflow_that_is_loaded_are_left_alone():
 
 
 def test_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'kbert' has no attribute 'Brt'"):
+    with pytest.raises(AttributeError, match="module 'kbert' has no attribute 'Brt'") as error:
         kbert.Brt
+    assert (error.value.name, error.value.obj) == ("Brt", kbert)  # Python names the nearest
 
 
 def test_installed_version_is_the_version_of_the_source():

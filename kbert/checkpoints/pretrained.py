@@ -127,10 +127,13 @@ def _unknown(name: str) -> str:
     """The error for a name that is neither a path nor known."""
     near = difflib.get_close_matches(name, [*SHIPPED, *PRETRAINED], n=3, cutoff=0.5)
     hint = f" The nearest known names: {', '.join(near)}." if near else ""
+    small = sorted(_small_berts(), key=len)
+    others = [known for known in PRETRAINED if known not in small]
     return (
         "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
-        f"hub. Received: {name!r}.{hint} All known names: SHIPPED and PRETRAINED in "
-        "kbert.checkpoints.pretrained"
+        f"hub. Received: {name!r}.{hint} Models that come with kbert: {', '.join(SHIPPED)}. "
+        f"Published encoders: {', '.join(others)}, and {len(small)} small ones, {small[0]} to "
+        f"{small[-1]}"
     )
 
 

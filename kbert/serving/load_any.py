@@ -9,7 +9,7 @@ import numpy as np
 from kbert.pipelines.load import load as load_model
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.metadata import METADATA_FILE
-from kbert.serving.version_folders import find_export
+from kbert.serving.version_folders import exports_in, find_export
 
 
 class ExportedTask:
@@ -59,11 +59,17 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         the name of each -> its `ExportedTask`.
 
     Raises:
-        ValueError: As there, or an export was given arguments.
+        ValueError: As there, or an export was given arguments, or `directory` holds exports.
     """
     try:
         path = find_export(directory)
     except FileNotFoundError:
+        exports = exports_in(directory)
+        if exports:
+            raise ValueError(
+                f"`directory` must be one export. Received: {directory}, which holds exports: "
+                f"{', '.join(map(os.fspath, exports))}"
+            ) from None
         return load_model(directory, **kwargs)
     if not (path / METADATA_FILE).is_file():
         return load_model(directory, **kwargs)

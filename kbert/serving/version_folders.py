@@ -125,9 +125,23 @@ def find_export(path: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         found = "no such folder"
     else:
-        models = sorted(child.name for child in folder.iterdir() if versions(child))
+        models = [child.name for child in exports_in(folder)]
         found = f"a folder of the models {models}: name one" if models else "a folder without one"
     raise FileNotFoundError(
         "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
         f"{SAVED_MODEL_FILE}. Received: path={str(path)!r}, {found}"
     )
+
+
+def exports_in(base: str | os.PathLike[str]) -> list[Path]:
+    """The models of a folder of exports, by their names.
+
+    Args:
+        base: BASE. It need not exist.
+
+    Returns:
+        BASE/<model> for each model that has versions, complete or not.
+    """
+    folder = Path(base)
+    children = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK) else ()
+    return sorted(child for child in children if versions(child))
