@@ -11,13 +11,14 @@ import sys
 from typing import Any
 
 # Module, without `kbert.` -> the classes that it registers.
-_NAMES = {
+NAMES = {
     "layers.adapter": "Adapter",
     "layers.adapter_encoder_block": "AdapterEncoderBlock",
     "layers.adapter_residual": "AdapterResidual",
-    "layers.attention": "CrossAttention SelfAttention",
+    "layers.attention": "SelfAttention",
     "layers.bert_embeddings": "BertEmbeddings",
     "layers.bias": "Bias",
+    "layers.cross_attention": "CrossAttention",
     "layers.decoder_block": "DecoderBlock",
     "layers.drop_net": "DropNet",
     "layers.dropout": "Dropout",
@@ -73,7 +74,7 @@ def when_keras_loads() -> None:
 def register_names() -> None:
     """Registers all names whose classes are not loaded."""
     known = importlib.import_module("keras.saving").get_custom_objects()
-    for module, names in _NAMES.items():
+    for module, names in NAMES.items():
         for name in names.split():
             known.setdefault(f"kbert>{name}", _stand_in(f"kbert.{module}", name))
 

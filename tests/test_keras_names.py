@@ -20,7 +20,7 @@ def test_the_table_names_every_class_that_registers(in_checkout):
         classes = re.findall(r'"kbert"\)\nclass (\w+)', file.read_text(encoding="utf-8"))
         if classes:
             found[f"{file.parent.name}.{file.stem}"] = sorted(classes)
-    assert {m: sorted(names.split()) for m, names in keras_names._NAMES.items()} == found
+    assert {m: sorted(names.split()) for m, names in keras_names.NAMES.items()} == found
 
 
 def test_a_stand_in_makes_what_its_class_makes(monkeypatch, tmp_path):

@@ -38,6 +38,7 @@ class Adapter(keras.layers.Layer):
         self.adapter_dim = adapter_dim
         self.activation = activation
         self.initializer_range = initializer_range
+        self.supports_masking = True
         self.down = self._linear(adapter_dim, activation, "down")
 
     def _linear(self, units: int, activation: str | None, name: str) -> Linear:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from kbert.layers.attention import CrossAttention
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.fused_residual import FusedResidual
 from kbert.layers.key_value_cache import KeyValueCache

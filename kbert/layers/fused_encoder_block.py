@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from kbert.layers.attention import CrossAttention
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.fused_residual import FusedResidual
 from kbert.layers.residual import Residual
