@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import kbert
+import kbert.layers
 
 PUBLIC_NAMES = sorted(name for name in kbert.__all__ if name != "__version__")
 
@@ -35,7 +36,7 @@ def loaded_after(statement: str) -> set[str]:
 
 
 def test_import_kbert_loads_nothing_heavy():
-    loaded = loaded_after("import kbert")
+    loaded = loaded_after("import kbert, kbert.layers; dir(kbert.layers)")
     assert not loaded & {*HEAVY, "tensorflow", "keras"}
 
 
@@ -79,6 +80,17 @@ def test_log_lines_of_a_tensorflow_that_is_loaded_are_left_alone():
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "None"
+
+
+def test_layers_by_their_names():
+    """The table is that of the names in Keras, so its names are the registered layers."""
+    assert dir(kbert.layers) == kbert.layers.__all__ == sorted(kbert.layers._MODULE_OF)
+    assert {"SelfAttention", "CrossAttention", "EncoderBlock"} < set(kbert.layers.__all__)
+    for name in kbert.layers.__all__:
+        value = getattr(kbert.layers, name)
+        assert (value.__name__, value.__module__) == (name, kbert.layers._MODULE_OF[name])
+    with pytest.raises(AttributeError, match="module 'kbert.layers' has no attribute 'Atention'"):
+        kbert.layers.Atention
 
 
 def test_unknown_name_is_an_attribute_error():

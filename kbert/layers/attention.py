@@ -107,7 +107,12 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_linear.build((None, None, hidden_dim))
 
     def split_heads(self, projected: Any, parts: int) -> tuple[Any, ...]:
-        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all."""
+        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all.
+
+        Args:
+            projected: (B, S, parts D).
+            parts: how many projections stand beside each other.
+        """
         batch, length, width = ops.shape(projected)[0], ops.shape(projected)[1], projected.shape[-1]
         head_dim = width // (parts * self.num_heads)
         split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
@@ -142,7 +147,13 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
-        """The probabilities (B, N, T, S), zero in a wholly masked row."""
+        """The probabilities (B, N, T, S), zero in a wholly masked row.
+
+        Args:
+            query: (B, N, T, H).
+            key: (B, N, S, H).
+            mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+        """
         probabilities = attention_probabilities(query, key, mask)
         if mask is not None:
             dtype = keras.backend.standardize_dtype(probabilities.dtype)
@@ -163,7 +174,11 @@ class MultiHeadAttention(keras.layers.Layer):
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence to itself; query, key and value come from one product.
 
-    The arguments are those of `MultiHeadAttention`.
+    Args:
+        num_heads: N; must divide the hidden width D of the queries.
+        dropout: rate of the dropout on the attention probabilities.
+        use_bias: whether the projections have biases.
+        kernel_initializer: Keras initializer of the projections.
     """
 
     def build(self, input_shape: Any) -> None:
@@ -234,7 +249,12 @@ class SelfAttention(MultiHeadAttention):
         return self.attend(query, cache.key, cache.value, visible, None, None), cache
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
         query, key, _ = self.split_heads(self.qkv(inputs), 3)
         return self.visible_probabilities(query, key, attention_mask)
 

@@ -15,7 +15,11 @@ from kbert.layers.masks import with_padding
 class CrossAttention(MultiHeadAttention):
     """Multi-head attention of a sequence to another one, which may have a width of its own.
 
-    The arguments are those of `MultiHeadAttention`.
+    Args:
+        num_heads: N; must divide the hidden width D of the queries.
+        dropout: rate of the dropout on the attention probabilities.
+        use_bias: whether the projections have biases.
+        kernel_initializer: Keras initializer of the projections.
     """
 
     def build(self, inputs_shape: Any, memory_shape: Any) -> None:
@@ -57,17 +61,33 @@ class CrossAttention(MultiHeadAttention):
         return self.attend(query, key, value, attention_mask, training, seed)
 
     def keys_values(self, memory: Any) -> tuple[Any, Any]:
-        """Keys and values (B, N, S, H) of a memory (B, S, M), for many calls of `attend_to`."""
+        """Keys and values (B, N, S, H) of a memory (B, S, M), for many calls of `attend_to`.
+
+        Args:
+            memory: (B, S, M).
+        """
         key, value = self.split_heads(self.key_value(memory), 2)
         return key, value
 
     def attend_to(self, inputs: Any, keys_values: tuple[Any, Any], attention_mask: Any) -> Any:
-        """As `call` without dropout, with keys and values from `keys_values`."""
+        """Attends without dropout to keys and values from `keys_values`.
+
+        Args:
+            inputs: (B, T, D).
+            keys_values: what `keys_values` returns.
+            attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+        """
         (query,) = self.split_heads(self.query(inputs), 1)
         return self.attend(query, *keys_values, attention_mask, None, None)
 
     def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, S) of the same arguments, without dropout."""
+        """The attention probabilities (B, N, T, S) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            memory: (B, S, M).
+            attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+        """
         (query,) = self.split_heads(self.query(inputs), 1)
         key, _ = self.split_heads(self.key_value(memory), 2)
         return self.visible_probabilities(query, key, attention_mask)

@@ -121,7 +121,14 @@ class DecoderBlock(TransformerBlock):
     def memory_scores(
         self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = None
     ) -> Any:
-        """The probabilities (B, N, T, S) of the attention to the memory; arguments as in `call`."""
+        """Gives the probabilities (B, N, T, S) of the attention to the memory.
+
+        Args:
+            inputs: (B, T, D).
+            memory: (B, S, M).
+            self_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            memory_mask: bool, broadcastable to (B, N, T, S), or None.
+        """
         attended = self._attended(inputs, self_mask, None)
         if self.norm == "pre":
             attended = self.cross_attention_residual.layer_norm(attended)

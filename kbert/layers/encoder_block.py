@@ -105,7 +105,12 @@ class EncoderBlock(TransformerBlock):
         return self._fed(attended, training, fed_seed)
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
         if self.norm == "pre":
             inputs = self.attention_residual.layer_norm(inputs)
         return self.attention.scores(inputs, attention_mask)

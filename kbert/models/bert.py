@@ -188,9 +188,12 @@ class Bert(PretrainedEncoder):
         return {"sequence_output": tokens.in_rows(hidden), "pooled_output": self.pooler(read)}
 
     def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
-        """The embeddings and the output of every block: num_layers + 1 arrays (B, T, D).
+        """Gives the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
 
-        The arguments are those of `call`.
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
         """
         mask = self._mask(inputs)
         states = [self._embed(inputs, training)]
@@ -199,9 +202,11 @@ class Bert(PretrainedEncoder):
         return states
 
     def attention_scores(self, inputs: Any) -> list[Any]:
-        """The attention probabilities of every block: num_layers arrays (B, N, T, T).
+        """Gives every block's attention probabilities, without dropout: num_layers (B, N, T, T).
 
-        The argument is that of `call`; dropout is off.
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
         """
         mask = self._mask(inputs)
         states = self.hidden_states(inputs)

@@ -43,7 +43,11 @@ class BatchCalls(keras.Model):
         )
 
     def encode_class_weight(self, weights: Any) -> Any:
-        """Weights of classes as people write them, by class id."""
+        """Weights of classes as people write them, by class id.
+
+        Args:
+            weights: a dict from class to weight, or None.
+        """
         return weights
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +78,7 @@ class BatchCalls(keras.Model):
         """
         x, y, *weights = self.one_batch(x, y, sample_weight)
         weight = weights[0] if weights else None
-        class_weight = class_weight and self.encode_class_weight(class_weight)
+        class_weight = self.encode_class_weight(class_weight)
         return super().train_on_batch(x, _numpy(y), weight, class_weight, return_dict)
 
     def test_on_batch(

@@ -98,12 +98,13 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return parallel_dataset(pairs, **kwargs)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+        """Prepares the model for training, without XLA: it would compile anew for each length of a
+        batch.
 
         Args:
-            *args: as in the task's.
+            *args: optimizer, loss and metrics, each the task's own where it is None or left out.
             jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
+            **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
 
@@ -124,11 +125,12 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         """Keras' `fit`, which also takes raw sentences.
 
         Args:
-            x: sentences (list or array of str), or what Keras' `fit` takes.
-            y: their translations.
+            x: sentences (a list, array, iterator or column of str), a table with `source` and
+                `target`, or what Keras' `fit` takes.
+            y: their translations; None where a table has them.
             batch_size: of arrays of token ids; sentences are batched by `batch_tokens`.
             epochs: passes over the data.
-            verbose: as in Keras' `fit`.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
             batch_tokens: the most cells, rows times longest side, of a batch of sentences.
             validation_data: (x, y) in the same forms, or a dataset of batches.
             shuffle: whether to shuffle, anew each epoch.
@@ -146,7 +148,13 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of raw sentence pairs, or None if `x` is something else."""
+        """Batches of raw sentence pairs, or None if `x` is something else.
+
+        Args:
+            x: sentences in the forms of `fit`, or anything else.
+            y: their translations; None where a table has them.
+            **cut: arguments of `dataset`, such as `batch_tokens`, `shuffle` and `seed`.
+        """
         if isinstance(x, tf.data.Dataset):
             return None
         if y is None:

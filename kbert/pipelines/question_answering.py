@@ -103,6 +103,10 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
     def answer(self, question: Any, context: Any) -> dict[str, Any]:
         """Raw strings (B,) to answers, as graph code.
 
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
         Returns:
             `answer` string, `score` float32, the answer's probability among all spans of all
             windows and "no answer"; `start`, `end` int32, code points of the context; `start_byte`,
@@ -199,7 +203,8 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         """What people want to know of each question.
 
         Args:
-            x: questions with contexts, as in `fit`.
+            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
+                of two lists.
 
         Returns:
             A dict a row, with what `answer` returns as plain values; `nbest` is a list of dicts
@@ -211,7 +216,8 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         """Answers in the order of `x`.
 
         Args:
-            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
+            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
+                logits.
             **kwargs: arguments of Keras' `predict`, without questions.
 
         Returns:
@@ -224,7 +230,12 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         return self.predict_columns(self.answer, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else."""
+        """`x` as questions with contexts, or None if it is something else.
+
+        Args:
+            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
+                two lists, or anything else.
+        """
         return read_question_inputs(x)
 
     def examples(self, inputs: QuestionInputs, answers: Answers) -> Any:

@@ -44,29 +44,57 @@ class RawTextBatches(BatchCalls, TextModel):
             )
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
-        """Strings (B,) to token ids (B, T), as graph code: `[CLS] a [SEP]` or with `b [SEP]`."""
+        """Strings (B,) to token ids (B, T), as graph code: `[CLS] a [SEP]` or with `b [SEP]`.
+
+        Args:
+            text_a: string (B,), the texts, or the first texts of pairs.
+            text_b: string (B,), the second texts; None for single texts.
+        """
         texts = [text_a] if text_b is None else [text_a, text_b]
         segments = [self.tokenizer.tokenize(text) for text in texts]
         return pack(segments, self.tokenizer.vocabulary, self.max_sequence_length)
 
     def pack(self, text_a: Any, text_b: Any = None) -> PackedExamples:
-        """Tokenizes n texts, or pairs, once and for all; see `dataset`."""
+        """Tokenizes n texts, or pairs, once and for all; see `dataset`.
+
+        Args:
+            text_a: n str or bytes, the texts, or the first texts of pairs.
+            text_b: n str or bytes, the second texts; None for single texts.
+        """
         return pack_examples(self.tokenizer, text_a, text_b, self.max_sequence_length)
 
     def dataset(self, packed: PackedExamples, labels: Any = None, **kwargs: Any) -> tf.data.Dataset:
-        """Batches of like length; see `kbert.data.pipeline.batched_dataset`."""
+        """Batches of like length; see `kbert.data.pipeline.batched_dataset`.
+
+        Args:
+            packed: what `pack` returns.
+            labels: n targets as numbers, or None.
+            **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
+                `shuffle` and `seed`.
+        """
         return batched_dataset(packed, labels, **kwargs)
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as texts or pairs, or None if it is something else."""
+        """`x` as texts or pairs, or None if it is something else.
+
+        Args:
+            x: raw texts in the forms of `fit`, or anything else.
+        """
         return read_text_inputs(x, self.pair)
 
     def encode_targets(self, y: Any) -> Any:
-        """Targets as people write them, as numbers."""
+        """Targets as people write them, as numbers.
+
+        Args:
+            y: n targets.
+        """
         return y
 
     def encode_names(self, names: Any) -> Any:
         """String targets (B,) of a dataset as numbers, as graph code.
+
+        Args:
+            names: string (B,).
 
         Raises:
             ValueError: the task has no names.
@@ -97,6 +125,14 @@ class RawTextBatches(BatchCalls, TextModel):
         """Batches of texts, their targets as numbers, and their weights if there are any.
 
         By default of as many texts as fill a budget of cells.
+
+        Args:
+            columns: the inputs that `read_inputs` gives, n targets as numbers, and n weights if
+                there are any.
+            batch_size: rows a batch, or None.
+            batch_tokens: the most cells, rows times longest row, of a batch, or None.
+            shuffle: whether to shuffle, anew each pass.
+            seed: of the shuffling.
         """
         texts, targets, *weights = columns
         if not len(texts):
@@ -144,7 +180,11 @@ class RawTextBatches(BatchCalls, TextModel):
         return read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
-        """String tensors (B,), a pair as a tuple or dict of two, as token ids, as graph code."""
+        """String tensors (B,), a pair as a tuple or dict of two, as token ids, as graph code.
+
+        Args:
+            x: string (B,), or a tuple, list or dict of two such for pairs.
+        """
         if isinstance(x, dict):
             known = set(self.dataset_keys) == set(x)
             texts = [x[key] for key in (self.dataset_keys if known else sorted(x))]
@@ -153,7 +193,11 @@ class RawTextBatches(BatchCalls, TextModel):
         return model_inputs(self.preprocess(*texts))
 
     def call_inputs(self, x: Any) -> dict[str, Any]:
-        """Texts or pairs as the token ids that a call of the model takes."""
+        """Texts or pairs as the token ids that a call of the model takes.
+
+        Args:
+            x: texts, or pairs for a model with pair=True.
+        """
         if all(isinstance(one, tf.Tensor) for one in keras.tree.flatten(x)):
             check_pair(isinstance(x, dict | list | tuple) and len(x) == 2, self.pair)
             return self.token_inputs(x)
@@ -162,7 +206,13 @@ class RawTextBatches(BatchCalls, TextModel):
         return self.token_inputs([text_tensor(column) for column in columns])
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Texts with their targets and weights as one batch; see `BatchCalls`."""
+        """Texts with their targets and weights as one batch; see `BatchCalls`.
+
+        Args:
+            x: raw texts in the forms of `fit`, or what Keras takes.
+            y: a target a text, or None.
+            sample_weight: a weight a text, or None.
+        """
         x = listed(x)
         texts = self.read_inputs(x)
         if texts is None:

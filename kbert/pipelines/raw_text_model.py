@@ -31,15 +31,16 @@ class RawTextModel(RawTextBatches):
         seed: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `fit`, which also takes raw texts.
+        """Keras' `fit`, which also takes raw texts; it returns Keras' history.
 
         Args:
-            x: texts (list or array of str), pairs (a tuple of two), a dict {"text"} or {"text_a",
-                "text_b"}, a dataset of batches of these with targets, or what Keras' `fit` takes.
+            x: texts (a list, array, iterator or column of str), pairs (a tuple of two), a dict or
+                table of columns {"text"} or {"text_a", "text_b"}, a dataset of batches of these
+                with targets, or what Keras' `fit` takes.
             y: a target a text.
             batch_size: texts a batch; 32 by default.
             epochs: passes over the data.
-            verbose: as in Keras' `fit`.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
             batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
             validation_data: (x, y) or (x, y, weights) in the same forms, or a dataset.
             shuffle: whether to shuffle, anew each epoch.
@@ -48,16 +49,14 @@ class RawTextModel(RawTextBatches):
             **kwargs: further arguments of Keras' `fit`. With texts, `validation_split` holds out
                 the last of them, as Keras does with arrays.
 
-        Returns:
-            Keras' history.
-
         Raises:
-            ValueError: texts and targets differ in number, or a target is not known.
+            ValueError: texts and targets differ in number, a target is not known, or single texts
+                are given to a model of pairs, or the reverse.
+            TypeError: an entry of `x` is no text.
         """
         kwargs |= {"epochs": epochs, "verbose": verbose}
         kwargs["validation_data"] = self._held_out(validation_data)
-        if kwargs.get("class_weight"):
-            kwargs["class_weight"] = self.encode_class_weight(kwargs["class_weight"])
+        kwargs["class_weight"] = self.encode_class_weight(kwargs.get("class_weight"))
         if isinstance(x, tf.data.Dataset):
             kwargs["callbacks"] = told_epochs(x, kwargs.get("callbacks"))
             kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
@@ -87,7 +86,19 @@ class RawTextModel(RawTextBatches):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
+        """Measures loss and metrics, also on raw texts.
+
+        Args:
+            x: texts: a list, array, iterator or column of str; a tuple of two for pairs; a dict or
+                table with `text`, or `text_a` and `text_b`; a dataset of batches of these; or what
+                Keras takes.
+            y: a target a text; None where a dataset has them.
+            batch_size: texts a batch; None for as many as fill a budget of cells, rows times
+                longest row.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            sample_weight: a weight a text, or None.
+            **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
+        """
         kwargs["verbose"] = verbose
         if isinstance(x, tf.data.Dataset):
             kwargs |= {"y": y, "sample_weight": sample_weight}
@@ -106,9 +117,11 @@ class RawTextModel(RawTextBatches):
         """Answers in the order of `x`.
 
         Args:
-            x: as in `fit`.
+            x: texts: a list, array, iterator or column of str; a tuple of two for pairs; a dict or
+                table with `text`, or `text_a` and `text_b`; a dataset of batches of these; or what
+                Keras takes.
             batch_size: texts a batch; by default as many as fill a budget of cells.
-            verbose: as in Keras' `predict`.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
             **kwargs: further arguments of Keras' `predict`.
 
         Returns:
@@ -130,7 +143,15 @@ class RawTextModel(RawTextBatches):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """`predict` for tokenized examples: longest first, then put back in order."""
+        """`predict` for tokenized examples: longest first, then put back in order.
+
+        Args:
+            packed: what `pack` returns.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: examples a batch; None for as many as fill a budget of cells, rows times
+                longest row.
+            **kwargs: further arguments of Keras' `predict`.
+        """
         if not len(packed):
             return self.empty_prediction()
         budget = None if batch_size else EVALUATION_TOKENS
@@ -143,6 +164,9 @@ class RawTextModel(RawTextBatches):
 
     def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
         """What `predict` gives for texts or pairs, and whether each was cut.
+
+        Args:
+            x: texts, or pairs for a model with pair=True, in the forms of `fit`.
 
         Raises:
             ValueError: `x` is something else.

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.text.packing import PackedText
+from kbert.text.windows import WindowTokens
 
 Signature = tuple[Callable[..., dict[str, Any]], list[tf.TensorSpec]]
 
@@ -40,8 +41,8 @@ def token_inputs(token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, An
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": real}
 
 
-def model_inputs(packed: PackedText) -> dict[str, Any]:
-    """The part of packed text that an encoder takes."""
+def model_inputs(packed: PackedText | WindowTokens) -> dict[str, Any]:
+    """The part of packed text, or of windows of it, that an encoder takes."""
     return {
         "token_ids": packed.token_ids,
         "segment_ids": packed.segment_ids,

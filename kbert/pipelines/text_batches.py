@@ -82,7 +82,15 @@ class TextBatches(BatchCalls):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
+        """Measures loss and metrics, also on raw texts.
+
+        Args:
+            x: raw texts in the forms of `fit`, a dataset of batches, or what Keras takes.
+            y: a target a text; None where a dataset has them.
+            batch_size: rows a batch; None for as many as may be evaluated at a time.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
+        """
         x = listed(x)
         cut = {"batch_size": batch_size} if batch_size and self.is_cut_by_rows else {}
         dataset = self.text_batches(x, y, **cut)
@@ -105,7 +113,13 @@ class TextBatches(BatchCalls):
         return dataset
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Texts with their targets as one batch; see `BatchCalls`."""
+        """Texts with their targets as one batch; see `BatchCalls`.
+
+        Args:
+            x: raw texts in the forms of `fit`, or what Keras takes.
+            y: a target a text, or None.
+            sample_weight: None with texts, which have no weights.
+        """
         x = listed(x)
         dataset = self.text_batches(x, y, **self.whole)
         if dataset is None:

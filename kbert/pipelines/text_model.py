@@ -34,8 +34,9 @@ class TextModel(ReplicatedModel):
         """Loads a saved model, or puts a new head on an encoder.
 
         Args:
-            name_or_directory: as in `Bert.from_pretrained`; a directory with a head of this task
-                (kbert's or Hugging Face's) gives a model that is ready to use.
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                head of this task (kbert's or Hugging Face's) gives a model that is ready to use.
             **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
                 which a model of another task gives its encoder, and the head is new.
 
@@ -55,7 +56,11 @@ class TextModel(ReplicatedModel):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Arguments of the constructor that follow from what a checkpoint holds."""
+        """Arguments of the constructor that follow from what a checkpoint holds.
+
+        Args:
+            checkpoint: the checkpoint that the model is loaded from.
+        """
         return {}
 
     @classmethod
@@ -79,12 +84,13 @@ class TextModel(ReplicatedModel):
         return save_pipeline(self, directory, format)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+        """Prepares the model for training, without XLA: it would compile anew for each length of a
+        batch.
 
         Args:
-            *args: as in the task's.
+            *args: optimizer, loss and metrics, each the task's own where it is None or left out.
             jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
+            **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
 

@@ -34,17 +34,15 @@ class Translator(TranslationAlignment):
 
     Args:
         transformer: a `Transformer` or a `BertFusedTransformer`.
-        source_subwords: cuts the source; `target_subwords` puts the target together. They may be
-            one.
-        target_subwords: see above.
+        source_subwords: cuts the source.
+        target_subwords: puts the target together; it may be the same.
         bert_tokenizer: of the BERT of a fused model; None for others.
         beam_size: hypotheses of the search; 1 takes the likeliest piece each time.
         length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
         alpha: the penalty's exponent.
         nbest: how many translations are given.
-        length_ratio: a translation has at most this many times the source's pieces, and
-            `length_extra` more.
-        length_extra: see above.
+        length_ratio: a translation has at most this many times the source's pieces,
+        length_extra: and so many more.
         patience: see `kbert.decoding.beam_search.beam_search`.
         label_smoothing: of the loss.
         alignment_layer: whose attention `align` gives, see `TranslationAlignment`.
@@ -152,6 +150,9 @@ class Translator(TranslationAlignment):
     def source_inputs(self, text: Any) -> tuple[dict[str, Any], Any, Any]:
         """Raw strings (B,) as what the encoder reads, as graph code.
 
+        Args:
+            text: string (B,).
+
         Returns:
             The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
             a text was cut.
@@ -212,6 +213,9 @@ class Translator(TranslationAlignment):
         Texts of like length are translated together, a bounded number at a time; no row's
         translation depends on the others.
 
+        Args:
+            text: string (B,).
+
         Returns:
             `translation` string (B,), `score` float32 (B,), its log-probability divided by the
             length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
@@ -241,7 +245,11 @@ class Translator(TranslationAlignment):
         }
 
     def bert_inputs(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) as what the BERT of a fused model reads, as graph code."""
+        """Raw strings (B,) as what the BERT of a fused model reads, as graph code.
+
+        Args:
+            text: string (B,).
+        """
         tokenizer: Any = self.bert_tokenizer
         most = self.transformer.bert.max_sequence_length
         packed = pack([tokenizer.tokenize(text)], tokenizer.vocabulary, most)

@@ -149,7 +149,13 @@ class SequenceClassification(EncoderTask):
             self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps the inputs of `Bert` to float32 logits (B, C)."""
+        """Maps the inputs of `Bert` to float32 logits (B, C).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
     def head_layers(self) -> dict[str, Linear]:

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from kbert.layers.attention import (
-    MultiHeadAttention,
     SelfAttention,
     attention_probabilities,
     dot_product_attention,

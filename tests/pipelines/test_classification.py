@@ -152,6 +152,7 @@ def test_wrong_targets(model, y, message):
 
 
 def test_weights_of_classes_by_name(model):
+    assert model.encode_class_weight(None) is None
     assert model.encode_class_weight({"yes": 2}) == {0: 1.0, 1: 2.0, 2: 1.0}
     assert model.encode_class_weight({np.int64(2): 3.0, "no": 0.5}) == {0: 0.5, 1: 1.0, 2: 3.0}
     for key in ("maybe", 3):
