@@ -229,9 +229,9 @@ def listed(x: Any) -> Any:
     Args:
         x: an iterator, a tuple or dict that may hold some, or anything else, which stays as it is.
     """
-    if isinstance(x, tuple):
+    if type(x) is tuple:  # no named ones, nor several data sets, which are a dict of their own
         return tuple(map(listed, x))
-    if isinstance(x, dict):
+    if type(x) is dict:
         return {key: listed(column) for key, column in x.items()}
     if not isinstance(x, Iterator):
         return x

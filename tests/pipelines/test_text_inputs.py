@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from types import GeneratorType, SimpleNamespace
+from types import GeneratorType
 
 import numpy as np
 import pandas as pd
@@ -162,7 +162,10 @@ def test_what_the_model_does_not_read(pair, x, message):
 
 
 def test_several_tables_are_refused():
-    splits = SimpleNamespace(column_names={"train": ["text"], "test": ["text"]})
+    class Splits(dict):
+        column_names = {"train": ["text"], "test": ["text"]}
+
+    splits = listed(Splits(train=FRAME))
     with pytest.raises(ValueError, match=r"must be one split .* of \['test', 'train'\]"):
         read_text_inputs(splits)
 
