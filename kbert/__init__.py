@@ -1,11 +1,20 @@
 """kbert: BERT with Keras 3, from raw text to answers, in training and in serving.
 
 The public names are loaded when they are first used (PEP 562), so `import kbert` alone imports
-neither TensorFlow nor Keras.
+neither TensorFlow nor Keras. When Keras is loaded it learns the names of kbert's classes, so that
+`keras.models.load_model` reads what they saved.
+
+TensorFlow's own log lines on stderr (`End of sequence`, CPU features, CUDA) are turned off, as
+TF_CPP_MIN_LOG_LEVEL=3 does, unless that variable is set or TensorFlow is there already: it reads it
+once, when it is imported.
 """
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
+
+from kbert.keras_names import when_keras_loads
 
 if TYPE_CHECKING:
     from kbert.models.bert import Bert
@@ -74,10 +83,16 @@ __all__ = [
 ]
 
 
+if "tensorflow" not in sys.modules:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+when_keras_loads()
+
+
 def __getattr__(name: str) -> Any:
     """Loads a public name from its module, once."""
     if name not in _MODULE_OF:
-        raise AttributeError(f"module 'kbert' has no attribute {name!r}")
+        message = f"module 'kbert' has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
@@ -85,4 +100,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Lists the public names, loaded or not."""
-    return sorted({*globals(), *_MODULE_OF})
+    return sorted(__all__)

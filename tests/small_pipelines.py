@@ -15,8 +15,8 @@ from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.ner import EntityRecognizer
 from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.raw_text_model import model_inputs
 from kbert.pipelines.regression import Regressor
+from kbert.pipelines.signatures import model_inputs
 from kbert.pipelines.span_tagging import SpanTagger
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece

@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -9,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 
 import kbert
+import kbert.layers
 
 PUBLIC_NAMES = sorted(name for name in kbert.__all__ if name != "__version__")
 
@@ -28,6 +30,7 @@ HEAVY = (
 # What is imported, one after the other in one process, and what must not be there afterwards.
 STEPS = [
     ("kbert", {*HEAVY, "tensorflow", "keras", "numpy"}),
+    ("kbert.layers", {*HEAVY, "tensorflow", "keras", "numpy"}),
     # The command line makes its options from these, also for --help.
     ("kbert.training.run_config", {"tensorflow", "keras", "numpy"}),
     ("kbert.training.translation_config", {"tensorflow", "keras", "numpy"}),
@@ -91,12 +94,44 @@ def test_public_name_is_what_its_module_holds(name):
 
 def test_all_names_stand_in_dir_and_in_the_table():
     assert set(kbert.__all__) == {*kbert._MODULE_OF, "__version__"}
-    assert set(kbert.__all__) <= set(dir(kbert))
+    assert dir(kbert) == sorted(kbert.__all__)
+
+
+@pytest.mark.parametrize("given, level", [({}, "3"), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, "0")])
+def test_log_lines_of_tensorflow_are_off_unless_asked_for(given, level):
+    others = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    program = "import kbert, os; print(os.environ['TF_CPP_MIN_LOG_LEVEL'])"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={**others, **given}
+    )
+    assert run.stdout.strip() == level
+
+
+def test_log_lines_of_a_tensorflow_that_is_loaded_are_left_alone():
+    program = (
+        "import os, sys; os.environ.pop('TF_CPP_MIN_LOG_LEVEL', None); "
+        "sys.modules['tensorflow'] = None; import kbert; "
+        "print(os.environ.get('TF_CPP_MIN_LOG_LEVEL'))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip() == "None"
+
+
+def test_layers_by_their_names():
+    """The table is that of the names in Keras, so its names are the registered layers."""
+    assert dir(kbert.layers) == kbert.layers.__all__ == sorted(kbert.layers._MODULE_OF)
+    assert {"SelfAttention", "CrossAttention", "EncoderBlock"} < set(kbert.layers.__all__)
+    for name in kbert.layers.__all__:
+        value = getattr(kbert.layers, name)
+        assert (value.__name__, value.__module__) == (name, kbert.layers._MODULE_OF[name])
+    with pytest.raises(AttributeError, match="module 'kbert.layers' has no attribute 'Atention'"):
+        kbert.layers.Atention
 
 
 def test_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'kbert' has no attribute 'Brt'"):
+    with pytest.raises(AttributeError, match="module 'kbert' has no attribute 'Brt'") as error:
         kbert.Brt
+    assert (error.value.name, error.value.obj) == ("Brt", kbert)  # Python names the nearest
 
 
 def test_installed_version_is_the_version_of_the_source():

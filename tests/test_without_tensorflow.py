@@ -14,6 +14,7 @@ for module in sys.argv[1:]:
 
 import keras
 import numpy as np
+import kbert.layers
 from kbert.models.bert import Bert
 
 model = Bert(11, 8, 2, 2, 16, max_sequence_length=6)
@@ -23,6 +24,16 @@ inputs = {
     "padding_mask": np.array([[True, True, True], [True, True, False]]),
 }
 outputs = model(inputs)
+
+# The implicit mask of an embedding is the explicit one, in a functional model too.
+ids = np.array([[1, 2, 0], [3, 0, 0]])
+block = kbert.layers.EncoderBlock(2, 8)
+tokens = keras.Input((3,), dtype="int32")
+states = keras.layers.Embedding(4, 4, mask_zero=True)(tokens)
+masked = keras.Model(tokens, block(states))
+expected = block(np.asarray(masked.layers[1](ids)), (ids != 0)[:, None, None])
+np.testing.assert_allclose(masked(ids), expected, atol=1e-6)
+np.testing.assert_allclose(masked.predict(ids, verbose=0), expected, atol=1e-6)
 print(keras.backend.backend(), *outputs["sequence_output"].shape, "tensorflow" in sys.modules)
 """
 

@@ -147,11 +147,12 @@ def _unknown(name: str) -> str:
     by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(f'`{by_lower[one]}`' for one in near)}?" if near else ""
-    small = [known for known in PRETRAINED if _REPOSITORY.fullmatch(known)]
-    names = [*SHIPPED, *(known for known in PRETRAINED if known not in small)]
+    small = sorted(_small_berts(), key=len)
+    others = [known for known in PRETRAINED if known not in small]
     return (
         "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
-        f"hub. Received: {name!r}.{hint} Known names: {', '.join(names)}, and {small[0]} to "
+        f"hub. Received: {name!r}.{hint} Models that come with kbert: {', '.join(SHIPPED)}. "
+        f"Published encoders: {', '.join(others)}, and {len(small)} small ones, {small[0]} to "
         f"{small[-1]}"
     )
 

@@ -38,6 +38,7 @@ class Adapter(keras.layers.Layer):
         self.adapter_dim = adapter_dim
         self.activation = activation
         self.initializer_range = initializer_range
+        self.supports_masking = True
         self.down = self._linear(adapter_dim, activation, "down")
 
     def _linear(self, units: int, activation: str | None, name: str) -> Linear:
@@ -52,7 +53,12 @@ class Adapter(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps (..., D) to (..., D)."""
+        """Maps (..., D) to (..., D).
+
+        Args:
+            inputs: (..., D).
+            training: not used: nothing is dropped here.
+        """
         return ops.add(inputs, self.up(self.down(inputs, training=training)))
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:

@@ -17,13 +17,13 @@ class AdapterEncoderBlock(EncoderBlock):
 
     Args:
         adapter_dim: m, the width of the adapters.
-        num_heads: as in `EncoderBlock`, like all that follows; the norm is "post".
-        intermediate_dim: as there.
-        dropout: as there.
-        attention_dropout: as there.
-        activation: as there.
-        epsilon: as there.
-        kernel_initializer: as there; the adapters have their own.
+        num_heads: N; must divide the hidden width. The norm is "post".
+        intermediate_dim: I, width of the feed-forward network.
+        dropout: rate of the dropout on the output of each sublayer.
+        attention_dropout: rate of the dropout on the attention probabilities.
+        activation: of the feed-forward network.
+        epsilon: of the LayerNorms.
+        kernel_initializer: Keras initializer of the matrices; the adapters have their own.
     """
 
     def __init__(

@@ -40,7 +40,14 @@ class AdapterResidual(Residual):
         training: bool | None = None,
         seed: Any = None,
     ) -> Any:
-        """Applies sublayer and adapter; the arguments are those of `Residual.call`."""
+        """Applies sublayer and adapter within the residual connection.
+
+        Args:
+            inputs: (..., D).
+            sublayer: maps (..., D) to (..., D); given by keyword.
+            training: whether dropout is on.
+            seed: drawn seed of the dropout, or None.
+        """
         hidden = self.dropout_layer(sublayer(inputs), training=training, seed=seed)
         return self.layer_norm(inputs + self.adapter(hidden, training=training))
 

@@ -12,7 +12,7 @@ from keras import ops
 from kbert.layers.dropout import Dropout
 from kbert.layers.key_value_cache import KeyValueCache, appended
 from kbert.layers.linear import Linear
-from kbert.layers.masks import additive_mask, any_visible
+from kbert.layers.masks import additive_mask, any_visible, with_padding
 from kbert.layers.real_tokens import RealTokens
 
 
@@ -84,6 +84,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def _projection(self, units: int, name: str) -> Linear:
@@ -106,7 +107,12 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_linear.build((None, None, hidden_dim))
 
     def split_heads(self, projected: Any, parts: int) -> tuple[Any, ...]:
-        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all."""
+        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all.
+
+        Args:
+            projected: (B, S, parts D).
+            parts: how many projections stand beside each other.
+        """
         batch, length, width = ops.shape(projected)[0], ops.shape(projected)[1], projected.shape[-1]
         head_dim = width // (parts * self.num_heads)
         split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
@@ -141,7 +147,13 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
-        """The probabilities (B, N, T, S), zero in a wholly masked row."""
+        """The probabilities (B, N, T, S), zero in a wholly masked row.
+
+        Args:
+            query: (B, N, T, H).
+            key: (B, N, S, H).
+            mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+        """
         probabilities = attention_probabilities(query, key, mask)
         if mask is not None:
             dtype = keras.backend.standardize_dtype(probabilities.dtype)
@@ -162,7 +174,11 @@ class MultiHeadAttention(keras.layers.Layer):
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence to itself; query, key and value come from one product.
 
-    The arguments are those of `MultiHeadAttention`.
+    Args:
+        num_heads: N; must divide the hidden width D of the queries.
+        dropout: rate of the dropout on the attention probabilities.
+        use_bias: whether the projections have biases.
+        kernel_initializer: Keras initializer of the projections.
     """
 
     def build(self, input_shape: Any) -> None:
@@ -179,6 +195,8 @@ class SelfAttention(MultiHeadAttention):
         attention_mask: Any = None,
         training: bool | None = None,
         seed: Any = None,
+        mask: Any = None,
+        inputs_mask: Any = None,
     ) -> Any:
         """Attends within the sequence.
 
@@ -188,12 +206,16 @@ class SelfAttention(MultiHeadAttention):
                 `RealTokens` that tell how inputs (R, D) stand in rows.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
+            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
+                the inputs, as of `Embedding(mask_zero=True)`.
+            inputs_mask: the same, which Keras calls so where other arguments are tensors too.
 
         Returns:
             Like `inputs`.
         """
         if isinstance(attention_mask, RealTokens):
             return self._in_groups(inputs, attention_mask, training, seed)
+        attention_mask = with_padding(attention_mask, mask, inputs_mask)
         query, key, value = self.split_heads(self.qkv(inputs), 3)
         return self.attend(query, key, value, attention_mask, training, seed)
 
@@ -227,74 +249,15 @@ class SelfAttention(MultiHeadAttention):
         return self.attend(query, cache.key, cache.value, visible, None, None), cache
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
         query, key, _ = self.split_heads(self.qkv(inputs), 3)
         return self.visible_probabilities(query, key, attention_mask)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """The shape of the input."""
         return input_shape
-
-
-@keras.saving.register_keras_serializable("kbert")
-class CrossAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence to another one, which may have a width of its own.
-
-    The arguments are those of `MultiHeadAttention`.
-    """
-
-    def build(self, inputs_shape: Any, memory_shape: Any) -> None:
-        """Creates the projections (D, D), (M, 2D) and (D, D) for (B, T, D) and (B, S, M)."""
-        hidden_dim = inputs_shape[-1]
-        self._build_output(hidden_dim)
-        self.query = self._projection(hidden_dim, "query")
-        self.query.build(inputs_shape)
-        self.key_value = self._projection(2 * hidden_dim, "key_value")
-        self.key_value.build(memory_shape)
-        self.built = True
-
-    def call(
-        self,
-        inputs: Any,
-        memory: Any,
-        attention_mask: Any = None,
-        training: bool | None = None,
-        seed: Any = None,
-    ) -> Any:
-        """Attends from the sequence to the memory.
-
-        Args:
-            inputs: (B, T, D).
-            memory: (B, S, M).
-            attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
-            training: whether dropout is on.
-            seed: drawn seed of the dropout, or None.
-
-        Returns:
-            (B, T, D).
-        """
-        key, value = self.keys_values(memory)
-        (query,) = self.split_heads(self.query(inputs), 1)
-        return self.attend(query, key, value, attention_mask, training, seed)
-
-    def keys_values(self, memory: Any) -> tuple[Any, Any]:
-        """Keys and values (B, N, S, H) of a memory (B, S, M), for many calls of `attend_to`."""
-        key, value = self.split_heads(self.key_value(memory), 2)
-        return key, value
-
-    def attend_to(self, inputs: Any, keys_values: tuple[Any, Any], attention_mask: Any) -> Any:
-        """As `call` without dropout, with keys and values from `keys_values`."""
-        (query,) = self.split_heads(self.query(inputs), 1)
-        return self.attend(query, *keys_values, attention_mask, None, None)
-
-    def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, S) of the same arguments, without dropout."""
-        (query,) = self.split_heads(self.query(inputs), 1)
-        key, _ = self.split_heads(self.key_value(memory), 2)
-        return self.visible_probabilities(query, key, attention_mask)
-
-    def compute_output_shape(
-        self, inputs_shape: Any, memory_shape: Any = None, **kwargs: Any
-    ) -> Any:
-        """The shape of the input."""
-        return inputs_shape

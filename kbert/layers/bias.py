@@ -23,7 +23,11 @@ class Bias(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Maps (..., units) to the same shape."""
+        """Maps (..., units) to the same shape.
+
+        Args:
+            inputs: (..., D).
+        """
         return inputs + self.bias
 
     def compute_output_shape(self, input_shape: Any) -> Any:

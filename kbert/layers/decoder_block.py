@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 import keras
 
-from kbert.layers.attention import CrossAttention, SelfAttention
+from kbert.layers.attention import SelfAttention
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.key_value_cache import KeyValueCache, empty_cache
+from kbert.layers.masks import with_padding
 from kbert.layers.transformer_block import TransformerBlock
 
 
@@ -92,12 +94,15 @@ class DecoderBlock(TransformerBlock):
             inputs: (B, T, D).
             memory: (B, S, M).
             self_mask: bool, broadcastable to (B, N, T, T), True = may attend.
-            memory_mask: bool, broadcastable to (B, N, T, S), or None.
+            memory_mask: bool, broadcastable to (B, N, T, S), or None; or (B, S), True for a real
+                token, as the implicit mask that Keras gives.
             training: whether dropout is on.
 
         Returns:
             (B, T, D).
         """
+        if memory_mask is not None and len(memory_mask.shape) == 2:
+            memory_mask = with_padding(None, memory_mask)
         attended = self._attended(inputs, self_mask, training)
         crossed = self.cross_attention_residual(
             attended,
@@ -116,7 +121,14 @@ class DecoderBlock(TransformerBlock):
     def memory_scores(
         self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = None
     ) -> Any:
-        """The probabilities (B, N, T, S) of the attention to the memory; arguments as in `call`."""
+        """Gives the probabilities (B, N, T, S) of the attention to the memory.
+
+        Args:
+            inputs: (B, T, D).
+            memory: (B, S, M).
+            self_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            memory_mask: bool, broadcastable to (B, N, T, S), or None.
+        """
         attended = self._attended(inputs, self_mask, None)
         if self.norm == "pre":
             attended = self.cross_attention_residual.layer_norm(attended)

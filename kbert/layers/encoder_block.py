@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from kbert.layers.attention import SelfAttention
+from kbert.layers.masks import with_padding
 from kbert.layers.transformer_block import TransformerBlock
 
 
@@ -75,18 +76,23 @@ class EncoderBlock(TransformerBlock):
         attention_mask: Any = None,
         training: bool | None = None,
         seeds: Any = None,
+        mask: Any = None,
     ) -> Any:
         """Encodes.
 
         Args:
             inputs: (B, T, D), or (R, D) for the real tokens of a batch.
-            attention_mask: as in `SelfAttention.call`.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
+                `RealTokens` that tell how inputs (R, D) stand in rows.
             training: whether dropout is on.
             seeds: seeds from `draw_seeds`, or None to draw them now.
+            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
+                the inputs, as of `Embedding(mask_zero=True)`.
 
         Returns:
             Like `inputs`.
         """
+        attention_mask = with_padding(attention_mask, mask)
         attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
         attended = self.attention_residual(
             inputs,
@@ -99,7 +105,12 @@ class EncoderBlock(TransformerBlock):
         return self._fed(attended, training, fed_seed)
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout."""
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
         if self.norm == "pre":
             inputs = self.attention_residual.layer_norm(inputs)
         return self.attention.scores(inputs, attention_mask)

@@ -52,7 +52,12 @@ class FeedForward(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps (..., D) to (..., D)."""
+        """Maps (..., D) to (..., D).
+
+        Args:
+            inputs: (..., D).
+            training: not used: nothing is dropped here.
+        """
         return self.output_linear(self.intermediate(inputs, training=training))
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import keras
 
-from kbert.layers.attention import CrossAttention
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.fused_residual import FusedResidual
 from kbert.layers.key_value_cache import KeyValueCache
@@ -27,9 +27,9 @@ class FusedDecoderBlock(DecoderBlock):
     are pairs, the encoder's and BERT's. Source: Zhu et al. 2020, equation 4.
 
     Args:
-        *args: those of `DecoderBlock`.
+        *args: arguments of `DecoderBlock`.
         drop_net: rate of the drop-net.
-        **kwargs: those of `DecoderBlock`.
+        **kwargs: further arguments of `DecoderBlock`.
     """
 
     def __init__(self, *args: Any, drop_net: float = 1.0, **kwargs: Any) -> None:
@@ -84,11 +84,24 @@ class FusedDecoderBlock(DecoderBlock):
     def memory_scores(
         self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = (None, None)
     ) -> Any:
-        """The probabilities (B, N, T, S) of the attention to the encoder; as `call`."""
+        """The probabilities (B, N, T, S) of the attention to the encoder; as `call`.
+
+        Args:
+            inputs: (B, T, D).
+            memory: a pair: (B, S, M) of the encoder and (B, L, M) of BERT.
+            self_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            memory_mask: a pair of bool, broadcastable to (B, N, T, S) and (B, N, T, L), or None.
+        """
         return super().memory_scores(inputs, memory[0], self_mask, memory_mask[0])
 
     def start(self, memory: Any, slots: int, capacity: int | None) -> Any:
-        """As `DecoderBlock.start`, of a pair of memories."""
+        """Gives what the layer keeps before the first step.
+
+        Args:
+            memory: a pair: (B, S, M) of the encoder and (B, L, M) of BERT.
+            slots: K, the most hypotheses a row.
+            capacity: the most steps, where shapes must be fixed; else None.
+        """
         cache = super().start(memory[0], slots, capacity)
         keys_values = self.bert_attention.keys_values(memory[1])
         return FusedDecoderCache(cache.own, cache.memory, keys_values)

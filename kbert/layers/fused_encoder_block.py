@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from kbert.layers.attention import CrossAttention
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.fused_residual import FusedResidual
 from kbert.layers.residual import Residual
@@ -18,9 +18,9 @@ class FusedEncoderBlock(EncoderBlock):
     straight from BERT's width. Source: Zhu et al. 2020, equation 2.
 
     Args:
-        *args: those of `EncoderBlock`.
+        *args: arguments of `EncoderBlock`.
         drop_net: rate of the drop-net.
-        **kwargs: those of `EncoderBlock`.
+        **kwargs: further arguments of `EncoderBlock`.
     """
 
     def __init__(self, *args: Any, drop_net: float = 1.0, **kwargs: Any) -> None:

@@ -20,8 +20,8 @@ class FusedResidual(Residual):
 
     Args:
         drop_net: rate of the drop-net that draws r1 and r2.
-        *args: those of `Residual`.
-        **kwargs: those of `Residual`.
+        *args: arguments of `Residual`.
+        **kwargs: further arguments of `Residual`.
     """
 
     def __init__(self, drop_net: float = 1.0, *args: Any, **kwargs: Any) -> None:

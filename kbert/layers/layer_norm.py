@@ -31,7 +31,11 @@ class LayerNorm(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Normalizes (..., D)."""
+        """Normalizes (..., D).
+
+        Args:
+            inputs: (..., D).
+        """
         x, gamma, beta = inputs, self.gamma, self.beta
         if self.compute_dtype in ("bfloat16", "float16"):
             x, gamma, beta = (ops.cast(one, "float32") for one in (x, gamma, beta))

@@ -58,7 +58,12 @@ class Linear(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps (..., D) to (..., units)."""
+        """Maps (..., D) to (..., units).
+
+        Args:
+            inputs: (..., D).
+            training: not used: nothing is dropped here.
+        """
         # (..., D) -> (rows, D): one matrix product for all positions
         outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), self.kernel)
         if self.bias is not None:

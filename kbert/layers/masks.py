@@ -25,6 +25,24 @@ def padding_attention_mask(padding_mask: Any) -> Any:
     return ops.expand_dims(ops.cast(padding_mask, "bool"), (1, 2))
 
 
+def with_padding(attention_mask: Any, *padding_masks: Any) -> Any:
+    """Hides padding beside what an attention mask hides.
+
+    Args:
+        attention_mask: bool, broadcastable to (B, N, T, S), or None.
+        *padding_masks: bool (B, S), True for a real token, as Keras' implicit masks are; or None.
+
+    Returns:
+        bool, broadcastable to (B, N, T, S), or None where nothing is hidden.
+    """
+    for padding_mask in padding_masks:
+        if padding_mask is not None:
+            real = padding_attention_mask(padding_mask)
+            hides = attention_mask is not None
+            attention_mask = ops.logical_and(attention_mask, real) if hides else real
+    return attention_mask
+
+
 def causal_attention_mask(length: Any) -> Any:
     """Lets each position see itself and what came before (Vaswani et al. 2017, section 3.2.3).
 

@@ -57,7 +57,11 @@ class LearnedPositions(keras.layers.Layer):
         return self.embeddings[: ops.shape(inputs)[1]]
 
     def at(self, position: Any) -> Any:
-        """Gives the vectors (..., D) of positions, int (...)."""
+        """Gives the vectors (..., D) of positions, int (...).
+
+        Args:
+            position: int, of any shape.
+        """
         return ops.take(self.embeddings, position, axis=0)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
@@ -102,7 +106,11 @@ class SinusoidalPositions(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Gives the waves (T, D) of the positions of `inputs` (B, T, ...)."""
+        """Gives the waves (T, D) of the positions of `inputs` (B, T, ...).
+
+        Args:
+            inputs: any array (B, T, ...), of which only T is read.
+        """
         static_length = inputs.shape[1]
         if static_length is not None and static_length > self.max_sequence_length:
             raise ValueError(
@@ -113,7 +121,11 @@ class SinusoidalPositions(keras.layers.Layer):
         return table[: ops.shape(inputs)[1]]
 
     def at(self, position: Any) -> Any:
-        """Gives the waves (D,) of one position, an int scalar."""
+        """Gives the waves (D,) of one position, an int scalar.
+
+        Args:
+            position: int, of any shape.
+        """
         table = ops.convert_to_tensor(self.table, dtype=self.compute_dtype)
         return ops.take(table, position, axis=0)
 

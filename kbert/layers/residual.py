@@ -34,6 +34,7 @@ class Residual(keras.layers.Layer):
         self.dropout = dropout
         self.norm = norm
         self.epsilon = epsilon
+        self.supports_masking = True
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.layer_norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="layer_norm")
 

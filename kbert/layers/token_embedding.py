@@ -42,11 +42,19 @@ class TokenEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, token_ids: Any) -> Any:
-        """Maps int (...) to (..., D); an id must be in [0, V)."""
+        """Maps int (...) to (..., D); an id must be in [0, V).
+
+        Args:
+            token_ids: int (...).
+        """
         return self.look_up(token_ids)
 
     def look_up(self, token_ids: Any) -> Any:
-        """Rows of the table; what stores the table in another form puts its own way here."""
+        """Rows of the table; what stores the table in another form puts its own way here.
+
+        Args:
+            token_ids: int (...).
+        """
         return ops.take(self.embeddings, token_ids, axis=0)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:

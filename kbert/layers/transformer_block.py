@@ -42,6 +42,7 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout

@@ -53,12 +53,12 @@ class BertFusedTransformer(Transformer):
     of a text are always the same and can be kept.
 
     Args:
-        *args: those of `Transformer`.
+        *args: sizes and rates, the arguments of `Transformer`.
         bert: the `Bert` that gives the states.
         drop_net: p, the rate of the drop-nets.
         train_bert: whether BERT learns too.
         branch_weights: see `force_branches`.
-        **kwargs: those of `Transformer`.
+        **kwargs: further arguments of `Transformer`.
     """
 
     def __init__(
@@ -103,15 +103,17 @@ class BertFusedTransformer(Transformer):
             block.build(states, (states, bert))
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """As `Transformer.encode`, with BERT's view of the source.
+        """Reads the source, with BERT's view of it.
 
         Args:
-            inputs: as there, and `bert_padding_mask` bool (B, L) with either `bert_token_ids` int
-                (B, L) or, where they were computed before, `bert_states` (B, L, M).
+            inputs: dict of `source_token_ids` int (B, S), `source_padding_mask` bool (B, S) and
+                `bert_padding_mask` bool (B, L) with either `bert_token_ids` int (B, L) or, where
+                they were computed before, `bert_states` (B, L, M).
             training: whether dropout and drop-nets are on.
 
         Returns:
-            As there, with `bert` (B, L, M) and `bert_mask` bool (B, 1, 1, L).
+            What the decoder attends to: `states` (B, S, D), `mask` bool (B, 1, 1, S), `bert`
+            (B, L, M) and `bert_mask` bool (B, 1, 1, L).
 
         Raises:
             ValueError: a BERT that learns is to be trained with states from before.
@@ -119,7 +121,13 @@ class BertFusedTransformer(Transformer):
         return super().encode(inputs, training)
 
     def bert_states(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """BERT's last states (B, L, M) of `bert_token_ids` and `bert_padding_mask`."""
+        """BERT's last states (B, L, M) of `bert_token_ids` and `bert_padding_mask`.
+
+        Args:
+            inputs: dict of `bert_padding_mask` bool (B, L) with `bert_token_ids` int (B, L) or
+                `bert_states` (B, L, M).
+            training: whether dropout is on, where BERT learns.
+        """
         wanted = {
             "token_ids": inputs["bert_token_ids"],
             "padding_mask": inputs["bert_padding_mask"],

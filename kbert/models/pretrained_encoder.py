@@ -46,7 +46,13 @@ class PretrainedEncoder(keras.Model):
     def from_checkpoint(
         cls, checkpoint: Checkpoint, *, needs_pooler: bool = True, **kwargs: Any
     ) -> Self:
-        """As `from_pretrained`; without `needs_pooler`, none is no reason for a warning."""
+        """Makes the encoder of a checkpoint that was read.
+
+        Args:
+            checkpoint: what `kbert.checkpoints.read_checkpoint` returns.
+            needs_pooler: whether a checkpoint without a pooler is reason for a warning.
+            **kwargs: arguments of the constructor that replace the checkpoint's.
+        """
         for line in checkpoint.report:
             logger.info("%s", line)
         if needs_pooler and not checkpoint.has_pooler:
@@ -63,7 +69,7 @@ class PretrainedEncoder(keras.Model):
         """Tells whether a checkpoint may lack a weight, which then starts from random values.
 
         Args:
-            name: as in `Checkpoint.arrays`.
+            name: the path of the weight without the model's name, such as `pooler/kernel`.
         """
         return name.startswith("pooler/")
 

@@ -44,7 +44,13 @@ class Transformer(TransformerLayers):
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int, **kwargs: Any) -> Any:
-        """A randomly initialised "tiny", "small", "base" or "big" one; see `kbert.models.sizes`."""
+        """A randomly initialised "tiny", "small", "base" or "big" one; see `kbert.models.sizes`.
+
+        Args:
+            size: "tiny", "base" or "big".
+            vocabulary_size: V, of the target.
+            **kwargs: further arguments of the constructor.
+        """
         return cls(vocabulary_size, **{**transformer_size(size), **kwargs})
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
@@ -66,7 +72,8 @@ class Transformer(TransformerLayers):
         """Reads the source.
 
         Args:
-            inputs: as in `call`, without the target.
+            inputs: dict of `source_token_ids` int (B, S) and `source_padding_mask` bool (B, S),
+                True for a real token.
             training: whether dropout is on.
 
         Returns:
@@ -83,7 +90,7 @@ class Transformer(TransformerLayers):
         """What the tokens of the source attend to in the source.
 
         Args:
-            inputs: as in `encode`; dropout is off.
+            inputs: what `encode` takes; dropout is off.
 
         Returns:
             The probabilities of each encoder block: num_encoder_layers arrays (B, N, S, S). For a
@@ -126,13 +133,25 @@ class Transformer(TransformerLayers):
     def decode(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """Logits float32 (B, T, V) of the tokens after `target_token_ids` (B, T)."""
+        """Logits float32 (B, T, V) of the tokens after `target_token_ids` (B, T).
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: what `encode` returns.
+            training: whether dropout is on.
+        """
         return self.logits(self.target_states(target_token_ids, memory, training))
 
     def target_states(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """The decoder's last states (B, T, D), which `logits` takes."""
+        """The decoder's last states (B, T, D), which `logits` takes.
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: what `encode` returns.
+            training: whether dropout is on.
+        """
         mask = _own_mask(target_token_ids)
         states = self._embedded(
             target_token_ids, self.target_embedding, self.target_positions, training
@@ -166,7 +185,11 @@ class Transformer(TransformerLayers):
         return scores
 
     def logits(self, states: Any) -> Any:
-        """States (..., D) to float32 logits (..., V)."""
+        """States (..., D) to float32 logits (..., V).
+
+        Args:
+            states: (..., D), of the decoder.
+        """
         wide = "float64" if self.compute_dtype == "float64" else "float32"
         if self.tied == "none":
             return ops.cast(self.output_linear(states), wide)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.pipelines.text_inputs import as_list, is_texts
+from kbert.pipelines.text_inputs import as_column, checked_texts, is_texts, read_columns
 
 
 @dataclass(frozen=True)
@@ -34,22 +34,33 @@ def read_choice_inputs(x: Any) -> ChoiceInputs | None:
     """Recognises contexts with choices.
 
     Args:
-        x: a tuple of n str and of n lists (or an array (n, K)) of str; a dict {"context",
+        x: a tuple of n str and of n lists (or an array (n, K)) of str; a dict or table {"context",
             "choices"} of the same; or anything else.
 
     Returns:
         The rows, or None if `x` is something else (token ids, a dataset).
 
     Raises:
-        ValueError: contexts and lists differ in number, or the lists in length.
+        ValueError: texts without choices; contexts and lists differ in number, or the lists in
+            length; or a table has other columns.
+        TypeError: an entry is no text.
     """
+    x = read_columns(x, ("context", "choices"))
     if isinstance(x, dict) and set(x) == {"context", "choices"}:
         x = (x["context"], x["choices"])
+    if isinstance(x, tuple):
+        x = tuple(map(as_column, x))
+    if (is_texts(x) and len(x)) or (isinstance(x, tuple) and is_texts(x[-1]) and len(x[-1])):
+        raise ValueError(
+            "`x` must be a tuple of n contexts and of n lists of choices. "
+            f"Received: a {type(x).__name__} of texts"
+        )
     if not isinstance(x, tuple) or len(x) != 2 or not is_texts(x[0]):
         return None
     if not isinstance(x[1], list | tuple | np.ndarray) or not all(is_texts(row) for row in x[1]):
         return None
-    contexts, choices = as_list(x[0]), [as_list(row) for row in x[1]]
+    contexts = checked_texts("context", x[0])
+    choices = [checked_texts(f"choices[{row}]", texts) for row, texts in enumerate(x[1])]
     if len(contexts) != len(choices):
         raise ValueError(
             "`x` must hold one list of choices a context. Received: "
@@ -67,7 +78,7 @@ def check_indices(y: Any, inputs: ChoiceInputs) -> np.ndarray:
     Raises:
         ValueError: they are not one whole number in [0, K) a row.
     """
-    values = np.asarray(y)
+    values = np.asarray(as_column(y))
     if values.shape != (len(inputs),):
         raise ValueError(
             f"`y` must have {len(inputs)} indices. Received: an array of shape {values.shape}"

@@ -86,11 +86,14 @@ class Classifier(RawTextModel, SequenceClassification):
         """Loads a saved classifier, or puts a new head on an encoder.
 
         Args:
-            name_or_directory: as in `Bert.from_pretrained`; a directory with a classification head
-                (kbert's or Hugging Face's) gives a classifier that is ready to use.
-            labels: class names; needed where there is no head, and else a replacement for the
-                names in the directory.
-            **kwargs: as of `TextModel.from_pretrained`.
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                classification head (kbert's or Hugging Face's) gives a classifier that is ready to
+                use.
+            labels: class names; needed where there is no head, and else a replacement for the names
+                in the directory.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
 
         Raises:
             ValueError: no head and no `labels`, or a head of another size.
@@ -144,8 +147,35 @@ class Classifier(RawTextModel, SequenceClassification):
             )
         return values.astype("int32")
 
+    def encode_class_weight(self, weights: dict[Any, float] | None) -> dict[int, float] | None:
+        """Weights of classes by their ids, as Keras takes them.
+
+        Args:
+            weights: class name or id -> weight; a class that is not there weighs 1. Or None.
+
+        Raises:
+            ValueError: a key is no class.
+        """
+        if weights is None:
+            return None
+        ids = {name: number for number, name in enumerate(self.label_names)}
+        found = dict.fromkeys(range(self.num_labels), 1.0)
+        for key, weight in weights.items():
+            number = ids.get(key, key)
+            if number not in found:
+                raise ValueError(
+                    f"`class_weight` must have labels of {self.labels}, or their ids, as keys. "
+                    f"Received: {key!r}"
+                )
+            found[int(number)] = float(weight)
+        return found
+
     def encode_names(self, names: Any) -> Any:
-        """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there."""
+        """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there.
+
+        Args:
+            names: string (B,).
+        """
         same = names[:, None] == tf.constant(self.labels)  # (B, C)
         known = tf.debugging.Assert(
             tf.reduce_all(tf.reduce_any(same, axis=-1)),
@@ -160,7 +190,12 @@ class Classifier(RawTextModel, SequenceClassification):
         return self.scores(x)
 
     def scores(self, inputs: dict[str, Any]) -> Any:
-        """Probabilities float32 (B, C) for the inputs of `Bert`, as graph code."""
+        """Probabilities float32 (B, C) for the inputs of `Bert`, as graph code.
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+        """
         return ops.softmax(self(inputs, training=False), axis=-1)
 
     def empty_prediction(self) -> np.ndarray:
@@ -169,6 +204,9 @@ class Classifier(RawTextModel, SequenceClassification):
 
     def named(self, scores: Any) -> dict[str, Any]:
         """Scores (B, C) with the names of the classes, as graph code.
+
+        Args:
+            scores: float32 (B, C), in the order of `labels`.
 
         Returns:
             `label` string (B,), `score` (B,), `scores` (B, C), `labels` string (B, C).
@@ -183,13 +221,24 @@ class Classifier(RawTextModel, SequenceClassification):
         }
 
     def classify(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
-        """Raw strings (B,) to what `named` returns and `truncated` bool (B,), as graph code."""
+        """Raw strings (B,) to what `named` returns and `truncated` bool (B,), as graph code.
+
+        Args:
+            text_a: string (B,), the texts, or the first texts of pairs.
+            text_b: string (B,), the second texts; None for single texts.
+        """
         packed = self.preprocess(text_a, text_b)
         scores = packed_chunks(self.scores, packed, self.num_labels)
         return {**self.named(scores), "truncated": packed.truncated}
 
     def classify_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
-        """Token ids (B, T) with lengths (B,) to what `named` returns, as graph code."""
+        """Token ids (B, T) with lengths (B,) to what `named` returns, as graph code.
+
+        Args:
+            token_ids: int (B, T).
+            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
+            lengths: int (B,), how many tokens of each row are real.
+        """
         return self.named(self.scores(token_inputs(token_ids, segment_ids, lengths)))
 
     def signatures(self) -> dict[str, Signature]:
@@ -203,7 +252,7 @@ class Classifier(RawTextModel, SequenceClassification):
         """What people want to know of each text.
 
         Args:
-            x: texts or pairs, as in `fit`.
+            x: texts, or pairs for a model with pair=True, in the forms of `fit`.
 
         Returns:
             A dict a row: `label`, `score`, `scores` by name, and `truncated`, whether the text was

@@ -42,8 +42,7 @@ _HUGGINGFACE = {
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """Loads what `save_pretrained` or `save` wrote; of Hugging Face, Marian or a model with a head.
 
-    `keras.models.load_model` does the same for a `.keras` file where the classes were imported
-    before, as `from kbert import Classifier` does; `import kbert` alone imports none.
+    `keras.models.load_model` does the same for a `.keras` file once kbert is imported.
 
     Args:
         directory: the directory, or a file of the model's `save`.

@@ -17,8 +17,8 @@ from kbert.models.bert import Bert
 from kbert.pipelines.packed_chunks import packed_chunks
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import pipeline_checkpoint
-from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import is_texts, read_single_texts
+from kbert.pipelines.signatures import Signature, model_inputs, text_specs
+from kbert.pipelines.text_inputs import holds_texts, listed, read_single_texts
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.tasks.pretraining import Pretraining
 from kbert.text.chunks import map_in_chunks
@@ -99,7 +99,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """The objective that the heads of a checkpoint, and its encoder, come from."""
+        """The objective that the heads of `checkpoint`, and its encoder, come from."""
         objective = "lm" if checkpoint.config.get(CAUSAL) else "mlm"
         tokens_alone = "cls.predictions.bias" in checkpoint.heads and not any(
             name.startswith("cls.seq_relationship.") for name in checkpoint.heads
@@ -137,6 +137,9 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         """Raw strings (B,) to words for their [MASK], as graph code.
 
         Probabilities are over the whole vocabulary, one [MASK] apart from the others.
+
+        Args:
+            text: string (B,).
 
         Returns:
             `filled` string (B,), the text with the best word in the place of each [MASK]; `word`
@@ -189,9 +192,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         def run(chosen: tf.Tensor) -> list[tf.Tensor]:
             some = windows.take(chosen)
             laid = lay_out(some, tokens, None, vocabulary)
-            inputs = {"token_ids": laid.token_ids, "segment_ids": laid.segment_ids}
-            inputs["padding_mask"] = laid.padding_mask
-            states = self.encoder(inputs, training=False)["sequence_output"]
+            states = self.encoder(model_inputs(laid), training=False)["sequence_output"]
             here = tf.where(laid.owned & tf.equal(laid.token_ids, vocabulary.mask_id))
             place = tf.gather(starts, some.row)[:, tf.newaxis] + laid.position
             found = tf.gather_nd(states, here - tf.constant([0, shift], tf.int64))
@@ -221,6 +222,10 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
 
     def follows(self, text_a: Any, text_b: Any) -> dict[str, Any]:
         """Pairs of raw strings (B,) to whether the second follows the first, as graph code.
+
+        Args:
+            text_a: string (B,).
+            text_b: string (B,).
 
         Returns:
             `score` float32 (B,), the probability that it does, and `truncated` bool (B,).
@@ -254,6 +259,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         Raises:
             ValueError: `x` is a single text.
         """
+        x = listed(x)
         texts = read_single_texts(x)
         if texts is None:
             return super().predict(x, **kwargs)
@@ -272,12 +278,12 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         return [plain_answer(row) for row in self.predict(x)]
 
     def read_inputs(self, x: Any) -> None:
-        """None, as it trains on ready batches.
+        """None, as it trains on ready batches; `x` is anything but texts.
 
         Raises:
             ValueError: `x` is texts.
         """
-        if isinstance(x, str | bytes) or is_texts(x):
+        if holds_texts(x):
             raise ValueError(
                 "`x` must be batches of `kbert.data.pretraining_dataset`, which makes them from "
                 "text. Received: texts"

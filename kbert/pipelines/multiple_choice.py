@@ -14,13 +14,15 @@ from kbert.data.pipeline import planned_batches, read_ahead
 from kbert.data.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.choice_inputs import check_indices, read_choice_inputs
-from kbert.pipelines.raw_text_model import RawTextModel, model_inputs
-from kbert.pipelines.signatures import Signature
+from kbert.pipelines.raw_text_model import RawTextModel
+from kbert.pipelines.signatures import Signature, model_inputs
+from kbert.pipelines.text_inputs import listed
 from kbert.tasks.multiple_choice import ChoiceSelection
 from kbert.text.packing import PackedText
 from kbert.text.wordpiece import WordPiece
 
 _ROWS = 16
+_WRONG = "`x` must be a tuple of n contexts and of n lists of choices. Received: {}"
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -67,7 +69,12 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
     dataset_keys = ("context", "choices")
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
-        """Contexts (B,) and choices (B, K) to token ids (B, K, T), as graph code."""
+        """Contexts (B,) and choices (B, K) to token ids (B, K, T), as graph code.
+
+        Args:
+            text_a: string (B,), the contexts.
+            text_b: string (B, K), their choices.
+        """
         shape = tf.shape(text_b)
         contexts = tf.repeat(text_a, shape[1])
         packed = super().preprocess(contexts, tf.reshape(text_b, (-1,)))
@@ -81,13 +88,27 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         )
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as contexts with choices, or None if it is something else."""
+        """`x` as contexts with choices, or None if it is something else.
+
+        Args:
+            x: a tuple of n contexts and of n lists of K choices, a dict or table with `context` and
+                `choices`, or anything else.
+        """
         return read_choice_inputs(x)
 
     def predict(
         self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
     ) -> Any:
-        """Probabilities (n, K) of the choices, in the order of `x`."""
+        """Probabilities (n, K) of the choices, in the order of `x`.
+
+        Args:
+            x: a tuple of n contexts and of n lists of K choices, a dict or table with `context` and
+                `choices`, or what Keras takes.
+            batch_size: rows a batch, of K texts each; 16 by default.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            **kwargs: further arguments of Keras' `predict`.
+        """
+        x = listed(x)
         inputs = self.read_inputs(x)
         if inputs is None:
             return super().predict(x, batch_size, verbose, **kwargs)
@@ -125,10 +146,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         """
         inputs = self.read_inputs(x)
         if inputs is None:
-            raise ValueError(
-                "`x` must be a tuple of n contexts and of n lists of choices. Received: "
-                f"{type(x).__name__}"
-            )
+            raise ValueError(_WRONG.format(type(x).__name__))
         flat = text_tensor([text for row in inputs.choices for text in row])
         columns = [text_tensor(inputs.contexts), tf.reshape(flat, (len(inputs), -1))]
         if y is not None:
@@ -157,7 +175,16 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         shuffle: bool = False,
         seed: int = 0,
     ) -> tf.data.Dataset:
-        """Batches of rows, their indices, and their weights if there are any."""
+        """Batches of rows, their indices, and their weights if there are any.
+
+        Args:
+            columns: the inputs that `read_inputs` gives, n targets as numbers, and n weights if
+                there are any.
+            batch_size: rows a batch, or None.
+            batch_tokens: None: rows hold several texts.
+            shuffle: whether to shuffle, anew each pass.
+            seed: of the shuffling.
+        """
         if batch_tokens is not None:
             raise ValueError(
                 "`batch_tokens` must be None for multiple choice, whose rows hold several texts. "
@@ -170,16 +197,35 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         x = (inputs.contexts, inputs.choices)
         return self.choice_dataset(x, y, rows, shuffle, seed, *weights)
 
+    def call_inputs(self, x: Any) -> Any:
+        """Contexts with choices as the token ids (n, K, T) that a call of the model takes.
+
+        Args:
+            x: a tuple of n contexts and of n lists of K choices, or a dict or table of both.
+        """
+        inputs = self.read_inputs(x)
+        if inputs is None:
+            raise ValueError(_WRONG.format(type(x).__name__))
+        return next(iter(self.choice_dataset(x, batch_size=len(inputs))))
+
     def predict_step(self, data: Any) -> Any:
         """Probabilities (B, K) of one batch."""
         return self.scores(keras.utils.unpack_x_y_sample_weight(data)[0])
 
     def scores(self, inputs: dict[str, Any]) -> Any:
-        """Probabilities float32 (B, K) for token ids (B, K, T), as graph code."""
+        """Probabilities float32 (B, K) for token ids (B, K, T), as graph code.
+
+        Args:
+            inputs: dict of `token_ids`, `segment_ids` and `padding_mask`, each (B, K, T).
+        """
         return ops.softmax(self(inputs, training=False), axis=-1)
 
     def choose(self, context: Any, choices: Any) -> dict[str, Any]:
         """Contexts (B,) and choices (B, K) to the answers, as graph code.
+
+        Args:
+            context: string (B,).
+            choices: string (B, K).
 
         Returns:
             `choice` int32 (B,), `score` (B,), `scores` (B, K), `truncated` bool (B,).
@@ -202,7 +248,11 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         return {"serving_default": (self.choose, specs)}
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """A dict with `choice`, `score` and `scores` for each row of `x`."""
+        """A dict with `choice`, `score` and `scores` for each row of `x`.
+
+        Args:
+            x: a tuple of n contexts and of n lists of K choices, or a dict or table of both.
+        """
         return [
             {"choice": int(np.argmax(r)), "score": float(np.max(r)), "scores": r.tolist()}
             for r in self.predict(x)

@@ -14,7 +14,7 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import read_single_texts
+from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TokenLabeller
 from kbert.pipelines.word_inputs import WordInputs, read_word_inputs
@@ -78,10 +78,13 @@ class EntityRecognizer(TokenLabeller):
         """Loads a saved model, or puts a new head on an encoder.
 
         Args:
-            name_or_directory: as in `Bert.from_pretrained`; a directory with a head for token
-                classification (kbert's or Hugging Face's) gives a model that is ready to use.
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                head for token classification (kbert's or Hugging Face's) gives a model that is
+                ready to use.
             labels: the tags; needed where there is no head.
-            **kwargs: as of `TextModel.from_pretrained`.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 
@@ -93,6 +96,9 @@ class EntityRecognizer(TokenLabeller):
         """Raw strings (B,) to entities, as graph code.
 
         Words are those of `kbert.text.units.text_words`.
+
+        Args:
+            text: string (B,).
 
         Returns:
             `entity`, `label` string, `score` float32, the mean probability of its words' tags,
@@ -120,6 +126,9 @@ class EntityRecognizer(TokenLabeller):
         """Sentences (B,) whose words stand between single blanks to their tags, as graph code.
 
         This is how data with given words are measured.
+
+        Args:
+            text: string (B,).
 
         Returns:
             `tags` string (B, k), padded with nothing to the most words; `count` int32 (B,).
@@ -168,6 +177,7 @@ class EntityRecognizer(TokenLabeller):
         Raises:
             ValueError: `x` is a single text.
         """
+        x = listed(x)
         texts = read_single_texts(x)
         if texts is None:
             return super().predict(x, **kwargs)
@@ -188,7 +198,11 @@ class EntityRecognizer(TokenLabeller):
         return [[tag.decode() for tag in row["tags"][: len(words)]] for row, words in counted]
 
     def read_inputs(self, x: Any) -> WordInputs | None:
-        """`x` as sentences of words, or None if it is something else."""
+        """`x` as sentences of words, or None if it is something else.
+
+        Args:
+            x: n lists of words, a table with a column of such, or anything else.
+        """
         return read_word_inputs(x)
 
     def examples(self, inputs: WordInputs, y: Any) -> tuple[WindowedExamples, np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.pipelines.raw_text_model import model_inputs
+from kbert.pipelines.signatures import model_inputs
 from kbert.text.chunks import map_in_chunks, places_in_chunks
 from kbert.text.packing import PackedText
 

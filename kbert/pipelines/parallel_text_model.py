@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -15,7 +16,13 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.signatures import text_specs
 from kbert.pipelines.text_batches import TextBatches, check_targets
-from kbert.pipelines.text_inputs import as_list, read_single_texts
+from kbert.pipelines.text_inputs import (
+    checked_texts,
+    listed,
+    read_columns,
+    read_single_texts,
+)
+from kbert.tasks.encoder_task import configured
 from kbert.tasks.translation import Translation
 from kbert.text.cached_graph import cached_graph
 from kbert.text.subword import Subword
@@ -44,6 +51,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     bert_tokenizer: WordPiece | None
     translate: Callable[[Any], dict[str, Any]]
     is_cut_by_rows = False
+    whole = {"batch_tokens": 1 << 40}
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
         """Tokenizes n sentences and their translations, once and for all; see `dataset`.
@@ -90,12 +98,13 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return parallel_dataset(pairs, **kwargs)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+        """Prepares the model for training, without XLA: it would compile anew for each length of a
+        batch.
 
         Args:
-            *args: as in the task's.
+            *args: optimizer, loss and metrics, each the task's own where it is None or left out.
             jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
+            **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
 
@@ -116,11 +125,12 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         """Keras' `fit`, which also takes raw sentences.
 
         Args:
-            x: sentences (list or array of str), or what Keras' `fit` takes.
-            y: their translations.
+            x: sentences (a list, array, iterator or column of str), a table with `source` and
+                `target`, or what Keras' `fit` takes.
+            y: their translations; None where a table has them.
             batch_size: of arrays of token ids; sentences are batched by `batch_tokens`.
             epochs: passes over the data.
-            verbose: as in Keras' `fit`.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
             batch_tokens: the most cells, rows times longest side, of a batch of sentences.
             validation_data: (x, y) in the same forms, or a dataset of batches.
             shuffle: whether to shuffle, anew each epoch.
@@ -138,11 +148,23 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of raw sentence pairs, or None if `x` is something else."""
-        sources = None if isinstance(x, tf.data.Dataset) else read_single_texts(x)
+        """Batches of raw sentence pairs, or None if `x` is something else.
+
+        Args:
+            x: sentences in the forms of `fit`, or anything else.
+            y: their translations; None where a table has them.
+            **cut: arguments of `dataset`, such as `batch_tokens`, `shuffle` and `seed`.
+        """
+        if isinstance(x, tf.data.Dataset):
+            return None
+        if y is None:
+            x = read_columns(x, ("source", "target"), ("source",), ("text",))
+            if isinstance(x, dict) and set(x) == {"source", "target"}:
+                x, y = x["source"], x["target"]
+        sources = read_single_texts(x, "source", "text")
         if sources is None:
             return None
-        targets = None if y is None else as_list(y)
+        targets = None if y is None else checked_texts("y", listed(y))
         check_targets(len(sources), targets)
         return self.dataset(self.pack(sources, targets), **cut)
 
@@ -155,7 +177,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         Raises:
             ValueError: it is a single text, or something else.
         """
-        read = read_single_texts(texts)
+        read = read_single_texts(listed(texts), "source", "text")
         if read is None:
             raise ValueError(
                 f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
@@ -201,3 +223,24 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
             plain_answer({name: found[name][i] for name in sorted(found)})
             for i in range(len(found["translation"]))
         ]
+
+    def get_config(self) -> dict[str, Any]:
+        serialized = keras.saving.serialize_keras_object
+        is_joint = self.target_subwords == self.source_subwords
+        return {
+            **super().get_config(),
+            "source_subwords": serialized(self.source_subwords),
+            # Each holds a whole vocabulary: one that both sides share is written once.
+            "target_subwords": None if is_joint else serialized(self.target_subwords),
+            "bert_tokenizer": serialized(self.bert_tokenizer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        names = ("source_subwords", "target_subwords", "bert_tokenizer")
+        with configured(cls):
+            loaded = {name: keras.saving.deserialize_keras_object(config[name]) for name in names}
+            if loaded["target_subwords"] is None:
+                loaded["target_subwords"] = loaded["source_subwords"]
+            return super().from_config({**config, **loaded})

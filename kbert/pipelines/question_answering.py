@@ -12,6 +12,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, read_answers, span_targets
+from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.windowed_model import WindowedModel
 from kbert.tasks.question_answering import SpanExtraction
 from kbert.text.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
@@ -101,6 +102,10 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
 
     def answer(self, question: Any, context: Any) -> dict[str, Any]:
         """Raw strings (B,) to answers, as graph code.
+
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
 
         Returns:
             `answer` string, `score` float32, the answer's probability among all spans of all
@@ -198,7 +203,8 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         """What people want to know of each question.
 
         Args:
-            x: questions with contexts, as in `fit`.
+            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
+                of two lists.
 
         Returns:
             A dict a row, with what `answer` returns as plain values; `nbest` is a list of dicts
@@ -210,19 +216,26 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         """Answers in the order of `x`.
 
         Args:
-            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
+            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
+                logits.
             **kwargs: arguments of Keras' `predict`, without questions.
 
         Returns:
             A dict a row, with what `answer` returns as NumPy values.
         """
+        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)
         return self.predict_columns(self.answer, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else."""
+        """`x` as questions with contexts, or None if it is something else.
+
+        Args:
+            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
+                two lists, or anything else.
+        """
         return read_question_inputs(x)
 
     def examples(self, inputs: QuestionInputs, answers: Answers) -> Any:

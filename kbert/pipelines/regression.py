@@ -55,6 +55,9 @@ class Regressor(RawTextModel, SequenceRegression):
     def encode_targets(self, y: Any) -> np.ndarray:
         """Numbers, n or (n, 1), as float32 (n,).
 
+        Args:
+            y: n numbers, also (n, 1).
+
         Raises:
             ValueError: an entry is no finite number, or there are several a text.
         """
@@ -71,7 +74,12 @@ class Regressor(RawTextModel, SequenceRegression):
         return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
 
     def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
-        """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code."""
+        """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code.
+
+        Args:
+            text_a: string (B,), the texts, or the first texts of pairs.
+            text_b: string (B,), the second texts; None for single texts.
+        """
         packed = self.preprocess(text_a, text_b)
 
         def column(inputs: dict[str, Any]) -> Any:
@@ -81,7 +89,13 @@ class Regressor(RawTextModel, SequenceRegression):
         return {"score": scores, "truncated": packed.truncated}
 
     def score_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
-        """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code."""
+        """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code.
+
+        Args:
+            token_ids: int (B, T).
+            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
+            lengths: int (B,), how many tokens of each row are real.
+        """
         return {"score": self(token_inputs(token_ids, segment_ids, lengths), training=False)}
 
     def signatures(self) -> dict[str, Signature]:
@@ -92,7 +106,11 @@ class Regressor(RawTextModel, SequenceRegression):
         }
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """A dict with `score` and `truncated` for each text or pair; `x` as in `fit`."""
+        """Gives a dict with `score` and `truncated` for each text or pair.
+
+        Args:
+            x: texts, or pairs for a model with pair=True, in the forms of `fit`.
+        """
         predictions, truncated = self.predict_texts(x)
         return [{"score": float(v), "truncated": cut} for v, cut in zip(predictions, truncated)]
 

@@ -66,7 +66,7 @@ class ReplicatedModel(keras.Model):
             super().compile(**kwargs)
 
     def train_step(self, data: Any) -> Any:
-        """As Keras'; within a strategy's scope, one replica's part of a step.
+        """Does Keras' step; within a strategy's scope, one replica's part of a step.
 
         Gradients of embeddings become dense. Else they list a row as often as its token occurs:
         Keras' Adam would square the parts of a row apart, and replicas gather lists of different
@@ -89,7 +89,7 @@ class ReplicatedModel(keras.Model):
         return self.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def test_step(self, data: Any) -> Any:
-        """As Keras'; a loss that is a mean over tokens is shown as the mean over all of them.
+        """Does Keras' step; a loss that is a mean over tokens is shown as that of all.
 
         Keras weighs what batches lost by their rows, though batches of like length hold many short
         rows or few long ones.
@@ -106,7 +106,7 @@ class ReplicatedModel(keras.Model):
         return self.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def make_train_function(self, force: bool = False) -> Any:
-        """As Keras'; within a strategy's scope, steps of all replicas."""
+        """Makes Keras' function; within a strategy's scope, steps of all replicas."""
         if not self.is_replicated:
             return super().make_train_function(force)
         if self.train_function is None or force:
@@ -117,7 +117,7 @@ class ReplicatedModel(keras.Model):
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:
-        """As Keras'; within a strategy's scope, steps of all replicas."""
+        """Makes Keras' function; within a strategy's scope, steps of all replicas."""
         if not self.is_replicated:
             return super().make_test_function(force)
         if self.test_function is None or force:
@@ -125,7 +125,7 @@ class ReplicatedModel(keras.Model):
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Any:
-        """As Keras'; within a strategy's scope, the rows of all replicas in their order."""
+        """Makes Keras' function; within a strategy's scope, all rows in their order."""
         if not self.is_replicated:
             return super().make_predict_function(force)
         if self.predict_function is None or force:

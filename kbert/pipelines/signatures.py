@@ -5,6 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.text.packing import PackedText
+from kbert.text.windows import WindowTokens
+
 Signature = tuple[Callable[..., dict[str, Any]], list[tf.TensorSpec]]
 
 
@@ -36,3 +39,12 @@ def token_inputs(token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, An
     """
     real = tf.range(tf.shape(token_ids)[1]) < lengths[:, None]
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": real}
+
+
+def model_inputs(packed: PackedText | WindowTokens) -> dict[str, Any]:
+    """The part of packed text, or of windows of it, that an encoder takes."""
+    return {
+        "token_ids": packed.token_ids,
+        "segment_ids": packed.segment_ids,
+        "padding_mask": packed.padding_mask,
+    }

@@ -15,6 +15,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
+from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TaggedTexts, TokenLabeller
 from kbert.text.units import every_token
@@ -85,6 +86,10 @@ class SpanTagger(TokenLabeller):
     def read(self, question: Any, context: Any) -> dict[str, Any]:
         """Raw strings (B,) to all answers, as graph code.
 
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
         Returns:
             `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
@@ -101,6 +106,10 @@ class SpanTagger(TokenLabeller):
 
     def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
         """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
+
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
 
         Returns:
             For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
@@ -156,7 +165,8 @@ class SpanTagger(TokenLabeller):
         """The answers to each question, for people.
 
         Args:
-            x: questions with contexts, as in `fit`.
+            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
+                of two lists.
 
         Returns:
             For each question a list of dicts: `answer`, `score`, `start` and `end`.
@@ -167,19 +177,26 @@ class SpanTagger(TokenLabeller):
         """Answers in the order of `x`.
 
         Args:
-            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
+            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
+                logits.
             **kwargs: arguments of Keras' `predict`, without questions.
 
         Returns:
             A dict a row, with what `read` returns as NumPy values.
         """
+        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)
         return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else."""
+        """`x` as questions with contexts, or None if it is something else.
+
+        Args:
+            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
+                two lists, or anything else.
+        """
         return read_question_inputs(x)
 
     def examples(

@@ -17,13 +17,13 @@ def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
 
     Args:
         answers: for each row a list, perhaps empty, of {"text", "answer_start"} (or "start") or of
-            (text, start).
+            (text, start); or {"text", "answer_start"} of two lists, as Hugging Face has SQuAD.
 
     Raises:
         ValueError: an entry is neither; the message names row and entry.
     """
     return [
-        [_answer(row, number, one) for number, one in enumerate(several)]
+        [_answer(row, number, one) for number, one in enumerate(_in_rows(several))]
         for row, several in enumerate(answers)
     ]
 
@@ -39,9 +39,16 @@ def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
         ValueError: an entry is neither; the message names row and entry.
     """
     return [
-        [_opinion(row, number, one) for number, one in enumerate(several)]
+        [_opinion(row, number, one) for number, one in enumerate(_in_rows(several))]
         for row, several in enumerate(answers)
     ]
+
+
+def _in_rows(several: Any) -> Any:
+    """Answers as a list, where they are given as a dict of columns."""
+    if isinstance(several, Mapping) and isinstance(several.get("text"), list | np.ndarray):
+        return list(zip(several["text"], several.get("answer_start", []), strict=True))
+    return several
 
 
 def _opinion(row: int, number: int, one: Any) -> list[tuple[str, int]]:

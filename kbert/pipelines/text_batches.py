@@ -2,13 +2,14 @@
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
+from kbert.pipelines.batch_calls import BatchCalls
 from kbert.pipelines.epoch_teller import told_epochs
+from kbert.pipelines.text_inputs import listed
 
 
-class TextBatches(keras.Model):
+class TextBatches(BatchCalls):
     """Adds raw texts to `fit` and `evaluate` of the Keras model that stands behind it.
 
     A subclass has `text_batches`.
@@ -18,6 +19,8 @@ class TextBatches(keras.Model):
     """
 
     is_cut_by_rows = True
+    # All texts at once, for `one_batch`.
+    whole: dict[str, Any] = {"batch_size": 1 << 30}
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         """Batches of raw texts.
@@ -58,9 +61,12 @@ class TextBatches(keras.Model):
         Returns:
             Keras' history.
         """
+        x = listed(x)
         if isinstance(validation_data, tuple):
             validation_data = self._held_out(validation_data)
         dataset = self.text_batches(x, y, **cut)
+        if dataset is not None:
+            check_no_weights(kwargs.pop("sample_weight", None))
         callbacks = told_epochs(x if dataset is None else dataset, kwargs.get("callbacks"))
         kwargs |= {"validation_data": validation_data, "callbacks": callbacks}
         if dataset is not None:
@@ -76,24 +82,63 @@ class TextBatches(keras.Model):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Keras' `evaluate`, which also takes raw texts; the arguments are those of `fit`."""
+        """Measures loss and metrics, also on raw texts.
+
+        Args:
+            x: raw texts in the forms of `fit`, a dataset of batches, or what Keras takes.
+            y: a target a text; None where a dataset has them.
+            batch_size: rows a batch; None for as many as may be evaluated at a time.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
+        """
+        x = listed(x)
         cut = {"batch_size": batch_size} if batch_size and self.is_cut_by_rows else {}
         dataset = self.text_batches(x, y, **cut)
         if dataset is None:
             return super().evaluate(x, y, batch_size, verbose, **kwargs)
+        check_no_weights(kwargs.pop("sample_weight", None))
         return super().evaluate(dataset, verbose=verbose, **kwargs)
 
     def _held_out(self, data: tuple[Any, ...]) -> Any:
         """Validation data as Keras takes them."""
-        dataset = self.text_batches(*data[:2])
+        x = listed(data[0])
+        dataset = self.text_batches(x, *data[1:2])
         if dataset is None:
-            return data
+            return (x, *data[1:])
         if len(data) > 2:
             raise ValueError(
                 "`validation_data` of texts must be (x, y). "
                 f"Received: {len(data)} entries; such texts have no sample weights"
             )
         return dataset
+
+    def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
+        """Texts with their targets as one batch; see `BatchCalls`.
+
+        Args:
+            x: raw texts in the forms of `fit`, or what Keras takes.
+            y: a target a text, or None.
+            sample_weight: None with texts, which have no weights.
+        """
+        x = listed(x)
+        dataset = self.text_batches(x, y, **self.whole)
+        if dataset is None:
+            return x, y, sample_weight
+        check_no_weights(sample_weight)
+        return next(iter(dataset))
+
+
+def check_no_weights(sample_weight: Any) -> None:
+    """Raises a ValueError if texts that become several sequences, or pairs, are given weights.
+
+    Args:
+        sample_weight: what was given.
+    """
+    if sample_weight is not None:
+        raise ValueError(
+            "`sample_weight` must be None with texts of this task, which have no weights. "
+            f"Received: {len(sample_weight)} weights"
+        )
 
 
 def check_targets(count: int, y: Any) -> None:

@@ -1,6 +1,7 @@
 """The forms in which texts may be given to `fit`, `evaluate` and `predict`."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,37 +30,53 @@ class TextInputs:
         return TextInputs(self.text_a[rows], None if self.text_b is None else self.text_b[rows])
 
 
-def read_single_texts(x: Any) -> list[Any] | None:
+def read_single_texts(x: Any, *names: str) -> list[Any] | None:
     """Recognises raw texts where each stands alone.
 
     Args:
-        x: a list or array of str or bytes, or anything else.
+        x: a list, array, column or iterator of str or bytes; a dict or table with a column of one
+            of the names; or anything else.
+        *names: of that column, the first that is there; "text" by default.
 
     Returns:
         The texts, or None if `x` is something else.
 
     Raises:
-        ValueError: a single text.
+        ValueError: a single text, or a dict or table with other names.
+        TypeError: an entry is no text.
     """
+    forms = [(name,) for name in names or ("text",)]
+    x = read_columns(x, *forms)
+    if isinstance(x, dict):
+        columns = dict_of_texts(x, *forms)
+        return None if columns is None else columns[0]
     if isinstance(x, str | bytes):
         raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
-    return list(as_list(x)) if is_texts(x) else None
+    if isinstance(x, tuple) and x and all(map(is_texts, x)):
+        raise ValueError(f"`x` must be one list of texts. Received: a tuple of {len(x)} lists")
+    return checked_texts("x", x) if is_texts(x) else None
 
 
-def read_text_inputs(x: Any) -> TextInputs | None:
+def read_text_inputs(x: Any, pair: bool | None = None) -> TextInputs | None:
     """Recognises raw texts.
 
     Args:
-        x: a list or array of str; a tuple of two such; a dict {"text"} or {"text_a", "text_b"};
-            or anything else.
+        x: a list, array, column or iterator of str; a tuple of two such; a dict or table {"text"}
+            or {"text_a", "text_b"}; or anything else.
+        pair: whether the model reads pairs; None where it may be either.
 
     Returns:
         The texts, or None if `x` is something else (token ids, a dataset).
 
     Raises:
-        ValueError: a single text, a list of pairs, a dict of strings with other keys, or columns of
-            different lengths.
+        ValueError: a single text, a list of pairs, a dict or table of strings with other names,
+            columns of different lengths, or pairs where the model reads single texts or the
+            reverse.
+        TypeError: an entry is no text.
     """
+    singles, pairs = (("text",), ("text_a",)), (("text_a", "text_b"),)
+    forms = {None: pairs + singles, True: pairs, False: singles}[pair]
+    x = read_columns(x, *forms)
     if isinstance(x, str | bytes):
         raise ValueError(f"`x` must be a list of texts. Received: x={x[:80]!r}, a single one")
     if isinstance(x, list) and x and isinstance(x[0], list | tuple) and is_texts(x[0]) and x[0]:
@@ -67,36 +84,119 @@ def read_text_inputs(x: Any) -> TextInputs | None:
             "`x` must be a tuple of two lists, the first texts and the second texts of all pairs. "
             f"Received: a list that begins with {x[0]!r}"
         )
-    columns: tuple[Any, ...]
     if isinstance(x, dict):
-        if not any(is_texts(column) or isinstance(column, str | bytes) for column in x.values()):
+        if set(x) == {"text_a"}:
+            x = {"text": x["text_a"]}
+        lists = dict_of_texts(x, ("text",), *pairs)
+        if lists is None:
             return None
-        if set(x) not in ({"text"}, {"text_a"}, {"text_a", "text_b"}):
-            raise ValueError(
-                'a dict of texts must have the keys "text", or "text_a" and "text_b". '
-                f"Received: {sorted(x)}"
-            )
-        columns = tuple(x[key] for key in sorted(x))
-        for key, column in x.items():
-            if not is_texts(column):
-                raise ValueError(f"`{key}` must be a list of texts. Received: {key}={column!r:.80}")
-    elif isinstance(x, tuple) and len(x) in (1, 2) and all(is_texts(column) for column in x):
-        columns = x
+    elif isinstance(x, tuple) and len(x) in (1, 2) and all(map(is_texts, map(as_column, x))):
+        names = ("x",) if len(x) == 1 else ("text_a", "text_b")
+        lists = [checked_texts(name, as_column(column)) for name, column in zip(names, x)]
     elif is_texts(x):
-        columns = (x,)
+        lists = [checked_texts("x", x)]
     else:
         return None
-    lists = [as_list(column) for column in columns]
     if len(lists) == 2 and len(lists[0]) != len(lists[1]):
         raise ValueError(
             f"`text_b` must be as long as `text_a`. Received: {len(lists[0])} and {len(lists[1])}"
         )
+    check_pair(len(lists) == 2, pair)
     return TextInputs(*lists)
+
+
+def check_pair(received: bool, pair: bool | None) -> None:
+    """Raises a ValueError where a model of single texts is given pairs, or the reverse.
+
+    Args:
+        received: whether pairs were given.
+        pair: whether the model reads pairs; None where it may be either.
+    """
+    if pair and not received:
+        raise ValueError(
+            "`x` must be pairs of texts, a tuple of two lists or columns `text_a` and `text_b`: "
+            "the model was made with pair=True. Received: single texts"
+        )
+    if pair is False and received:
+        raise ValueError(
+            "`x` must be single texts: the model was made with pair=False. Received: pairs; a "
+            "model of pairs is made with pair=True, which `from_pretrained` takes too"
+        )
+
+
+def read_columns(x: Any, *forms: tuple[str, ...]) -> Any:
+    """A table of another library as a dict of columns; a column or an iterator as a list.
+
+    A table is what pandas or Hugging Face's datasets have; neither need be installed.
+
+    Args:
+        x: a table, a column, or anything else, which stays as it is.
+        *forms: the names of columns that a table may have; the first form that it has is taken,
+            and its other columns are left out.
+
+    Raises:
+        ValueError: a table without these columns, or several tables.
+    """
+    names = getattr(x, "column_names", None)  # of datasets
+    if isinstance(names, dict):
+        raise ValueError(
+            f"`x` must be one split of the data set. Received: a {type(x).__name__} of "
+            f"{sorted(names)}"
+        )
+    if names is None and hasattr(x, "iloc"):  # of pandas
+        names = getattr(x, "columns", None)
+    if names is None:
+        return as_column(x)
+    for form in forms:
+        if set(form) <= set(names):
+            return {name: as_column(x[name]) for name in form}
+    raise ValueError(
+        f"`x` must have the columns {_either(forms)}. Received: a {type(x).__name__} with the "
+        f"columns {[str(name) for name in names]}"
+    )
+
+
+def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]] | None:
+    """The columns of a dict of texts, or None if it holds no texts.
+
+    Args:
+        x: name -> column.
+        *forms: the names that it may have.
+
+    Raises:
+        ValueError: other names, or a column that is no list of texts.
+        TypeError: an entry is no text.
+    """
+    columns = {key: as_column(column) for key, column in x.items()}
+    if not any(is_texts(column) or isinstance(column, str | bytes) for column in columns.values()):
+        return None
+    form = next((form for form in forms if set(form) == set(x)), None)
+    if form is None:
+        raise ValueError(
+            f"a dict of texts must have the keys {_either(forms)}. Received: {sorted(x)}"
+        )
+    for key, column in columns.items():
+        if not is_texts(column):
+            raise ValueError(f"`{key}` must be a list of texts. Received: {key}={column!r:.80}")
+    return [checked_texts(key, columns[key]) for key in form]
 
 
 def has_strings(dataset: tf.data.Dataset) -> bool:
     """Whether the elements of a dataset hold strings."""
     return any(spec.dtype == tf.string for spec in tf.nest.flatten(dataset.element_spec))
+
+
+def holds_texts(x: Any) -> bool:
+    """Whether there are texts in what a call of a model is given; nothing is read from it."""
+    if isinstance(x, dict):
+        return any(map(holds_texts, x.values()))
+    if hasattr(x, "iloc"):  # a table or a column of pandas
+        return bool(holds_texts(x.to_numpy()))
+    if isinstance(x, np.ndarray | tf.Tensor):
+        return x.dtype == tf.string if tf.is_tensor(x) else x.dtype.kind in "OUS"
+    if isinstance(x, Sequence) and not isinstance(x, str | bytes):
+        return any(map(holds_texts, x))
+    return isinstance(x, str | bytes)
 
 
 def is_texts(column: Any) -> bool:
@@ -105,15 +205,72 @@ def is_texts(column: Any) -> bool:
         return bool(column.dtype == tf.string and column.shape.rank == 1)
     if isinstance(column, np.ndarray):
         return column.dtype.kind in "OUS" and column.ndim == 1
-    if hasattr(column, "to_numpy") and hasattr(column, "index"):  # a pandas column
-        return is_texts(np.asarray(column, dtype=object))
     if not isinstance(column, list | tuple):
         return False
-    return not column or any(isinstance(text, str | bytes) for text in column)
+    return not column or any(isinstance(text, str | bytes) or _is_missing(text) for text in column)
+
+
+def as_column(column: Any) -> Any:
+    """A column of another library as a list.
+
+    Args:
+        column: what pandas or Hugging Face's datasets call a column; anything else stays as it is.
+    """
+    if isinstance(column, list | tuple | str | bytes):
+        return column
+    if hasattr(column, "to_numpy") and hasattr(column, "tolist"):  # of pandas
+        return column.tolist()
+    return list(column) if isinstance(column, Sequence) else column  # of datasets
+
+
+def listed(x: Any) -> Any:
+    """An iterator of texts or of targets as a list; one of batches begins again.
+
+    Args:
+        x: an iterator, a tuple or dict that may hold some, or anything else, which stays as it is.
+    """
+    if type(x) is tuple:  # no named ones, nor several data sets, which are a dict of their own
+        return tuple(map(listed, x))
+    if type(x) is dict:
+        return {key: listed(column) for key, column in x.items()}
+    if not isinstance(x, Iterator):
+        return x
+    first = list(itertools.islice(x, 1))
+    every = itertools.chain(first, x)
+    if not first or isinstance(first[0], str | bytes | int | float | np.generic | None):
+        return list(every)
+    return list(every) if is_texts(first[0]) else (batch for batch in every)
 
 
 def as_list(column: Any) -> Sequence[Any]:
     """A column of texts as something that can be sliced."""
     if isinstance(column, tf.Tensor):
         column = column.numpy()
+    column = as_column(column)
     return column if isinstance(column, list | tuple) else list(column)
+
+
+def checked_texts(name: str, column: Any) -> list[Any]:
+    """The texts of a column.
+
+    Args:
+        name: of the column, for people.
+        column: a list, array or tensor.
+
+    Raises:
+        TypeError: an entry is neither str nor bytes.
+    """
+    texts = list(as_list(column))
+    for number, text in enumerate(texts):
+        if not isinstance(text, str | bytes):
+            raise TypeError(f"`{name}[{number}]` must be str or bytes. Received: {text!r:.80}")
+    return texts
+
+
+def _is_missing(text: Any) -> bool:
+    return text is None or (isinstance(text, float) and text != text)
+
+
+def _either(forms: Sequence[tuple[str, ...]]) -> str:
+    """Names of columns for people: "text_a" and "text_b", or "text"."""
+    return ", or ".join(" and ".join(f'"{name}"' for name in form) for form in forms)

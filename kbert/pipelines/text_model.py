@@ -9,6 +9,7 @@ import keras
 from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.pipelines.replicated_model import ReplicatedModel
 from kbert.pipelines.saved_pipeline import load_pipeline, save_pipeline
+from kbert.tasks.encoder_task import configured
 from kbert.text.wordpiece import WordPiece
 
 
@@ -33,8 +34,9 @@ class TextModel(ReplicatedModel):
         """Loads a saved model, or puts a new head on an encoder.
 
         Args:
-            name_or_directory: as in `Bert.from_pretrained`; a directory with a head of this task
-                (kbert's or Hugging Face's) gives a model that is ready to use.
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                head of this task (kbert's or Hugging Face's) gives a model that is ready to use.
             **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
                 which a model of another task gives its encoder, and the head is new.
 
@@ -54,7 +56,11 @@ class TextModel(ReplicatedModel):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Arguments of the constructor that follow from what a checkpoint holds."""
+        """Arguments of the constructor that follow from what a checkpoint holds.
+
+        Args:
+            checkpoint: the checkpoint that the model is loaded from.
+        """
         return {}
 
     @classmethod
@@ -78,12 +84,13 @@ class TextModel(ReplicatedModel):
         return save_pipeline(self, directory, format)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """As the task's `compile`, without XLA: it would compile anew for each length of a batch.
+        """Prepares the model for training, without XLA: it would compile anew for each length of a
+        batch.
 
         Args:
-            *args: as in the task's.
+            *args: optimizer, loss and metrics, each the task's own where it is None or left out.
             jit_compile: True for XLA; wise only where all batches have one shape.
-            **kwargs: as in the task's.
+            **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
 
@@ -94,8 +101,9 @@ class TextModel(ReplicatedModel):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
         """Makes the model of a configuration from `get_config`."""
-        tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
-        return super().from_config({**config, "tokenizer": tokenizer})
+        with configured(cls):
+            tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+            return super().from_config({**config, "tokenizer": tokenizer})
 
 
 def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
@@ -108,3 +116,12 @@ def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},
     }
+
+
+def check_vocabulary(tokenizer: WordPiece, encoder: Any) -> None:
+    """Raises a ValueError if the tokenizer has ids that the encoder has no embeddings for."""
+    if len(tokenizer.vocabulary) > encoder.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
+            f"{len(tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
+        )

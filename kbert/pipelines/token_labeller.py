@@ -71,7 +71,14 @@ class TokenLabeller(WindowedModel, TokenClassification):
         self.tag_names = tuple(tags)
 
     def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Batches of windows of like length, with a target a token."""
+        """Batches of windows of like length, with a target a token.
+
+        Args:
+            windows: what `examples` returns first.
+            targets: what `examples` returns second, or None.
+            **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
+                `shuffle` and `seed`.
+        """
         return batched_dataset(windows.packed, token_labels=targets, **kwargs)
 
     def token_probabilities(

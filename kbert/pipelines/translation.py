@@ -20,7 +20,7 @@ from kbert.models.transformer import Transformer
 from kbert.pipelines.marian import load_marian
 from kbert.pipelines.saved_translator import load_translator, save_translator
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.text_inputs import read_single_texts
+from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.pipelines.translation_alignment import TranslationAlignment
 from kbert.text.chunks import places_in_chunks
 from kbert.text.packing import pack
@@ -34,17 +34,15 @@ class Translator(TranslationAlignment):
 
     Args:
         transformer: a `Transformer` or a `BertFusedTransformer`.
-        source_subwords: cuts the source; `target_subwords` puts the target together. They may be
-            one.
-        target_subwords: see above.
+        source_subwords: cuts the source.
+        target_subwords: puts the target together; it may be the same.
         bert_tokenizer: of the BERT of a fused model; None for others.
         beam_size: hypotheses of the search; 1 takes the likeliest piece each time.
         length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
         alpha: the penalty's exponent.
         nbest: how many translations are given.
-        length_ratio: a translation has at most this many times the source's pieces, and
-            `length_extra` more.
-        length_extra: see above.
+        length_ratio: a translation has at most this many times the source's pieces,
+        length_extra: and so many more.
         patience: see `kbert.decoding.beam_search.beam_search`.
         label_smoothing: of the loss.
         alignment_layer: whose attention `align` gives, see `TranslationAlignment`.
@@ -152,6 +150,9 @@ class Translator(TranslationAlignment):
     def source_inputs(self, text: Any) -> tuple[dict[str, Any], Any, Any]:
         """Raw strings (B,) as what the encoder reads, as graph code.
 
+        Args:
+            text: string (B,).
+
         Returns:
             The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
             a text was cut.
@@ -212,6 +213,9 @@ class Translator(TranslationAlignment):
         Texts of like length are translated together, a bounded number at a time; no row's
         translation depends on the others.
 
+        Args:
+            text: string (B,).
+
         Returns:
             `translation` string (B,), `score` float32 (B,), its log-probability divided by the
             length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
@@ -241,7 +245,11 @@ class Translator(TranslationAlignment):
         }
 
     def bert_inputs(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) as what the BERT of a fused model reads, as graph code."""
+        """Raw strings (B,) as what the BERT of a fused model reads, as graph code.
+
+        Args:
+            text: string (B,).
+        """
         tokenizer: Any = self.bert_tokenizer
         most = self.transformer.bert.max_sequence_length
         packed = pack([tokenizer.tokenize(text)], tokenizer.vocabulary, most)
@@ -265,21 +273,15 @@ class Translator(TranslationAlignment):
         Raises:
             ValueError: `x` is a single text.
         """
-        texts = read_single_texts(x)
+        x = listed(x)
+        texts = read_single_texts(x, "source", "text")
         if texts is None:
             return super().predict(x, **kwargs)
         return self.translations(texts)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        smoothing, layer = config.pop("label_smoothing"), config.pop("alignment_layer")
-        serialized = keras.saving.serialize_keras_object
-        tokenizer = self.bert_tokenizer
         return {
-            **config,
-            "source_subwords": serialized(self.source_subwords),
-            "target_subwords": serialized(self.target_subwords),
-            "bert_tokenizer": None if tokenizer is None else serialized(tokenizer),
+            **super().get_config(),
             "beam_size": self.beam_size,
             "length_penalty": self.length_penalty,
             "alpha": self.alpha,
@@ -287,13 +289,4 @@ class Translator(TranslationAlignment):
             "length_ratio": self.length_ratio,
             "length_extra": self.length_extra,
             "patience": self.patience,
-            "label_smoothing": smoothing,
-            "alignment_layer": layer,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        """Makes the model of a configuration from `get_config`."""
-        names = ("source_subwords", "target_subwords", "bert_tokenizer")
-        loaded = {name: keras.saving.deserialize_keras_object(config[name]) for name in names}
-        return super().from_config({**config, **loaded})

@@ -69,6 +69,9 @@ class TranslationAlignment(ParallelTextModel):
         row depends on the others. The answer has B T S numbers: one long text among many short ones
         makes it large.
 
+        Args:
+            text: string (B,).
+
         Returns:
             `translation` string (B,), `score` float32 (B,) and `truncated` bool (B,), as
             `translate` gives them. `source_tokens` string (B, S) and `target_tokens` string (B, T),

@@ -10,9 +10,10 @@ from kbert.data.pipeline import batched_dataset
 from kbert.data.text_tensor import text_tensor
 from kbert.data.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.like_sizes import BYTES_AT_A_TIME, answers_of_rows
-from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, check_vocabulary
+from kbert.pipelines.raw_text_batches import EVALUATION_TOKENS
 from kbert.pipelines.text_batches import TextBatches, check_targets
-from kbert.pipelines.text_model import TextModel
+from kbert.pipelines.text_inputs import as_column, listed
+from kbert.pipelines.text_model import TextModel, check_vocabulary
 from kbert.text.cached_graph import cached_graph
 from kbert.text.chunks import map_in_chunks
 from kbert.text.offsets import TokenOffsets
@@ -47,7 +48,11 @@ class WindowedModel(TextBatches, TextModel):
 
     @classmethod
     def default_lengths(cls, positions: int) -> dict[str, int]:
-        """As in `TextModel`; windows of a short encoder share a third, as those of a long one."""
+        """Gives windows of a short encoder that share a third, as those of a long one.
+
+        Args:
+            positions: the most tokens that the encoder takes.
+        """
         if positions >= cls.default_sequence_length:
             return super().default_lengths(positions)
         lengths = {"max_sequence_length": positions, "stride": positions // 3}
@@ -65,7 +70,12 @@ class WindowedModel(TextBatches, TextModel):
         check_window_sizes(self.max_sequence_length, self.stride, self.max_question_length)
 
     def windows(self, contexts: Sequence[Any], questions: Sequence[Any] | None = None) -> Any:
-        """Tokenizes and cuts n contexts to train on; see `kbert.data.windowed_examples`."""
+        """Tokenizes and cuts n contexts to train on; see `kbert.data.windowed_examples`.
+
+        Args:
+            contexts: n str or bytes.
+            questions: n str or bytes, or None for a task without questions.
+        """
         return window_examples(
             self.tokenizer,
             contexts,
@@ -76,15 +86,31 @@ class WindowedModel(TextBatches, TextModel):
         )
 
     def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Batches of windows of like length; see `kbert.data.pipeline.batched_dataset`."""
+        """Batches of windows of like length; see `kbert.data.pipeline.batched_dataset`.
+
+        Args:
+            windows: what `examples` returns first.
+            targets: what `examples` returns second, or None.
+            **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
+                `shuffle` and `seed`.
+        """
         return batched_dataset(windows.packed, targets, **kwargs)
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as raw texts, or None if it is something else."""
+        """`x` as raw texts, or None if it is something else.
+
+        Args:
+            x: raw texts in the forms of `fit`, or anything else.
+        """
         raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
 
     def examples(self, inputs: Any, y: Any) -> tuple[WindowedExamples, Any]:
-        """Windows to train on, and the targets of each; `inputs` is from `read_inputs`."""
+        """Windows to train on, and the targets of each; `inputs` is from `read_inputs`.
+
+        Args:
+            inputs: n texts, from `read_inputs`.
+            y: the targets of each.
+        """
         raise NotImplementedError(f"{type(self).__name__} must say what its targets are")
 
     def fit(
@@ -108,7 +134,7 @@ class WindowedModel(TextBatches, TextModel):
             y: the targets of the texts.
             batch_size: windows a batch; 32 by default.
             epochs: passes over the data.
-            verbose: as in Keras' `fit`.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
             batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
             validation_data: (x, y) in the same forms, or a dataset of batches.
             shuffle: whether to shuffle, anew each epoch.
@@ -127,10 +153,18 @@ class WindowedModel(TextBatches, TextModel):
         return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of the windows of raw texts, or None if `x` is something else."""
+        """Batches of the windows of raw texts, or None if `x` is something else.
+
+        Args:
+            x: raw texts in the forms of `fit`, or anything else.
+            y: a target a text.
+            **cut: `batch_size` or `batch_tokens`, `shuffle` and `seed`; nothing for as many windows
+                as may be evaluated at a time.
+        """
         inputs = None if isinstance(x, tf.data.Dataset) else self.read_inputs(x)
         if inputs is None:
             return None
+        y = as_column(listed(y))
         check_targets(len(inputs), y)
         windows, targets = self.examples(inputs, y)
         cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}

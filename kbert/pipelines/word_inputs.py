@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from kbert.pipelines.text_inputs import as_column, read_columns
+
 
 @dataclass(frozen=True)
 class WordInputs:
@@ -35,8 +37,8 @@ def read_word_inputs(x: Any) -> WordInputs | None:
     """Recognises sentences of words.
 
     Args:
-        x: a list of lists of str; something with `words`, as what `kbert.data.conll` reads; or
-            anything else.
+        x: a list of lists of str; a column of such, or a table with a column "words" or "tokens";
+            something with `words`, as what `kbert.data.conll` reads; or anything else.
 
     Returns:
         The sentences, or None if `x` is something else (token ids, a dataset).
@@ -44,11 +46,14 @@ def read_word_inputs(x: Any) -> WordInputs | None:
     Raises:
         ValueError: a sentence is one string, or a word holds a blank or nothing.
     """
-    words = getattr(x, "words", x)
+    x = read_columns(x, ("words",), ("tokens",))
+    if isinstance(x, dict) and set(x) <= {"words", "tokens"}:
+        (x,) = x.values()
+    words = as_column(getattr(x, "words", x))
     if not isinstance(words, list | tuple):
         return None
     for number, sentence in enumerate(words):
-        if not isinstance(sentence, list | tuple):
+        if not isinstance(sentence, list | tuple | np.ndarray):
             raise ValueError(
                 f"`x[{number}]` must be a list of words. Received: {sentence!r:.80}"
             )

@@ -10,6 +10,7 @@ import numpy as np
 
 from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.plain_answers import plain_answer
+from kbert.pipelines.text_inputs import read_columns
 from kbert.serving.loaded_model import LoadedModel
 from kbert.serving.metadata import read_metadata
 from kbert.serving.row_batches import in_batches, size_of
@@ -93,7 +94,8 @@ class Exported:
         Texts of like length share a batch; the answers come in the order of the texts.
 
         Args:
-            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
+                dict or table with these columns.
             batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.like_sizes`.
             signature: The name of the signature, as that of one of several tasks.
 
@@ -116,9 +118,10 @@ class Exported:
         """What people want to know of each text.
 
         Args:
-            *texts: As for `predict`.
-            batch_size: Rows a batch.
-            signature: As for `predict`.
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
+                dict or table with these columns.
+            batch_size: Rows a batch, fewer of long texts.
+            signature: The name of the signature, as that of one of several tasks.
 
         Returns:
             A dict a row, of plain Python values; see `kbert.pipelines.plain_answers`.
@@ -137,6 +140,14 @@ class Exported:
     def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
         """Name of each input -> its texts."""
         names = self.input_names(signature)
+        if len(texts) == 1:
+            table = read_columns(texts[0], tuple(names))
+            if isinstance(table, dict):
+                if set(table) != set(names):
+                    raise ValueError(
+                        f"`texts` must be a dict of the columns {names}. Received: {list(table)}"
+                    )
+                texts = [table[name] for name in names]
         columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from kbert.pipelines.load import load as load_model
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.metadata import METADATA_FILE
-from kbert.serving.version_folders import find_export
+from kbert.serving.version_folders import exports_in, find_export
 
 
 class ExportedTask:
@@ -30,18 +30,24 @@ class ExportedTask:
         return self.export.metadata["tasks"][self.name].get("labels")
 
     def predict(self, *texts: Sequence[Any]) -> dict[str, np.ndarray]:
-        """As `Exported.predict`, of this task.
+        """Answers raw texts.
 
         Args:
-            *texts: As there.
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+
+        Returns:
+            Name of each output -> n answers, (n, ...).
         """
         return self.export.predict(*texts, signature=self.name)
 
     def answers(self, *texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """As `Exported.answers`, of this task.
+        """What people want to know of each text.
 
         Args:
-            *texts: As there.
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+
+        Returns:
+            A dict a row, of plain Python values.
         """
         return self.export.answers(*texts, signature=self.name)
 
@@ -50,20 +56,31 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """Loads a saved model, or an export.
 
     Args:
-        directory: What `kbert.pipelines.load.load` takes; or an export of kbert, BASE/<model> or
-            BASE/<model>/<version>.
-        **kwargs: As there; none for an export, which is as it was written.
+        directory: The folder of a saved model, or of a Hugging Face or Marian model with a head; a
+            `.keras` file; the name of a model that comes with kbert, such as "minilm-squad"; or an
+            export of kbert, BASE/<model> or BASE/<model>/<version>.
+        **kwargs: Arguments of the model's class, such as `dtype`; with a file, of
+            `keras.models.load_model`; none for an export, which is as it was written.
 
     Returns:
-        As there; of an export a `kbert.serving.exported.Exported`, and of one with several tasks
-        the name of each -> its `ExportedTask`.
+        A model on raw texts, such as `kbert.Classifier`; of an export a
+        `kbert.serving.exported.Exported`, and of one with several tasks the name of each -> its
+        `ExportedTask`.
 
     Raises:
-        ValueError: As there, or an export was given arguments.
+        ValueError: It holds an encoder alone or a task that this version does not know, an export
+            was given arguments, or `directory` holds exports.
+        FileNotFoundError: There is no such folder, file or name.
     """
     try:
         path = find_export(directory)
     except FileNotFoundError:
+        exports = exports_in(directory)
+        if exports:
+            raise ValueError(
+                f"`directory` must be one export. Received: {directory}, which holds exports: "
+                f"{', '.join(map(os.fspath, exports))}"
+            ) from None
         return load_model(directory, **kwargs)
     if not (path / METADATA_FILE).is_file():
         return load_model(directory, **kwargs)

@@ -45,22 +45,22 @@ def export_together(
     Args:
         models: The name of each task, which becomes that of its signature, -> a model with an
             `encoder`. The first is "serving_default" too. They stay as they are.
-        base: As in `kbert.serving.saved_model.export`, like what follows.
+        base: The folder of all models.
         name: The name of all of it for the server.
-        version: As there.
-        max_batch_size: As there.
-        keep: As there.
-        about: As there.
-        precision: As there.
+        version: An integer of at least 1; one more than the highest present by default.
+        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        keep: How many of the highest versions stay; None for all.
+        about: What the card of the export says of the training.
+        precision: "float32", "bfloat16" or "int8"; None for that of the models.
 
     Returns:
         The version folder.
 
     Raises:
-        TypeError: As there.
-        ValueError: As there; or a task's name cannot be one, or the encoders differ: the message
-            says in which weights.
-        FileExistsError: As there.
+        TypeError: A model has no `signatures()`.
+        ValueError: A name, the version or a number cannot be one, or the encoders differ: the
+            message says in which weights.
+        FileExistsError: The version is there already.
     """
     _check_names(models)
     written = {task: in_precision(model, precision) for task, model in models.items()}

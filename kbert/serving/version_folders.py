@@ -123,9 +123,7 @@ def models_in(base: str | os.PathLike[str]) -> list[str]:
     Args:
         base: The folder. It need not exist.
     """
-    folder = Path(base)
-    children = folder.iterdir() if folder.is_dir() else ()
-    return sorted(child.name for child in children if versions(child))
+    return [model.name for model in exports_in(base)]
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:
@@ -155,3 +153,17 @@ def find_export(path: str | os.PathLike[str]) -> Path:
         "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
         f"{SAVED_MODEL_FILE}. Received: path={str(path)!r}, {found}"
     )
+
+
+def exports_in(base: str | os.PathLike[str]) -> list[Path]:
+    """The models of a folder of exports, by their names.
+
+    Args:
+        base: BASE. It need not exist.
+
+    Returns:
+        BASE/<model> for each model that has versions, complete or not.
+    """
+    folder = Path(base)
+    children = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK) else ()
+    return sorted(child for child in children if versions(child))

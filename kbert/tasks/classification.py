@@ -3,15 +3,18 @@
 from typing import Any
 
 import keras
+from keras import tree
 
 from kbert.layers.dropout import Dropout
 from kbert.layers.linear import Linear, normal_linear
 from kbert.models.bert import Bert
-from kbert.optimization.losses import SoftmaxCrossEntropy, label_accuracy
+from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
 from kbert.optimization.wide import widened
 from kbert.tasks.encoder_task import EncoderTask
 
 HEADS = ("pooler", "two_layer")
+# How the names of Keras' losses and metrics on one number a class begin.
+_CATEGORICAL = ("categorical", "kldivergence", "f1score", "fbetascore")
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -104,6 +107,9 @@ class SequenceClassification(EncoderTask):
         ValueError: `num_labels` is below 1, or the head reads what the encoder does not sum up.
     """
 
+    # Whether a loss or metric takes one number a class, as `compile` finds.
+    needs_distributions = False
+
     def __init__(
         self,
         encoder: Bert,
@@ -143,13 +149,56 @@ class SequenceClassification(EncoderTask):
             self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps the inputs of `Bert` to float32 logits (B, C)."""
+        """Maps the inputs of `Bert` to float32 logits (B, C).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
     def head_layers(self) -> dict[str, Linear]:
         """The dense layers of the head, under the names that Hugging Face gives such."""
         named = {name: getattr(self.sequence_head, name, None) for name in ("hidden", "classifier")}
         return {name: layer for name, layer in named.items() if layer is not None}
+
+    def compile(
+        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
+    ) -> None:
+        """Prepares the model for training.
+
+        Args:
+            optimizer: a Keras optimizer or its name; None for the task's own.
+            loss: a Keras loss or its name; None for the task's own. One that needs distributions
+                over the classes, such as `keras.losses.CategoricalCrossentropy`, gets them from
+                class ids too, and so do all metrics beside it.
+            metrics: a list of Keras metrics or their names; None for the task's own.
+            **kwargs: further arguments of Keras' `compile`.
+        """
+        super().compile(optimizer, loss, metrics, **kwargs)
+        used = [loss, metrics, kwargs.get("weighted_metrics")]
+        self.needs_distributions = any(map(_is_categorical, tree.flatten(used)))
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Keras' `compute_loss`, with distributions over the classes where the loss needs them."""
+        return super().compute_loss(
+            x, self._as_needed(y, y_pred), y_pred, sample_weight, training
+        )
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Keras' `compute_metrics`, with distributions where a metric needs them."""
+        return super().compute_metrics(x, self._as_needed(y, y_pred), y_pred, sample_weight)
+
+    def _as_needed(self, y: Any, y_pred: Any) -> Any:
+        return y if y is None or not self.needs_distributions else class_distribution(y, y_pred)
 
     def default_loss(self) -> Any:
         """Cross-entropy with class ids or distributions."""
@@ -167,3 +216,12 @@ class SequenceClassification(EncoderTask):
             "head": self.head,
             "dropout": self.dropout,
         }
+
+
+def _is_categorical(loss_or_metric: Any) -> bool:
+    """Whether a loss or metric of Keras, or its name, needs a distribution over classes."""
+    name = loss_or_metric
+    if not isinstance(name, str):
+        name = getattr(loss_or_metric, "__name__", type(loss_or_metric).__name__)
+    name = name.lower().replace("_", "").removeprefix("topk")
+    return name.startswith(_CATEGORICAL)

@@ -1,5 +1,7 @@
 """What tasks on top of an encoder share: how they are compiled, saved and loaded."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -67,3 +69,23 @@ class EncoderTask(keras.Model):
         """Makes the model of a configuration from `get_config`."""
         encoder = keras.saving.deserialize_keras_object(config["encoder"])
         return cls(**{**config, "encoder": encoder})
+
+
+@contextmanager
+def configured(cls: type) -> Iterator[None]:
+    """Makes a TypeError, to whose message Keras adds the configuration, a ValueError without it.
+
+    A configuration holds a vocabulary: the message would be hundreds of kilobytes long.
+
+    Args:
+        cls: the class whose `from_config` runs within.
+
+    Raises:
+        ValueError: the configuration does not fit the class.
+    """
+    try:
+        yield
+    except TypeError as error:
+        raise ValueError(
+            f"`config` must fit {cls.__name__}. Received: one with which it fails: {error!s:.300}"
+        ) from None

@@ -103,7 +103,7 @@ class Pretraining(EncoderTask):
         """Predicts tokens, and whether sentences belong together.
 
         Args:
-            inputs: those of `Bert`, and `masked_positions` int (B, P), the positions at which a
+            inputs: what `Bert` takes, and `masked_positions` int (B, P), the positions at which a
                 token is predicted. Only these meet the vocabulary; where they are absent, as they
                 are for "lm", all T positions do. What fills up a row may be any position.
             training: whether dropout is on.
@@ -122,12 +122,21 @@ class Pretraining(EncoderTask):
         return found
 
     def token_logits(self, states: Any, training: bool | None = None) -> Any:
-        """States (..., D) of the encoder to float32 logits (..., V)."""
+        """States (..., D) of the encoder to float32 logits (..., V).
+
+        Args:
+            states: (..., D), of the encoder.
+            training: whether dropout is on; there is none here.
+        """
         table = ops.convert_to_tensor(self.encoder.embeddings.token_embedding.embeddings)
         return self.token_head(states, table, training=training)
 
     def pair_logits(self, pooled: Any) -> Any:
-        """Pooled outputs (B, D) to float32 logits (B, 2): it follows, it does not."""
+        """Pooled outputs (B, D) to float32 logits (B, 2): it follows, it does not.
+
+        Args:
+            pooled: (B, D), the encoder's `pooled_output`.
+        """
         return widened(self.pair_head(pooled))
 
     def head_layers(self) -> dict[str, Any]:

@@ -45,6 +45,11 @@ class SpanExtraction(EncoderTask):
         """Maps the inputs of `Bert` to float32 logits (B, T, 2), start and end.
 
         Padding has logits of -1e9.
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
         """
         logits = self.span_head(self.encoder(inputs, training=training)["sequence_output"])
         padding_mask = inputs.get("padding_mask")

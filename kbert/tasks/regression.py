@@ -24,7 +24,13 @@ class SequenceRegression(SequenceClassification):
         super().__init__(encoder, 1, head, dropout, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps the inputs of `Bert` to float32 numbers (B,)."""
+        """Maps the inputs of `Bert` to float32 numbers (B,).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
         return ops.squeeze(super().call(inputs, training=training), -1)
 
     def compute_loss(

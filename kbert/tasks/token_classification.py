@@ -55,7 +55,13 @@ class TokenClassification(EncoderTask):
             self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps the inputs of `Bert` to float32 logits (B, T, C)."""
+        """Maps the inputs of `Bert` to float32 logits (B, T, C).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
         states = self.encoder(inputs, training=training)["sequence_output"]
         return self.token_head(self.dropout_layer(states, training=training))
 

@@ -40,7 +40,13 @@ class Translation(EncoderTask):
         """Does nothing: the Transformer has its weights."""
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """Maps the inputs of `Transformer` to float32 logits (B, T, V)."""
+        """Maps the inputs of `Transformer` to float32 logits (B, T, V).
+
+        Args:
+            inputs: dict of `source_token_ids` int (B, S), `source_padding_mask` bool (B, S) and
+                `target_token_ids` int (B, T); with a BERT its inputs too.
+            training: whether dropout is on.
+        """
         return self.transformer(inputs, training=training)
 
     def default_loss(self) -> Any:

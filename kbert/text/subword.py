@@ -70,7 +70,7 @@ class Subword:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "Subword":
-        """The tokenizer of a `.model` file.
+        """The tokenizer of the `.model` file at `path`.
 
         Raises:
             FileNotFoundError: There is no such file.
@@ -171,7 +171,7 @@ class Subword:
         return tf.strings.regex_replace(text, _SPACE, " ")
 
     def tokens(self, text: str) -> list[str]:
-        """The pieces of one string, for people to read."""
+        """The pieces of `text`, one str, for people to read."""
         ids = self.tokenize(tf.constant([text])).values
         return [self.pieces[number] for number in ids.numpy().tolist()]
 

@@ -147,7 +147,7 @@ class WordPiece:
         return TokenOffsets(token_ids, *(token_ids.with_values(values) for values in merged))
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of one string, for people to read."""
+        """The tokens of `text`, one str, for people to read."""
         ids = self.tokenize(tf.constant([text])).values
         return [self.vocabulary.tokens[number] for number in ids.numpy().tolist()]
 

@@ -6,8 +6,6 @@ import pytest
 import tensorflow as tf
 
 from kbert.layers.attention import (
-    CrossAttention,
-    MultiHeadAttention,
     SelfAttention,
     attention_probabilities,
     dot_product_attention,
@@ -15,21 +13,12 @@ from kbert.layers.attention import (
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
 
-B, T, S, D, M, N = 2, 4, 5, 6, 7, 3
+B, T, D, N = 2, 4, 6, 3
 DRAW = np.random.default_rng(9)
 X = DRAW.normal(size=(B, T, D)).astype("float32")
-MEMORY = DRAW.normal(size=(B, S, M)).astype("float32")
 SELF_SHAPES = {
     "qkv/kernel": (D, 3 * D),
     "qkv/bias": (3 * D,),
-    "output/kernel": (D, D),
-    "output/bias": (D,),
-}
-CROSS_SHAPES = {
-    "query/kernel": (D, D),
-    "query/bias": (D,),
-    "key_value/kernel": (M, 2 * D),
-    "key_value/bias": (2 * D,),
     "output/kernel": (D, D),
     "output/bias": (D,),
 }
@@ -52,22 +41,8 @@ def self_weights(arrays):
     )
 
 
-def cross_weights(arrays):
-    kernel, bias = arrays["key_value/kernel"], arrays["key_value/bias"]
-    return reference.AttentionWeights(
-        arrays["query/kernel"],
-        arrays["query/bias"],
-        kernel[:, :D],
-        bias[:D],
-        kernel[:, D:],
-        bias[D:],
-        arrays["output/kernel"],
-        arrays["output/bias"],
-    )
-
-
 def per_head(mask):
-    """(B, T, S) -> (B, 1, T, S), as kbert's layers take it."""
+    """(B, T, T) -> (B, 1, T, T), as kbert's layers take it."""
     return None if mask is None else mask[:, None]
 
 
@@ -109,25 +84,42 @@ def test_self_attention_ritual():
     check_layer(SelfAttention, {"num_heads": 1, "use_bias": False}, X, (B, T, D), 2)
 
 
-@pytest.mark.parametrize("blind", [False, True])
-def test_cross_attention_with_its_own_key_value_width(blind):
-    mask = np.ones((B, T, S), bool)
-    mask[0, :, 3:] = False
-    if blind:
-        mask[1, 2] = False
-    init = {"num_heads": N, "dropout": 0.1}
-    inputs = (X, MEMORY, per_head(mask))
-    layer = check_layer(CrossAttention, init, inputs, (B, T, D), CROSS_SHAPES)
-    arrays = reference.random_arrays(CROSS_SHAPES)
+IDS = np.array([[5, 3, 1, 0], [2, 4, 0, 0]])  # `PADDING` is where they are not 0
+
+
+def after_embedding(*layers):
+    """An ordinary functional model of Keras: an embedding that masks 0, and some layers."""
+    ids = keras.Input((T,), dtype="int32")
+    states = keras.layers.Embedding(6, D, mask_zero=True)(ids)
+    for layer in layers:
+        states = layer(states)
+    return keras.Model(ids, states)
+
+
+@pytest.mark.filterwarnings("error:Layer")
+def test_the_implicit_mask_of_keras_hides_padding():
+    layer = SelfAttention(N)
+    model = after_embedding(layer, keras.layers.GlobalAveragePooling1D())
+    arrays = reference.random_arrays(SELF_SHAPES)
     assign_weights(layer, arrays)
-    expected, probabilities = reference.multi_head_attention(
-        X, MEMORY, MEMORY, cross_weights(arrays), N, mask
+    states = np.asarray(model.layers[1](IDS))
+    wide = reference.key_mask(PADDING, T)
+    expected, _ = reference.multi_head_attention(
+        states, states, states, self_weights(arrays), N, wide
     )
-    np.testing.assert_allclose(layer(X, MEMORY, per_head(mask)), expected, atol=1e-5)
-    np.testing.assert_allclose(layer.scores(X, MEMORY, per_head(mask)), probabilities, atol=1e-5)
-    if blind:
-        output = np.asarray(layer(X, MEMORY, per_head(mask)))
-        np.testing.assert_allclose(output[1, 2], arrays["output/bias"], atol=1e-6)
+    np.testing.assert_allclose(layer(states, mask=PADDING), expected, atol=1e-5)
+    # Pooling shows that the mask goes through: it averages real tokens only.
+    pooled = [row[real].mean(0) for row, real in zip(expected, PADDING)]
+    np.testing.assert_allclose(model(IDS), pooled, atol=1e-5)
+    np.testing.assert_allclose(model.predict(IDS, verbose=0), pooled, atol=1e-5)
+
+
+def test_an_implicit_mask_beside_an_explicit_one():
+    layer, causal = SelfAttention(N), per_head(SELF_MASKS["causal"])
+    states = keras.layers.Embedding(6, D, mask_zero=True)(IDS)
+    found = layer(states, causal)
+    expected = layer(np.asarray(states), per_head(SELF_MASKS["both"]))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("policy", ["float32", "bfloat16", "mixed_bfloat16", "float16"])
@@ -183,14 +175,6 @@ def test_errors():
     message = "`num_heads` must divide the hidden width. Received: num_heads=4, hidden width 6"
     with pytest.raises(ValueError, match=message):
         SelfAttention(4).build((None, None, 6))
-
-
-def test_both_attentions_share_their_constructor():
-    assert issubclass(SelfAttention, MultiHeadAttention)
-    assert issubclass(CrossAttention, MultiHeadAttention)
-    config = SelfAttention(N, 0.1, False, keras.initializers.Zeros()).get_config()
-    again = CrossAttention.from_config(config).get_config()
-    assert again == config
 
 
 def test_a_single_key_has_all_of_it_without_a_warning(recwarn):

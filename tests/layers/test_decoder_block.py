@@ -1,5 +1,6 @@
 """The decoder block against the NumPy reference; its steps are tested with the whole model."""
 
+import keras
 import numpy as np
 import pytest
 
@@ -40,3 +41,16 @@ def test_scores_of_the_memory_are_probabilities(norm):
     scores = np.asarray(layer.memory_scores(X, MEMORY, CAUSAL, mask))
     assert scores.shape == (B, N, T, S) and not scores[0, :, :, 2].any() and not scores[1].any()
     np.testing.assert_allclose(scores[0].sum(-1), 1.0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("error:Layer")
+def test_the_implicit_masks_of_keras():
+    """That of the inputs hides their padding beside what the causal mask hides."""
+    ids, others = np.array([[5, 3, 1, 0], [2, 4, 1, 3]]), np.array([[1, 2, 0], [3, 0, 0]])
+    embedding = keras.layers.Embedding(6, D, mask_zero=True)
+    inputs, memory = embedding(ids), embedding(others)
+    layer = DecoderBlock(**INIT)
+    found = layer(inputs, memory, CAUSAL)
+    both = CAUSAL & (ids != 0)[:, None, None]
+    wanted = layer(np.asarray(inputs), np.asarray(memory), both, (others != 0)[:, None, None])
+    np.testing.assert_array_equal(found, wanted)

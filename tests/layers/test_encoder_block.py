@@ -1,9 +1,11 @@
 """The encoder block against the NumPy reference."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.layers.adapter_encoder_block import AdapterEncoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
@@ -79,3 +81,28 @@ def test_gradients_with_a_sentence_of_padding_are_finite():
 def test_unknown_norm():
     with pytest.raises(ValueError, match='`norm` must be "post" or "pre". Received: norm=\'rms\''):
         EncoderBlock(**INIT, norm="rms")
+
+
+@pytest.mark.filterwarnings("error:Layer")
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_implicit_mask_of_keras_goes_through_a_stack(norm):
+    ids = np.array([[5, 3, 1, 0], [0, 0, 0, 0]])  # `PADDING` is where they are not 0
+    inputs = keras.Input((T,), dtype="int32")
+    embedding = keras.layers.Embedding(6, D, mask_zero=True)
+    blocks = [EncoderBlock(N, INNER, norm=norm) for _ in range(2)]
+    model = keras.Model(inputs, blocks[1](blocks[0](embedding(inputs))))
+    states = np.asarray(embedding(ids))
+    mask = PADDING[:, None, None]
+    expected = blocks[1](blocks[0](states, mask), mask)
+    np.testing.assert_allclose(model(ids), expected, atol=1e-6)
+    alone = blocks[1](blocks[0](states, mask=PADDING), mask=PADDING)
+    np.testing.assert_array_equal(alone, expected)
+
+
+@pytest.mark.filterwarnings("error:Layer")
+def test_the_implicit_mask_of_keras_with_adapters():
+    ids = np.array([[5, 3, 1, 0], [2, 0, 0, 0]])
+    states = keras.layers.Embedding(6, D, mask_zero=True)(ids)
+    block = AdapterEncoderBlock(2, N, INNER)
+    expected = block(np.asarray(states), (ids != 0)[:, None, None])
+    np.testing.assert_array_equal(block(states), expected)

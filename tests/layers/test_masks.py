@@ -11,6 +11,7 @@ from kbert.layers.masks import (
     last_real_state,
     padding_attention_mask,
     sequence_attention_mask,
+    with_padding,
 )
 from tests import numpy_reference as reference
 
@@ -24,6 +25,16 @@ def test_padding_mask_stands_before_heads_and_queries():
 def test_padding_mask_takes_integers_as_bool():
     mask = padding_attention_mask(np.array([[1, 1, 0]]))
     assert keras.ops.convert_to_numpy(mask).tolist() == [[[[True, True, False]]]]
+
+
+def test_padding_beside_an_attention_mask():
+    real = np.array([[True, True, False]])
+    assert with_padding(None) is None and with_padding(None, None) is None
+    assert with_padding("kept", None) == "kept"
+    alone = keras.ops.convert_to_numpy(with_padding(None, real, None))
+    assert alone.tolist() == [[[[True, True, False]]]]
+    both = keras.ops.convert_to_numpy(with_padding(causal_attention_mask(3), real))
+    assert both[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
 
 
 def test_causal_mask_is_the_reference():

@@ -200,6 +200,27 @@ def test_wrong_arguments(changed, message):
         Bert(**{**CONFIG, **changed})
 
 
+@pytest.mark.parametrize(
+    "inputs, message",
+    [
+        (TOKENS, r"be a dict of `token_ids` int \(B, T\), .*Received: ndarray\(4, 6\)"),
+        (["a text"], "`inputs` must be a dict of `token_ids`.* Received: list"),
+        (
+            {"input_ids": TOKENS, "attention_mask": MASK},
+            r"Received: a dict of \['attention_mask', 'input_ids'\]; here input_ids is "
+            "`token_ids`, attention_mask is `padding_mask`",
+        ),
+        ({"token_ids": TOKENS, "token_type_ids": SEGMENTS}, "token_type_ids is `segment_ids`"),
+        ({"segment_ids": SEGMENTS}, r"Received: a dict of \['segment_ids'\]$"),
+    ],
+)
+def test_inputs_without_their_names(inputs, message):
+    model = small_bert()
+    for method in (model, model.hidden_states, model.attention_scores):
+        with pytest.raises(ValueError, match=message):
+            method(inputs)
+
+
 def test_too_long_a_sequence():
     with pytest.raises(ValueError, match="must not be longer than `max_sequence_length`=9. "):
         small_bert()({"token_ids": np.zeros((1, 10), "int32")})

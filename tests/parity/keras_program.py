@@ -13,8 +13,9 @@ from kbert.layers.activations import activate
 from kbert.layers.adapter import Adapter
 from kbert.layers.adapter_encoder_block import AdapterEncoderBlock
 from kbert.layers.adapter_residual import AdapterResidual
-from kbert.layers.attention import CrossAttention, SelfAttention
+from kbert.layers.attention import SelfAttention
 from kbert.layers.bert_embeddings import BertEmbeddings
+from kbert.layers.cross_attention import CrossAttention
 from kbert.layers.dropout import Dropout
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.feed_forward import FeedForward

@@ -151,6 +151,16 @@ def test_wrong_targets(model, y, message):
         model.encode_targets(y)
 
 
+def test_weights_of_classes_by_name(model):
+    assert model.encode_class_weight(None) is None
+    assert model.encode_class_weight({"yes": 2}) == {0: 1.0, 1: 2.0, 2: 1.0}
+    assert model.encode_class_weight({np.int64(2): 3.0, "no": 0.5}) == {0: 0.5, 1: 1.0, 2: 3.0}
+    for key in ("maybe", 3):
+        message = rf"`class_weight` must have labels of .*'perhaps'\], .* Received: {key!r}"
+        with pytest.raises(ValueError, match=message):
+            model.encode_class_weight({key: 1.0})
+
+
 # --- construction ----------------------------------------------------------------------------
 
 

@@ -41,6 +41,7 @@ def losses(probabilities):
 def test_it_is_the_regressor_of_each_pair_and_a_softmax(predicted):
     # The same seed: the same encoder and the same head, which the regressor applies to each pair.
     regressor = small_regressor()
+    regressor.pair = True
     pairs = ([c for c in CONTEXTS for _ in range(3)], [text for row in CHOICES for text in row])
     expected = reference.softmax(regressor.predict(pairs).reshape(20, 3))
     np.testing.assert_allclose(predicted, expected, atol=1e-5)

@@ -163,7 +163,7 @@ def test_forms_of_texts(model):
     message = "`x` must be a list of texts. Received: x='the good film', a single one"
     with pytest.raises(ValueError, match=message):
         model.predict(texts[0])
-    with pytest.raises(TypeError, match="`texts` must hold str .* Received: None at index 1"):
+    with pytest.raises(TypeError, match=r"`x\[1\]` must be str or bytes. Received: None"):
         model.predict(["a", None])
     logits = model.predict({"token_ids": np.array([[2, 7, 3]])}, verbose=0)
     assert logits.shape == (1, 3, 5)

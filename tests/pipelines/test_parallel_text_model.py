@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -83,6 +84,23 @@ def test_what_cannot_be_trained_on_is_refused(subwords):
         model.fit("a", "b")
 
 
+def test_tables_of_sentences(subwords):
+    """The pairs of a table with `source` and `target` are those of its columns."""
+    model = made(subwords)
+    table = pd.DataFrame({"number": [1, 2], "source": SOURCES[:2], "target": TARGETS[:2]})
+    ((inputs, targets),) = model.text_batches(SOURCES[:2], TARGETS[:2])
+    forms = ((table, None), (table, table["target"]), (table["source"], iter(TARGETS[:2])))
+    for x, y in (*forms, ({"source": SOURCES[:2], "target": TARGETS[:2]}, None)):
+        ((found, labels),) = model.text_batches(x, y)
+        for name in inputs:
+            np.testing.assert_array_equal(found[name], inputs[name])
+        np.testing.assert_array_equal(labels, targets)
+    with pytest.raises(ValueError, match='must have the columns "source", or "text". .*number'):
+        model.answers(table[["number"]])
+    with pytest.raises(TypeError, match=r"`y\[0\]` must be str or bytes. Received: None"):
+        model.text_batches(["a"], [None])
+
+
 def test_held_out_sentences_have_no_weights(subwords):
     model = made(subwords)
     model.compile()
@@ -114,12 +132,11 @@ def test_empty_sentences_are_trained_on_as_their_end(subwords):
 
 @pytest.mark.parametrize("ask", ["translations", "answers"])
 def test_columns_of_tables_keep_their_order(subwords, ask):
-    pandas = pytest.importorskip("pandas", reason="needs pandas")
     model = made(subwords)
     texts = ["old dog", "red cat", "big blue dog", "cat"]
     said = getattr(model, ask)
-    assert said(pandas.Series(texts, index=[3, 2, 1, 0])) == said(texts)
-    assert said(pandas.Series(texts[:2], index=[5, 9])) == said(texts[:2])
+    assert said(pd.Series(texts, index=[3, 2, 1, 0])) == said(texts)
+    assert said(pd.Series(texts[:2], index=[5, 9])) == said(texts[:2])
 
 
 @pytest.mark.parametrize("ask", ["translations", "answers"])

@@ -4,12 +4,14 @@ import math
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
 from kbert.data.batching import batch_plan
 from kbert.optimization.adamw import AdamW
-from kbert.pipelines.raw_text_model import EVALUATION_TOKENS, model_inputs
+from kbert.pipelines.raw_text_batches import EVALUATION_TOKENS
+from kbert.pipelines.signatures import model_inputs
 from tests import numpy_reference as reference
 from tests.small_pipelines import TEXTS, random_texts, small_classifier
 
@@ -31,6 +33,13 @@ def model():
 @pytest.fixture(scope="module")
 def predicted(model):
     return model.predict(TEXT_A)
+
+
+@pytest.fixture
+def pair_model(model, monkeypatch):
+    """The same model, which reads pairs."""
+    monkeypatch.setattr(model, "pair", True)
+    return model
 
 
 def one_by_one(model, texts_a, texts_b=None):
@@ -59,7 +68,8 @@ def test_order_and_independence_of_rows(model, predicted):
         np.testing.assert_allclose(some, predicted[:9], atol=1e-5)
 
 
-def test_pairs(model):
+def test_pairs(pair_model):
+    model = pair_model
     found = model.predict((TEXT_A[:12], TEXT_B[:12]))
     np.testing.assert_allclose(found, one_by_one(model, TEXT_A[:12], TEXT_B[:12]), atol=1e-5)
     turned = model.predict((TEXT_B[:12], TEXT_A[:12]))
@@ -89,7 +99,8 @@ def test_every_form_of_x_gives_the_same(model, predicted):
     np.testing.assert_allclose(model.predict_packed(packed), predicted, atol=1e-5)
 
 
-def test_forms_of_pairs_give_the_same(model):
+def test_forms_of_pairs_give_the_same(pair_model):
+    model = pair_model
     a, b = TEXT_A[:8], TEXT_B[:8]
     expected = model.predict((a, b))
     strings = tf.data.Dataset.from_tensor_slices({"text_a": a, "text_b": b}).batch(3)
@@ -98,7 +109,7 @@ def test_forms_of_pairs_give_the_same(model):
 
 
 def test_numbers_of_rows(model):
-    for nothing in ([], {"text": []}, ([], []), np.array([], dtype=object)):
+    for nothing in ([], {"text": []}, np.array([], dtype=object)):
         found = model.predict(nothing)
         assert found.shape == (0, 3) and found.dtype == "float32"
     assert model.predict(["a"]).shape == (1, 3)
@@ -113,11 +124,14 @@ def test_whatever_is_sent(model):
     found = model.predict(TEXTS)
     assert found.shape == (len(TEXTS), 3) and np.isfinite(found).all()
     np.testing.assert_allclose(found, one_by_one(model, TEXTS), atol=1e-5)
-    both = model.predict((TEXTS, list(reversed(TEXTS))))
-    assert np.isfinite(both).all()
     # Nothing, white space and dropped bytes are all the same: [CLS] [SEP].
     empty = model.predict(["", " \t", b"\xff", "\0", "\ud800"])
     np.testing.assert_allclose(empty, np.repeat(empty[:1], 5, axis=0), atol=1e-6)
+
+
+def test_whatever_is_sent_as_pairs(pair_model):
+    assert np.isfinite(pair_model.predict((TEXTS, list(reversed(TEXTS))))).all()
+    assert pair_model.predict(([], [])).shape == (0, 3)
 
 
 def test_a_megabyte(model):
@@ -237,7 +251,10 @@ def test_weights_of_zero_take_texts_out_of_training(fresh):
 def test_class_weights_are_weights_of_the_texts(fresh):
     by_class = {0: 2.0, 1: 0.5, 2: 1.0}
     weights = [by_class[y] for y in LABELS[:16]]
-    one = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16, class_weight=by_class)
+    by_name = {"no": 2.0, "yes": 0.5}  # and "perhaps" weighs 1
+    one = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16, class_weight=by_name)
+    ids = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16, class_weight=by_class)
+    np.testing.assert_array_equal(one, ids)
     other = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16, sample_weight=weights)
     np.testing.assert_allclose(one, other, atol=1e-6)
 
@@ -338,6 +355,23 @@ def test_no_xla_unless_asked_for(model):
     assert other.jit_compile is True
 
 
+def test_tables_and_iterators(model, fresh):
+    """A table with the model's columns, its columns, and iterators are as good as lists."""
+    frame = pd.DataFrame({"text": TEXT_A[:16], "label": NAMES[:16], "weight": WEIGHTS[:16]})
+    expected = model.evaluate(TEXT_A[:16], NAMES[:16], 16, 0, WEIGHTS[:16])[0]
+    forms = (
+        (frame, frame["label"], frame["weight"]),
+        (frame["text"], frame["label"].astype("category"), list(frame["weight"])),
+        (iter(TEXT_A[:16]), pd.Series(LABELS[:16], dtype="Int64"), iter(WEIGHTS[:16])),
+    )
+    for x, y, weights in forms:
+        assert model.evaluate(x, y, 16, 0, weights)[0] == pytest.approx(expected, rel=1e-5)
+    assert model.answers(frame) == model.answers(TEXT_A[:16])
+    one = trained_weights(fresh(), frame, frame["label"], 16, validation_data=(frame, LABELS[:16]))
+    other = trained_weights(fresh(), TEXT_A[:16], NAMES[:16], 16)
+    np.testing.assert_array_equal(one, other)
+
+
 # --- refusals --------------------------------------------------------------------------------
 
 
@@ -370,10 +404,21 @@ def test_wrong_arguments(model, x, y, kwargs, message):
 
 
 def test_a_missing_text(model):
-    message = "`texts` must hold str or bytes only. Received: None at index 1"
-    for method in (model.predict, model.answers):
-        with pytest.raises(TypeError, match=message):
+    for method in (model.predict, model.answers, model):
+        with pytest.raises(TypeError, match=r"`x\[1\]` must be str or bytes. Received: None"):
             method(["a", None])
+
+
+def test_pairs_for_a_model_of_single_texts_and_the_reverse(model, monkeypatch):
+    texts = tf.data.Dataset.from_tensor_slices(["a", "b"]).batch(2)
+    pairs = tf.data.Dataset.from_tensor_slices(((["a", "b"], ["c", "d"]), ["no", "yes"])).batch(2)
+    for method, x in ((model.predict, (["a"], ["b"])), (model.evaluate, pairs)):
+        with pytest.raises(ValueError, match="`x` must be single texts: .*Received: pairs"):
+            method(x)
+    monkeypatch.setattr(model, "pair", True)
+    for x in (["a"], texts):
+        with pytest.raises(ValueError, match="`x` must be pairs of texts.*Received: single texts"):
+            model.predict(x)
 
 
 def test_an_unknown_name_in_a_dataset(model):

@@ -69,9 +69,12 @@ def test_forms_of_answers():
             [{"text": "a", "answer_start": 3}, {"text": "b", "start": np.int64(4)}],
             [],
             [("c", 5), ["d", 6], Answer("e", 7)],
+            {"text": ["f", "g"], "answer_start": [8, 9]},
+            {"text": np.array([], object), "answer_start": np.array([], int)},
         ]
     )
-    assert found == [[("a", 3), ("b", 4)], [], [("c", 5), ("d", 6), ("e", 7)]]
+    thrice = [("c", 5), ("d", 6), ("e", 7)]
+    assert found == [[("a", 3), ("b", 4)], [], thrice, [("f", 8), ("g", 9)], []]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,13 @@ def test_what_is_wrong_with_texts_is_told():
     options = {"cut": {}, "shuffle": False, "validation_data": (TEXTS, Y, [1.0] * 3)}
     with pytest.raises(ValueError, match=r"must be \(x, y\)\. Received: 3 entries"):
         Lengths().fit_texts(TEXTS, Y, None, **options)
+    del options["validation_data"]
+    with pytest.raises(ValueError, match="`sample_weight` must be None .*Received: 3 weights"):
+        Lengths().fit_texts(
+            TEXTS, Y, None, validation_data=None, sample_weight=[1.0] * 3, **options
+        )
+    with pytest.raises(ValueError, match="`sample_weight` must be None .*Received: 3 weights"):
+        Lengths().evaluate(TEXTS, Y, sample_weight=[1.0] * 3)
     for count, y, message in (
         (2, None, "`y` must be given with texts"),
         (2, [1], "`y` must have one entry a text. Received: 1 for 2 texts"),
@@ -74,3 +81,12 @@ def test_what_is_wrong_with_texts_is_told():
     ):
         with pytest.raises(ValueError, match=message):
             check_targets(count, y)
+
+
+def test_one_batch_of_texts_and_of_something_else():
+    model = Lengths()
+    numbers, targets = model.one_batch(iter(TEXTS[:2]), Y[:2], None)
+    assert numbers.numpy().tolist() == [[1.0], [2.0]] and targets.numpy().tolist() == [2.0, 4.0]
+    assert model.one_batch(*READY, None) == (*READY, None)
+    with pytest.raises(ValueError, match="`sample_weight` must be None"):
+        model.one_batch(TEXTS, Y, [1.0] * 3)

@@ -16,6 +16,16 @@ def test_the_configuration_makes_the_model_again(make):
     assert again.tokenizer.tokens("a film!") == model.tokenizer.tokens("a film!")
 
 
+@pytest.mark.parametrize("part", ["encoder", "tokenizer"])
+def test_a_configuration_that_cannot_be_read_is_not_shown_whole(part):
+    """Keras writes the whole configuration, vocabulary and all, into the error of a TypeError."""
+    saved = keras.saving.serialize_keras_object(small_classifier())
+    saved["config"][part]["registered_name"] = "tests>Unknown"
+    with pytest.raises(ValueError, match="`config` must fit Classifier. Received: ") as caught:
+        keras.saving.deserialize_keras_object(saved)
+    assert len(str(caught.value)) < 500
+
+
 @pytest.mark.parametrize("make", MODELS)
 def test_no_xla_unless_asked_for(make):
     model = make()

@@ -6,6 +6,7 @@ makes its own.
 
 import functools
 import math
+import zipfile
 
 import keras
 import numpy as np
@@ -194,6 +195,16 @@ def test_a_life_in_a_file(tmp_path):
     again = keras.models.load_model(tmp_path / "model.keras")
     assert again.get_config() == model.get_config()
     assert again.predict(TEXTS) == model.predict(TEXTS)
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
+        assert file.read("config.json").count(b"kbert>Subword") == 1  # both sides share it
+
+
+def test_a_configuration_that_holds_subwords_twice_makes_one_model(subwords):
+    """As files of older versions have it."""
+    model = made(subwords)
+    config = model.get_config()
+    twice = {**config, "target_subwords": config["source_subwords"]}
+    assert Translator.from_config(twice).get_config() == config
 
 
 @pytest.mark.parametrize(

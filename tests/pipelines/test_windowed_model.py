@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from kbert.data.batching import batch_plan
 from kbert.pipelines import windowed_model
-from kbert.pipelines.raw_text_model import EVALUATION_TOKENS
+from kbert.pipelines.raw_text_batches import EVALUATION_TOKENS
 from kbert.pipelines.windowed_model import PREDICTION_ROWS, TRAINING_ROWS, WindowedModel
 from tests.pipelines.reading_reference import same_row, tokens_of, window_logits
 from tests.small_pipelines import random_texts, small_question_answerer

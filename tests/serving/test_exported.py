@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kbert.pipelines.classification import Classifier
@@ -142,6 +143,17 @@ def test_words_for_masks_whatever_the_batches(tmp_path: Path, batch_size: int):
             np.testing.assert_allclose(found[name], values, atol=1e-5)
         else:
             assert found[name].tolist() == values.numpy().tolist(), name
+
+
+def test_tables_have_the_columns_of_the_inputs(exported: Exported, texts: list[Any]):
+    expected = exported.answers(texts[:2])
+    frame = pd.DataFrame({"id": [1, 2], "text": texts[:2]})
+    for table in (frame, frame["text"], {"text": texts[:2]}):
+        assert exported.answers(table) == expected
+    with pytest.raises(ValueError, match=r"must have the columns \"text\"\. Received: a DataFrame"):
+        exported.answers(frame[["id"]])
+    with pytest.raises(ValueError, match=r"dict of the columns \['text'\]\. Received: \['texts'\]"):
+        exported.predict({"texts": texts})
 
 
 def test_wrong_calls_are_told(exported: Exported):

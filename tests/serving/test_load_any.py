@@ -1,5 +1,6 @@
 """`kbert.load` of models and of exports."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,15 @@ def test_a_model_and_its_export(classifier: Classifier, exported_path: Path, tmp
         assert isinstance(load(path), Exported)
     with pytest.raises(ValueError, match="must have no further arguments.*Received: dtype for"):
         load(exported_path, dtype="float32")
+
+
+def test_a_folder_of_exports_names_them(exported_path: Path, tmp_path: Path):
+    base = exported_path.parents[1]
+    message = f"`directory` must be one export. Received: {base}, which holds exports: {base}/"
+    with pytest.raises(ValueError, match=re.escape(message) + r"\w"):
+        load(base)
+    with pytest.raises(ValueError, match="must be a checkpoint"):
+        load(tmp_path)
 
 
 def test_several_tasks_by_name(classifier: Classifier, tmp_path: Path):

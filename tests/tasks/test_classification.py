@@ -163,6 +163,25 @@ def test_sample_and_class_weights():
     assert history["loss"][0] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "loss, metrics",
+    [
+        (keras.losses.CategoricalCrossentropy(from_logits=True), ["accuracy"]),
+        (None, [keras.metrics.TopKCategoricalAccuracy(1, name="accuracy")]),
+        (keras.losses.SparseCategoricalCrossentropy(from_logits=True), ["accuracy"]),
+    ],
+)
+def test_losses_and_metrics_of_keras_over_class_ids(loss, metrics):
+    """They get distributions where they need them; the numbers are those of the ids."""
+    expected = reference.cross_entropy(expected_logits("pooler"), LABELS).mean()
+    hits = (expected_logits("pooler").argmax(-1) == LABELS).mean()
+    model = made_model()
+    model.compile("sgd", loss, metrics, run_eagerly=True)
+    found = model.test_on_batch(INPUTS, LABELS, return_dict=True)
+    assert found["loss"] == pytest.approx(expected, rel=1e-4)
+    assert found["accuracy"] == pytest.approx(hits)
+
+
 def test_saved_and_loaded_it_trains_on_as_if_nothing_had_been(tmp_path):
     def made():
         model = made_model("two_layer")
