@@ -72,7 +72,8 @@ def test_lines_are_translated_in_their_order(finished_translation):
 
 
 def test_an_export_translates_as_its_run(finished_translation, finished_run, tmp_path):
-    result = invoke("export", finished_translation, tmp_path, "--name", "en-de")
+    sizes = ["--max-batch-size", 1]
+    result = invoke("export", finished_translation, tmp_path, "--name", "en-de", *sizes)
     assert result.exit_code == 0, result.stderr
     exported = tmp_path / "en-de"
     outputs = json.loads(result.stdout)["signatures"]["serving_default"]["outputs"]
