@@ -55,15 +55,15 @@ def test_pairs_that_cannot_be_measured_are_told(finished_translation, tmp_path):
 
 
 def test_lines_are_translated_in_their_order(finished_translation):
-    texts = [*SOURCES[TEST], "", "red " * 25_000, "Ωμέγα 漢字"]
+    texts = [*SOURCES[TEST][:3], "", "red " * 25_000, "Ωμέγα 漢字"]
     stdin = "".join(f"{text}\n" for text in texts)
     result = invoke("predict", finished_translation, "--batch-size", 4, stdin=stdin)
     assert result.exit_code == 0, result.stderr
     found = rows(result.stdout)
-    assert [set(row) for row in found] == [{"translation", "score", "nbest", "truncated"}] * 11
+    assert [set(row) for row in found] == [{"translation", "score", "nbest", "truncated"}] * 6
     assert all(row["nbest"][0]["translation"] == row["translation"] for row in found)
-    assert (found[8]["translation"], found[8]["score"]) == ("", 0.0)
-    assert [row["truncated"] for row in found] == [False] * 9 + [True, False]
+    assert (found[3]["translation"], found[3]["score"]) == ("", 0.0)
+    assert [row["truncated"] for row in found] == [False] * 4 + [True, False]
     assert invoke("predict", finished_translation, stdin="").stdout == ""  # no line, no answer
     one = rows(invoke("predict", finished_translation, "--text", texts[0]).stdout)
     assert one[0]["translation"] == found[0]["translation"]
