@@ -16,7 +16,12 @@ from kbert.serving.batching import MAX_BATCH_SIZE
 from kbert.serving.bundle import Traced, write_bundle
 from kbert.serving.compatibility import check_export
 from kbert.serving.precision import in_precision
-from kbert.serving.signatures import Signature, read_meta_graph, signatures_of
+from kbert.serving.signatures import (
+    SERVING_DEFAULT,
+    Signature,
+    read_meta_graph,
+    signatures_of,
+)
 from kbert.serving.stand_ins import StandIns
 from kbert.serving.version_folders import new_version, remove_old_versions
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
@@ -186,19 +191,23 @@ def _endpoints(model: Any) -> Endpoints:
 def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) -> Traced:
     """Writes the graph and the weights; the functions of the graph, as Python can call them.
 
-    Endpoints alone: `track(model)` would store the weights a second time.
+    Each is traced once: of a `tf.function` that is saved as such, and not as a concrete function,
+    TensorFlow makes a second trace. The weights that are stored are those that the functions read.
     """
-    archive = keras.export.ExportArchive()
-    add = archive.add_endpoint
     # Nobody trains an export, and TensorFlow's table of gradients would hold each model that was
     # loaded into Python for ever: a server that replaces models would grow with each.
     with without_gradients():
         traced = {
-            name: (add(name, stand_ins.function(function), list(specs)), list(specs))
+            name: (tf.function(stand_ins.function(function), specs, autograph=False), list(specs))
             for name, (function, specs) in endpoints.items()
         }
+        signatures = {name: one.get_concrete_function() for name, (one, _) in traced.items()}
+        module = tf.Module()
+        read = {id(v): v for one in signatures.values() for v in one.variables}
+        module.weights = list(read.values())
+        signatures.setdefault(SERVING_DEFAULT, next(iter(signatures.values())))
         options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
-        archive.write_out(str(folder), options, verbose=False)
+        tf.saved_model.save(module, str(folder), signatures, options)
     return traced
 
 

@@ -72,6 +72,8 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
     command = [compiler, "-O2", "-std=gnu11", f"-I{tf.sysconfig.get_include()}", str(SOURCE)]
     command += [f"-L{libraries}", *(f"-l:{name}" for name in _SHARED_OBJECTS)]
     command += [f"-Wl,-rpath,{libraries}"]
+    if shutil.which("ld.gold"):  # GNU ld takes four times as long to read TensorFlow's symbols
+        command.append("-fuse-ld=gold")
     key = "\0".join([SOURCE.read_text(encoding="utf-8"), tf.__version__, *command])
     digest = hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
     parent = Path(folder) if folder is not None else _cache_folder()

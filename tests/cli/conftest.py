@@ -1,12 +1,35 @@
-"""What the tests of the command line share: tiny files, and one finished run."""
+"""What the tests of the command line share: tiny files, and one finished run.
 
+Functions run as they are written, not as graphs: these tests load many tiny models and ask each
+little, so that nearly all of their time would go into tracing. (Exports are graphs all the same.)
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from kbert.training.run import train
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs
+
+
+@contextmanager
+def eagerly() -> Iterator[None]:
+    """Lets `tf.function` run its function eagerly; what `tf.data` maps is traced as ever."""
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(before)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def no_graphs() -> Iterator[None]:
+    """Of all tests of this folder. Fixtures of the session are made before it."""
+    with eagerly():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +41,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 def finished_run(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("runs") / "finished"
-    return train(tiny.config(output, test=tiny.texts["test"]))
+    with eagerly():
+        return train(tiny.config(output, test=tiny.texts["test"]))
 
 
 @pytest.fixture(scope="session")
@@ -30,4 +54,5 @@ def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> TinyPairs:
 def finished_translation(tiny_pairs: TinyPairs, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A translator, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("translations") / "finished"
-    return train(tiny_pairs.config(output, target_language="de", nbest=2))
+    with eagerly():
+        return train(tiny_pairs.config(output, target_language="de", nbest=2))

@@ -5,16 +5,15 @@ import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
-from kbert.training.run import train
+from tests.small_pipelines import small_question_answerer
 from tests.small_translator import small_translator
 
 RUNNER = CliRunner()
 
 
 @pytest.fixture(scope="module")
-def answering(tiny, tmp_path_factory):
-    output = tmp_path_factory.mktemp("runs") / "answering"
-    return train(tiny.reading(output, "question-answering", tiny.questions, epochs=1))
+def answering(tmp_path_factory):
+    return small_question_answerer().save_pretrained(tmp_path_factory.mktemp("models") / "reader")
 
 
 def plot(run, output, *arguments):

@@ -1,11 +1,15 @@
+import io
 import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.cli.predict import predict
 
 TEXTS = ["the film was good", "the plot was dull", "", "bad " * 30, "the film was very fine"]
 
@@ -35,6 +39,22 @@ def test_lines_from_stdin_whatever_the_batches(finished_run):
     assert [row["truncated"] for row in one] == [False, False, False, True, False]
 
 
+def test_a_batch_is_answered_before_the_next_line_is_read(finished_run, monkeypatch):
+    written = io.StringIO()
+
+    def lines():
+        yield b"the film was good\n"
+        yield b"the film was bad\n"
+        assert len(rows(written.getvalue())) == 2
+        yield b"the plot was dull"
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines()))
+    monkeypatch.setattr(sys, "stdout", written)
+    predict(finished_run, batch_size=2)
+    assert len(rows(written.getvalue())) == 3
+
+
+@pytest.mark.slow
 def test_answers_stream_out_of_a_real_process(finished_run):
     """Each batch is answered before the next one is there; stdout is JSON alone."""
     command = [sys.executable, "-m", "kbert.cli.main", "predict", str(finished_run)]

@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from kbert.cli.main import app
 from kbert.training.run import train
+from tests.small_pipelines import small_entity_recognizer
 
 RUNNER = CliRunner()
 
@@ -16,9 +17,10 @@ def answering(tiny, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tagging(tiny, tmp_path_factory):
-    output = tmp_path_factory.mktemp("runs") / "tagging"
-    return train(tiny.reading(output, "ner", tiny.sentences, epochs=1))
+def tagging(tmp_path_factory):
+    labels = ("O", "B-COLOUR", "I-COLOUR", "B-SKY", "I-SKY")
+    folder = tmp_path_factory.mktemp("models") / "tagging"
+    return small_entity_recognizer(labels).save_pretrained(folder)
 
 
 def texts_and_places(answer):

@@ -4,6 +4,7 @@ Every weight and input comes from NumPy, so that two backends can be compared nu
 Nothing here needs TensorFlow.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -64,6 +65,20 @@ def with_weights(layer: Any) -> Any:
 def built(layer: Any, *shapes: Any) -> Any:
     layer.build(*shapes)
     return with_weights(layer)
+
+
+def computed(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """What a function returns; on JAX compiled as a whole, else each operation would be by itself.
+
+    Args:
+        function: makes layers and calls them.
+        *arguments: of the function.
+    """
+    if keras.backend.backend() != "jax":
+        return function(*arguments)
+    import jax
+
+    return jax.jit(lambda: function(*arguments))()
 
 
 def layer_outputs() -> dict[str, Any]:
@@ -180,18 +195,35 @@ def with_dropout() -> np.ndarray:
     return np.array(history["loss"])
 
 
-def main(path: str) -> None:
-    """Writes everything to an npz file, in float32 where the backend's type is narrower."""
-    found = {f"float32/layer/{name}": array for name, array in layer_outputs().items()}
-    found |= {f"float32/model/{name}": array for name, array in model_outputs().items()}
+def outputs() -> dict[str, Any]:
+    """Every layer and model, in float32 where the backend's type is narrower."""
+    found = {f"float32/layer/{name}": array for name, array in computed(layer_outputs).items()}
+    found |= {f"float32/model/{name}": array for name, array in computed(model_outputs).items()}
     for dtype in ("float32", "bfloat16"):
-        found |= {f"{dtype}/encoder/{name}": x for name, x in encoder_outputs(dtype).items()}
+        encoded = computed(encoder_outputs, dtype)
+        found |= {f"{dtype}/encoder/{name}": array for name, array in encoded.items()}
     found = {name: keras.ops.cast(array, "float32") for name, array in found.items()}
-    found = {name: keras.ops.convert_to_numpy(array) for name, array in found.items()}
-    found["losses"] = training("float32")
-    found["losses_with_checkpointing"] = training("float32", checkpointing=True)
-    found["losses_in_mixed_precision"] = training("mixed_bfloat16")
-    found["losses_with_dropout"] = with_dropout()
-    found["losses_of_reading"] = training_to_read()
-    found["backend"] = np.array(keras.backend.backend())
-    np.savez(path, **found)
+    return {name: keras.ops.convert_to_numpy(array) for name, array in found.items()}
+
+
+def further_losses() -> dict[str, Any]:
+    """The losses of trainings of other kinds, and of a plain one."""
+    return {
+        "losses": training("float32"),
+        "losses_with_checkpointing": training("float32", checkpointing=True),
+        "losses_in_mixed_precision": training("mixed_bfloat16"),
+        "losses_with_dropout": with_dropout(),
+        "losses_of_reading": training_to_read(),
+    }
+
+
+def main(path: str, part: str) -> None:
+    """Writes arrays to an npz file.
+
+    Args:
+        path: the file.
+        part: the function that makes them.
+    """
+    made = {"outputs": outputs, "further_losses": further_losses}
+    found = {"losses": training("float32")} if part == "losses" else made[part]()
+    np.savez(path, **found, backend=np.array(keras.backend.backend()))

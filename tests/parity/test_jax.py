@@ -16,26 +16,24 @@ FLAGS = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=
 PROGRAM = """
 import sys
 from tests.parity.keras_program import main
-main(sys.argv[1])
+main(*sys.argv[1:])
 assert "tensorflow" not in sys.modules
 """
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory, repository: Path):
+def run_on_both(part: str, folder: Path, repository: Path):
     """Backend -> name -> array: this process runs TensorFlow, another one JAX."""
     skip_without_jax()
-    folder = tmp_path_factory.mktemp("parity")
     with open(folder / "output.txt", "w+") as output:
         with subprocess.Popen(
-            jax_command(PROGRAM, str(folder / "jax.npz")),
+            jax_command(PROGRAM, str(folder / "jax.npz"), part),
             cwd=repository,
             env=jax_environment(XLA_FLAGS=FLAGS),
             stdout=output,
             stderr=output,
         ) as run:
             try:
-                keras_program.main(str(folder / "tensorflow.npz"))
+                keras_program.main(str(folder / "tensorflow.npz"), part)
                 run.wait(timeout=300)
             finally:
                 run.kill()
@@ -47,6 +45,17 @@ def results(tmp_path_factory: pytest.TempPathFactory, repository: Path):
         assert str(found[backend]["backend"]) == backend
     assert sorted(found["jax"]) == sorted(found["tensorflow"])
     return found
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory, repository: Path):
+    return run_on_both("outputs", tmp_path_factory.mktemp("outputs"), repository)
+
+
+@pytest.fixture(scope="module")
+def further_losses(tmp_path_factory: pytest.TempPathFactory, repository: Path):
+    """Of trainings of several kinds, most of whose time is that of the compilers."""
+    return run_on_both("further_losses", tmp_path_factory.mktemp("losses"), repository)
 
 
 def pairs(results, prefix):
@@ -69,31 +78,45 @@ def test_bfloat16_is_close(results):
         np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=room, err_msg=name)
 
 
-def test_nothing_is_nan(results):
+def check_numbers(results):
     # The third row of every batch is all padding.
     for backend in results.values():
         for name, array in backend.items():
             assert array.dtype.kind != "f" or np.isfinite(array).all(), name
 
 
-def test_training_gives_the_same_losses(results):
-    jax, tensorflow = (results[backend]["losses"] for backend in ("jax", "tensorflow"))
+def test_nothing_is_nan(results):
+    check_numbers(results)
+
+
+@pytest.mark.slow
+def test_no_loss_is_nan(further_losses):
+    check_numbers(further_losses)
+
+
+def test_training_gives_the_same_losses(tmp_path: Path, repository: Path):
+    found = run_on_both("losses", tmp_path, repository)
+    jax, tensorflow = (found[backend]["losses"] for backend in ("jax", "tensorflow"))
     assert len(jax) == 6 and jax[-1] < 0.9 * jax[0]
     np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=1e-5)
 
 
-def test_training_to_read_gives_the_same_losses(results):
-    jax, tensorflow = (results[b]["losses_of_reading"] for b in ("jax", "tensorflow"))
+@pytest.mark.slow
+def test_training_to_read_gives_the_same_losses(further_losses):
+    jax, tensorflow = (further_losses[b]["losses_of_reading"] for b in ("jax", "tensorflow"))
     assert len(jax) == 4 and jax[-1] < 0.9 * jax[0]
     np.testing.assert_allclose(jax, tensorflow, rtol=0, atol=1e-5)
 
 
-def test_gradient_checkpointing_changes_no_loss(results):
-    for backend in results.values():
+@pytest.mark.slow
+def test_gradient_checkpointing_changes_no_loss(further_losses):
+    for backend in further_losses.values():
         recomputed = backend["losses_with_checkpointing"]
         np.testing.assert_allclose(recomputed, backend["losses"], rtol=0, atol=1e-5)
 
 
-def test_training_in_mixed_precision_is_close(results):
+@pytest.mark.slow
+def test_training_in_mixed_precision_is_close(further_losses):
+    jax, tensorflow = (further_losses[backend] for backend in ("jax", "tensorflow"))
     name = "losses_in_mixed_precision"
-    np.testing.assert_allclose(results["jax"][name], results["tensorflow"][name], atol=0.05)
+    np.testing.assert_allclose(jax[name], tensorflow[name], atol=0.05)

@@ -1,5 +1,6 @@
 """A small classifier with random weights, and its export; made once a session."""
 
+import os
 import shutil
 import string
 from pathlib import Path
@@ -9,11 +10,14 @@ import pytest
 
 from kbert.models.bert import Bert
 from kbert.pipelines.classification import Classifier
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
+from kbert.serving.session_loader import build_session_loader
 from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece import WordPiece
 from tests.serving.tiny_models import Meter
+from tests.small_pipelines import small_masked_language_model
 
 LETTERS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase)]
 SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -56,6 +60,26 @@ def exported(exported_path: Path) -> Exported:
 
 
 @pytest.fixture(scope="session")
+def masked_model() -> MaskedLanguageModel:
+    """A model that fills masks and says whether texts follow each other."""
+    return small_masked_language_model()
+
+
+@pytest.fixture(scope="session")
+def masked_path(
+    masked_model: MaskedLanguageModel, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The version folder of its export; tests only read it."""
+    return export(masked_model, tmp_path_factory.mktemp("masked"), "words", max_batch_size=1)
+
+
+@pytest.fixture(scope="session")
+def masked(masked_path: Path) -> Exported:
+    """That export, loaded back into Python."""
+    return load_export(masked_path)
+
+
+@pytest.fixture(scope="session")
 def meter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The version folder of an export that is made and read within a second. Only to be read."""
     return export(Meter(), tmp_path_factory.mktemp("meters"), max_batch_size=4)
@@ -88,5 +112,8 @@ def texts() -> list[str | bytes]:
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the loader of SavedModels without Python is built, once."""
-    return tmp_path_factory.mktemp("programs")
+    """Where the loader of SavedModels without Python is built, once, where a compiler is."""
+    folder = tmp_path_factory.mktemp("programs")
+    if shutil.which(os.environ.get("CC") or "gcc"):
+        build_session_loader(folder)
+    return folder

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kbert.serving.exported import Exported
+
 _WORDS = "a the film good bad very goodness ! . é zebra [UNK] I'm x-y 3,000 GOOD Straße ǅ".split()
 _SPECIAL = ["[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]", "[unused1]", "##ness", "[mask]", "[MASK"]
 _EMOJI = ["\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea"]
@@ -89,6 +91,21 @@ def hostile_strings(count: int, seed: int, large: int = 0) -> Iterator[bytes]:
             yield (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
         else:
             yield families[number % len(families)](draw, size)
+
+
+def asked(found: Exported, rows: list[tuple[Any, Any]]) -> list[str]:
+    """The faults of the answers of all signatures that read texts.
+
+    Args:
+        found: An export.
+        rows: Two texts each; of a signature that reads one text, the last.
+    """
+    told = []
+    for signature in found.metadata["signatures"]:
+        names = found.input_names(signature)
+        inputs = {name: [row[-1 - i] for row in rows] for i, name in enumerate(reversed(names))}
+        told += list(faults(inputs, found.run(inputs, signature)))
+    return told
 
 
 def faults(inputs: Mapping[str, Any], outputs: Mapping[str, np.ndarray]) -> Iterator[str]:

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from kbert.pipelines.classification import Classifier
+from kbert.pipelines.masked_language_model import MaskedLanguageModel
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.serving.exported import Exported, load_export
 from kbert.serving.saved_model import export
-from tests.small_pipelines import small_masked_language_model
+from tests.small_pipelines import computed
 
 
 def test_it_is_found_by_its_model_or_its_version(exported_path: Path):
@@ -103,13 +104,12 @@ def test_answers_are_plain_values(exported: Exported, texts: list[Any]):
 
 
 def test_pairs_are_read_in_the_order_of_the_arguments(pair_classifier: Classifier, tmp_path: Path):
-    found = load_export(export(pair_classifier, tmp_path))
+    found = load_export(export(pair_classifier, tmp_path, max_batch_size=1))
     assert found.input_names() == ["text_a", "text_b"]
     first, second = ["a film", ""], ["good", "film " * 40]
     answers = found.predict(first, second)
-    np.testing.assert_allclose(
-        answers["scores"], pair_classifier.predict((first, second)), atol=1e-5
-    )
+    expected = computed(pair_classifier, (first, second))
+    np.testing.assert_allclose(answers["scores"], expected, atol=1e-5)
     assert answers["truncated"].tolist() == [False, True]
     swapped = found.predict(second, first)
     assert np.abs(swapped["scores"] - answers["scores"]).max() > 1e-3
@@ -121,28 +121,28 @@ def test_pairs_are_read_in_the_order_of_the_arguments(pair_classifier: Classifie
 
 def test_choices_are_lists_a_row(classifier: Classifier, tmp_path: Path):
     model = MultipleChoice(classifier.encoder, classifier.tokenizer, 24)
-    found = load_export(export(model, tmp_path))
+    found = load_export(export(model, tmp_path, max_batch_size=1))
     contexts, choices = ["a film", "good"], [["a", "good", ""], ["!", "??", "good good"]]
     answers = found.predict(contexts, choices)
-    expected = model.predict((contexts, choices))
+    expected = computed(model, (contexts, choices))
     np.testing.assert_allclose(answers["scores"], expected, atol=1e-5)
     assert answers["choice"].tolist() == expected.argmax(1).tolist()
     assert list(found.answers(contexts, choices)[0]) == ["choice", "score", "scores", "truncated"]
     assert found.predict([], [])["choice"].shape == (0,)
 
 
-@pytest.mark.parametrize("batch_size", [1, 32])
-def test_words_for_masks_whatever_the_batches(tmp_path: Path, batch_size: int):
-    model = small_masked_language_model()
+def test_words_for_masks_whatever_the_batches(masked: Exported, masked_model: MaskedLanguageModel):
     texts = ["[MASK]", "none", "a [MASK] good [MASK] film [MASK]", "", "[MASK] " * 9]
-    found = load_export(export(model, tmp_path)).predict(texts, batch_size=batch_size)
-    expected = model.fill(np.array(texts, dtype=object))  # at once, padded to the most of all
-    assert set(found) == set(expected)
-    for name, values in expected.items():
-        if name == "score":
-            np.testing.assert_allclose(found[name], values, atol=1e-5)
-        else:
-            assert found[name].tolist() == values.numpy().tolist(), name
+    # At once, padded to the most of all.
+    expected = masked_model.fill(np.array(texts, dtype=object))
+    for batch_size in (1, 32):
+        found = masked.predict(texts, batch_size=batch_size)
+        assert set(found) == set(expected)
+        for name, values in expected.items():
+            if name == "score":
+                np.testing.assert_allclose(found[name], values, atol=1e-5)
+            else:
+                assert found[name].tolist() == values.numpy().tolist(), (batch_size, name)
 
 
 def test_tables_have_the_columns_of_the_inputs(exported: Exported, texts: list[Any]):

@@ -31,12 +31,12 @@ def test_a_folder_of_exports_names_them(exported_path: Path, tmp_path: Path):
         load(tmp_path)
 
 
-def test_several_tasks_by_name(classifier: Classifier, tmp_path: Path):
+def test_several_tasks_by_name(classifier: Classifier, exported: Exported, tmp_path: Path):
     models = {"one": classifier, "other": classifier}
     found = load(export_together(models, tmp_path, max_batch_size=1))
     assert list(found) == ["one", "other"] and isinstance(found["one"], ExportedTask)
     assert found["other"].labels == ["no", "yes", "ja"]
-    (expected,) = classifier.answers(["a good film"])
+    (expected,) = exported.answers(["a good film"])
     (told,) = found["other"].answers(["a good film"])
     assert told["label"] == expected["label"]
     assert found["one"].predict(["a good film"])["scores"].shape == (1, 3)

@@ -18,7 +18,7 @@ from kbert.serving.metadata import read_metadata
 from kbert.serving.precision import computes_bfloat16, in_precision
 from kbert.serving.saved_model import export
 from tests.serving.tiny_models import Meter
-from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY
+from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, computed
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +36,16 @@ def scores(path: Path) -> np.ndarray:
 def test_bfloat16_is_half_as_large_and_answers_alike(
     classifier: Classifier, tmp_path: Path, programs: Path
 ):
-    path = export(classifier, tmp_path, "half", precision="bfloat16")
+    path = export(classifier, tmp_path, "half", precision="bfloat16", max_batch_size=2)
     weights = read_metadata(path)["weights"]
     assert weights["dtypes"] == {"bfloat16": classifier.count_params()}
     assert weights["bytes"] == 2 * classifier.count_params()
     found = scores(path)
     assert found.dtype == np.float32
     # Eight bits of mantissa, a handful of products deep.
-    np.testing.assert_allclose(found, classifier.predict(TEXTS), atol=2e-2)
-    assert np.abs(found - classifier.predict(TEXTS)).max() > 0
+    expected = computed(classifier, TEXTS)
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+    assert np.abs(found - expected).max() > 0
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)  # the softmax is made in float32
     assert check(path, folder=programs).problems == []
     assert "It computes in bfloat16" in (path / "assets.extra" / "README.md").read_text("utf-8")
@@ -55,21 +56,21 @@ def test_bfloat16_is_half_as_large_and_answers_alike(
 def test_int8_is_a_quarter_of_the_matrices(
     classifier: Classifier, tmp_path: Path, programs: Path
 ):
-    path = export(classifier, tmp_path, "small", precision="int8")
+    path = export(classifier, tmp_path, "small", precision="int8", max_batch_size=2)
     matrices = [v for v in classifier.weights if len(v.shape) == 2 and np.prod(v.shape) >= 2048]
     weights = read_metadata(path)["weights"]
     assert weights["dtypes"]["int8"] == sum(int(np.prod(v.shape)) for v in matrices)
     assert weights["bytes"] < 0.35 * 4 * classifier.count_params()
     # The same numbers by hand: a model whose matrices were rounded.
-    rounded = in_precision(classifier, "float32")
     before = [np.asarray(v) for v in matrices]
     for variable in matrices:
         variable.assign(rounded_to_int8(np.asarray(variable), variable.name))
-    expected = rounded.predict(TEXTS)
+    expected = computed(classifier, TEXTS)
     for variable, array in zip(matrices, before):
         variable.assign(array)
-    np.testing.assert_allclose(scores(path), expected, atol=1e-5)
-    np.testing.assert_allclose(scores(path), classifier.predict(TEXTS), atol=3e-2)
+    found = scores(path)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, computed(classifier, TEXTS), atol=3e-2)
     assert check(path, folder=programs).problems == []
     card = (path / "assets.extra" / "README.md").read_text("utf-8")
     assert "int8" in card and read_metadata(path)["precision"] == "int8"

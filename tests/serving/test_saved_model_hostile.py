@@ -1,6 +1,8 @@
-"""Hostile strings against exports: no fault of any kind, and no answer outside its own text."""
+"""Hostile strings against exports: no fault of any kind, and no answer outside its own text.
 
-from pathlib import Path
+Models that read are asked in test_saved_model_reading, which has their exports.
+"""
+
 from typing import Any
 
 import numpy as np
@@ -8,50 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.serving.exported import Exported, load_export
-from kbert.serving.saved_model import export
+from kbert.serving.exported import Exported
 from tests.pipelines.awkward_texts import awkward_texts
-from tests.serving.hostile_strings import FAMILIES, faults, hostile_strings
-from tests.small_pipelines import (
-    small_entity_recognizer,
-    small_masked_language_model,
-    small_question_answerer,
-)
-
-MODELS = {
-    "answers": small_question_answerer,
-    "names": small_entity_recognizer,
-    "words": small_masked_language_model,
-}
-
-
-@pytest.fixture(scope="module", params=list(MODELS))
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exported:
-    """An export of each kind that says where in a text something stands."""
-    base: Path = tmp_path_factory.mktemp("hostile")
-    return load_export(export(MODELS[request.param](), base, request.param, max_batch_size=1))
-
-
-def asked(found: Exported, rows: list[tuple[Any, Any]]) -> list[str]:
-    """The faults of the answers of all signatures that read texts."""
-    told = []
-    for signature in found.metadata["signatures"]:
-        names = found.input_names(signature)
-        inputs = {name: [row[-1 - i] for row in rows] for i, name in enumerate(reversed(names))}
-        told += list(faults(inputs, found.run(inputs, signature)))
-    return told
+from tests.serving.hostile_strings import FAMILIES, asked, faults, hostile_strings
 
 
 @settings(max_examples=25, deadline=None)
 @given(rows=st.lists(st.tuples(awkward_texts, awkward_texts), min_size=1, max_size=6))
-def test_awkward_texts(found: Exported, rows: list[tuple[Any, Any]]):
+def test_awkward_texts(masked: Exported, rows: list[tuple[Any, Any]]):
     encoded = [tuple(t.encode() if isinstance(t, str) else t for t in row) for row in rows]
-    assert asked(found, encoded) == []
+    assert asked(masked, encoded) == []
 
 
-def test_all_families(found: Exported):
+def test_all_families(masked: Exported):
     texts = list(hostile_strings(10 * len(FAMILIES), seed=5))
-    assert asked(found, list(zip(texts[::-1], texts))) == []
+    assert asked(masked, list(zip(texts[::-1], texts))) == []
 
 
 def test_the_strings_are_hostile_and_the_same_again():

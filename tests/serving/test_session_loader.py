@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from kbert.serving import session_loader
-from kbert.serving.exported import Exported, load_export
-from kbert.serving.saved_model import export
+from kbert.serving.exported import Exported
 from kbert.serving.session_loader import Session, SessionError, build_session_loader, run_session
 from kbert.serving.text_ops import libraries_with
 from tests.c_compiler import needs_compiler
-from tests.small_pipelines import small_masked_language_model
 
 
 @pytest.fixture(scope="module")
@@ -55,19 +53,19 @@ def test_the_tokens_signature_too(session: Session, exported: Exported):
 
 
 @needs_compiler
-def test_words_for_masks(programs: Path, tmp_path: Path, texts: list[Any]):
-    path = export(small_masked_language_model(), tmp_path)
-    exported = load_export(path)
+def test_words_for_masks(
+    programs: Path, masked: Exported, masked_path: Path, texts: list[Any]
+):
     filled = [
         text + b" [MASK][MASK] a" if isinstance(text, bytes) else f"{text} [MASK] {text}"
         for text in texts
     ]
-    with Session(path, folder=programs) as session:
+    with Session(masked_path, folder=programs) as session:
         for batch in (filled, texts, [], filled[-1:]):
             inputs = {"text": batch}
-            agree(session.run("serving_default", inputs), exported.run(inputs))
+            agree(session.run("serving_default", inputs), masked.run(inputs))
         pairs = {"text_a": texts, "text_b": texts[::-1]}
-        agree(session.run("follows", pairs), exported.run(pairs, "follows"))
+        agree(session.run("follows", pairs), masked.run(pairs, "follows"))
 
 
 @needs_compiler
