@@ -81,11 +81,18 @@ def mapped_columns(
 ) -> list[np.ndarray]:
     """Maps a dataset on all cores, and puts what comes of its elements one after the other.
 
+    A single element is not mapped: to trace the function would take longer than to call it.
+
     Args:
         dataset: any dataset.
         function: from an element to `count` tensors of rank 1.
         count: how many tensors; each is empty int32 where there are no elements.
     """
+    if int(dataset.cardinality()) == 1:
+        element = next(iter(dataset))
+        with tf.device("CPU"):
+            values = function(*element) if isinstance(element, tuple) else function(element)
+        return [value.numpy() for value in values]
     mapped = steady(dataset.map(function, num_parallel_calls=tf.data.AUTOTUNE))
     columns: list[Any] = list(zip(*mapped.as_numpy_iterator()))
     columns = columns or [[np.zeros(0, "int32")]] * count
