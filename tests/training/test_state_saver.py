@@ -7,11 +7,27 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.pipelines.classification import Classifier
 from kbert.training.bad_batch import BadBatch
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import TrainingStopped, stop_signals
 from kbert.training.train_state import Position, load_state
-from tests.training.test_train_state import TEXTS, classifier, dataset
+
+TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "was", "it was")]
+LABELS = ["up"] * 3 + ["down"] * 3
+
+
+def classifier(tiny):
+    keras.utils.set_random_seed(3)
+    model = Classifier.from_pretrained(tiny.encoder, labels=["down", "up"], max_sequence_length=16)
+    model.compile(optimizer=keras.optimizers.Adam(0.01))
+    return model
+
+
+def dataset(model, **kwargs):
+    packed = model.pack(TEXTS)
+    targets = model.encode_targets(LABELS)
+    return model.dataset(packed, targets, **{"batch_size": 2, **kwargs}, shuffle=True, seed=5)
 
 
 def batches_from(model, epoch, batch, **kwargs):
@@ -32,7 +48,7 @@ class Stop(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("steps", [4, 6])
-def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path):
+def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path, eagerly):
     each_step = Saving(tmp_path / "states", seconds=0)
     whole = classifier(tiny)
     whole.fit(dataset(whole), epochs=3, verbose=0)
@@ -52,7 +68,7 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_pa
     assert load_state(tmp_path / "states", classifier(tiny)) == Position(9, 3, 0)
 
 
-def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path):
+def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path, eagerly):
     """The mean over three batches, of which an earlier process did one."""
     saving = Saving(tmp_path / "states", every=1)
     whole = classifier(tiny)
@@ -66,7 +82,7 @@ def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path):
     assert history.history == expected
 
 
-def test_epochs_of_unlike_numbers_of_batches(tiny):
+def test_epochs_of_unlike_numbers_of_batches(tiny, eagerly):
     """Keras would take the first epoch's number for the second."""
     model, sizes = classifier(tiny), [1, 3, 2]
 
@@ -110,7 +126,7 @@ def test_several_steps_that_are_one_call(tiny, tmp_path):
     assert last.history["loss"] == expected["loss"][1:]
 
 
-def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path):
+def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path, eagerly):
     """A state behind the first batch; the other two are one call."""
     saving = Saving(tmp_path / "states", every=1)
     whole, second = classifier(tiny), in_calls_of_two(tiny)
@@ -125,7 +141,7 @@ def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path)
         assert history.history[name] == pytest.approx(values, rel=1e-4)
 
 
-def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path):
+def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path, eagerly):
     model = in_calls_of_two(tiny)
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
@@ -135,7 +151,7 @@ def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path):
     assert load_state(tmp_path / "states", model) == Position(2, 0, 2)
 
 
-def test_when_states_are_saved(tiny, tmp_path):
+def test_when_states_are_saved(tiny, tmp_path, eagerly):
     model = classifier(tiny)
     told = {"best_value": 0.5}
     saver = StateSaver(Saving(tmp_path, every=2, keep=9), told=lambda: told)
@@ -158,7 +174,7 @@ class Signal(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("step, at", [(0, Position(1, 0, 1)), (2, Position(3, 1, 0))])
-def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path):
+def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path, eagerly):
     model = classifier(tiny)
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
@@ -168,7 +184,7 @@ def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path):
     assert load_state(tmp_path / "states", model) == at
 
 
-def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path):
+def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path, eagerly):
     """The second batch of three has a weight of infinity."""
     model = classifier(tiny)
     packed, targets = model.pack(TEXTS), model.encode_targets(["up"] * 6)
@@ -219,7 +235,7 @@ class StopTraining(keras.callbacks.Callback):
         self.model.stop_training = True
 
 
-def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny):
+def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny, eagerly):
     model = classifier(tiny)
     rest = partial(batches_from, model)
     fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
