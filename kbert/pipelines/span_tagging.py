@@ -1,10 +1,11 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from kbert.data.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
@@ -88,7 +89,7 @@ class SpanTagger(TokenLabeller):
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
             with nothing and 0. `count` int32 (B,), the answers of each row.
         """
-        (found,) = self._tagged(question, context, [self.outside_bias])
+        found = self._tagging(question, context)(self.outside_bias)
         return {
             "answers": found.texts.text,
             "starts": found.texts.start,
@@ -103,11 +104,23 @@ class SpanTagger(TokenLabeller):
         Returns:
             For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
         """
+        tagged = self._tagging(question, context)
+
+        def places(bias: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+            found = tagged(bias)
+            columns = (found.texts.start, found.texts.end)
+            return tuple(tf.RaggedTensor.from_tensor(column, found.count) for column in columns)
+
+        # A loop: a graph with the decoding once for each bias takes seconds to be made.
+        several = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
+        starts, ends = tf.map_fn(
+            places, tf.constant(OUTSIDE_BIASES), fn_output_signature=(several, several)
+        )
         outputs = {}
-        for i, found in enumerate(self._tagged(question, context, OUTSIDE_BIASES)):
-            outputs[f"starts_{i}"] = found.texts.start
-            outputs[f"ends_{i}"] = found.texts.end
-            outputs[f"count_{i}"] = found.count
+        for i in range(len(OUTSIDE_BIASES)):
+            outputs[f"starts_{i}"] = starts[i].to_tensor()
+            outputs[f"ends_{i}"] = ends[i].to_tensor()
+            outputs[f"count_{i}"] = tf.cast(starts[i].row_lengths(), tf.int32)
         return outputs
 
     def spans_with_biases(
@@ -131,18 +144,15 @@ class SpanTagger(TokenLabeller):
             for i, bias in enumerate(OUTSIDE_BIASES)
         }
 
-    def _tagged(
-        self, question: Any, context: Any, biases: Sequence[float]
-    ) -> list[TaggedTexts]:
+    def _tagging(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
+        """Gives the answers with a bias; the encoder runs once for all of them."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
         probabilities = self.token_probabilities(offsets, questions)
-        return [
-            self.tag_words(
-                context, offsets, every_token(offsets), probabilities, (0.0, 0.0, bias)
-            )
-            for bias in biases
-        ]
+        units = every_token(offsets)
+        return lambda bias: self.tag_words(
+            context, offsets, units, probabilities, (0.0, 0.0, bias)
+        )
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""

@@ -128,7 +128,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
         first = units.first.with_values(
             tf.gather(probabilities, tf.gather(starts, row) + units.first.values)
         )
-        path, found = self._decoded(first, 0.0 if bias is None else tf.constant(bias))
+        path, found = self._decoded(first, 0.0 if bias is None else tf.convert_to_tensor(bias))
         count = tf.cast(found.first.row_lengths(), tf.int32)
         filled = tf.sequence_mask(count)
 

@@ -124,12 +124,8 @@ def test_a_run_of_entities(tiny, tmp_path):
     values = {"batch_size": 1, "epochs": 16, "learning_rate": 0.02}
     config = tiny.reading(tmp_path / "run", "ner", tiny.sentences, **values)
     run = load_run(train_once(config))
-    model = load(run.model_directory)
-    assert_measured(run, model)
+    assert_measured(run, load(run.model_directory))
     assert run.metrics["final"]["validation"]["f1"] == 1.0
-    # A sentence that it has learned by heart; of others it may think what it will.
-    found = model.answers(["the red sun was one"])[0]
-    assert {e["entity"] for e in found} == {"red", "sun"}
 
 
 def test_a_run_of_spans(tiny, tmp_path, eagerly):

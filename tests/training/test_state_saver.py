@@ -12,6 +12,7 @@ from kbert.training.bad_batch import BadBatch
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import TrainingStopped, stop_signals
 from kbert.training.train_state import Position, load_state
+from tests.training.eager_steps import eager_steps
 
 TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "was", "it was")]
 LABELS = ["up"] * 3 + ["down"] * 3
@@ -47,11 +48,20 @@ class Stop(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@pytest.fixture(scope="module")
+def whole(tiny):
+    """Three epochs without a stop: the variables at their end, and their metrics."""
+    model = classifier(tiny)
+    with eager_steps():
+        history = model.fit(dataset(model), epochs=3, verbose=0).history
+    return {variable.path: variable.numpy() for variable in model.variables}, history
+
+
 @pytest.mark.parametrize("steps", [4, 6])
-def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path, eagerly):
+def test_a_training_that_was_stopped_ends_with_the_same_bits(
+    steps, whole, tiny, tmp_path, eagerly
+):
     each_step = Saving(tmp_path / "states", seconds=0)
-    whole = classifier(tiny)
-    whole.fit(dataset(whole), epochs=3, verbose=0)
     first = classifier(tiny)
     with pytest.raises(KeyboardInterrupt):
         callbacks = [StateSaver(each_step), Stop(steps)]
@@ -63,23 +73,31 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_pa
     saver = StateSaver(each_step, at)
     rest = partial(batches_from, second)
     fit_from(second, at, 3, rest, verbose=0, callbacks=[saver])
-    for one, other in zip(whole.variables, second.variables):
-        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    for one, other in zip(whole[0].values(), second.variables, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=other.path)
     assert load_state(tmp_path / "states", classifier(tiny)) == Position(9, 3, 0)
 
 
-def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path, eagerly):
-    """The mean over three batches, of which an earlier process did one."""
-    saving = Saving(tmp_path / "states", every=1)
-    whole = classifier(tiny)
-    expected = whole.fit(dataset(whole), verbose=0).history
+@pytest.fixture(scope="module")
+def after_one_step(tiny, tmp_path_factory):
+    """The states of a training that was stopped behind the first of three batches."""
+    saving = Saving(tmp_path_factory.mktemp("one") / "states", every=1)
     first = classifier(tiny)
-    with pytest.raises(KeyboardInterrupt):
+    with eager_steps(), pytest.raises(KeyboardInterrupt):
         first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
-    second, history = classifier(tiny), keras.callbacks.History()
-    at = load_state(saving.folder, second)
-    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
-    assert history.history == expected
+    return saving.folder
+
+
+def first_epoch_from(folder, model):
+    at, history = load_state(folder, model), keras.callbacks.History()
+    fit_from(model, at, 1, partial(batches_from, model), verbose=0, callbacks=[history])
+    return history.history
+
+
+def test_the_metrics_of_an_epoch_are_those_of_all_of_it(whole, after_one_step, tiny, eagerly):
+    """The mean over three batches, of which an earlier process did one."""
+    expected = {name: values[:1] for name, values in whole[1].items()}
+    assert first_epoch_from(after_one_step, classifier(tiny)) == expected
 
 
 def test_epochs_of_unlike_numbers_of_batches(tiny, eagerly):
@@ -99,19 +117,18 @@ def in_calls_of_two(tiny):
     return model
 
 
-def test_several_steps_that_are_one_call(tiny, tmp_path):
+def several_steps_that_are_one_call(tiny, tmp_path, metrics):
     """Of three batches an epoch a call does two, and another one the third."""
     every_second = Saving(tmp_path / "states", every=2, keep=9)
-    whole, single = in_calls_of_two(tiny), classifier(tiny)
+    whole = in_calls_of_two(tiny)
     expected = whole.fit(
         dataset(whole), epochs=3, verbose=0, callbacks=[StateSaver(every_second)]
     ).history
     # At the first end of a call behind the steps 2, 4, 6 and 8.
     names = sorted(path.name for path in every_second.folder.iterdir())
     assert names == [f"step-00000000{number}" for number in (2, 5, 6, 8)]
-    history = single.fit(dataset(single), epochs=3, verbose=0).history
-    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-3)
-    assert whole.optimizer.iterations == single.optimizer.iterations == 9
+    np.testing.assert_allclose(metrics["loss"], expected["loss"], rtol=1e-3)
+    assert whole.optimizer.iterations == 9
     for name in names[2:]:
         shutil.rmtree(every_second.folder / name)
     second, last = in_calls_of_two(tiny), keras.callbacks.History()
@@ -126,19 +143,25 @@ def test_several_steps_that_are_one_call(tiny, tmp_path):
     assert last.history["loss"] == expected["loss"][1:]
 
 
-def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path, eagerly):
+def test_several_steps_that_are_one_call(whole, tiny, tmp_path, eagerly):
+    several_steps_that_are_one_call(tiny, tmp_path, whole[1])
+
+
+@pytest.mark.slow
+def test_several_traced_steps_that_are_one_call(tiny, tmp_path):
+    single = classifier(tiny)
+    metrics = single.fit(dataset(single), epochs=3, verbose=0).history
+    several_steps_that_are_one_call(tiny, tmp_path, metrics)
+
+
+def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(
+    whole, after_one_step, tiny, eagerly
+):
     """A state behind the first batch; the other two are one call."""
-    saving = Saving(tmp_path / "states", every=1)
-    whole, second = classifier(tiny), in_calls_of_two(tiny)
-    expected = whole.fit(dataset(whole), verbose=0).history
-    first = classifier(tiny)
-    with pytest.raises(KeyboardInterrupt):
-        first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
-    at, history = load_state(saving.folder, second), keras.callbacks.History()
-    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
-    assert history.history.keys() == expected.keys()
-    for name, values in expected.items():
-        assert history.history[name] == pytest.approx(values, rel=1e-4)
+    found = first_epoch_from(after_one_step, in_calls_of_two(tiny))
+    assert found.keys() == whole[1].keys()
+    for name, values in found.items():
+        assert values == pytest.approx(whole[1][name][:1], rel=1e-4)
 
 
 def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path, eagerly):
