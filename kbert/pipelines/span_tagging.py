@@ -1,7 +1,6 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import keras
@@ -15,7 +14,6 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
-from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TaggedTexts, TokenLabeller
 from kbert.text.units import every_token
@@ -86,16 +84,12 @@ class SpanTagger(TokenLabeller):
     def read(self, question: Any, context: Any) -> dict[str, Any]:
         """Raw strings (B,) to all answers, as graph code.
 
-        Args:
-            question: string (B,).
-            context: string (B,), the text of each question.
-
         Returns:
             `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
             with nothing and 0. `count` int32 (B,), the answers of each row.
         """
-        found = self._tagger(question, context)((0.0, 0.0, self.outside_bias))
+        found = self._tagging(question, context)(self.outside_bias)
         return {
             "answers": found.texts.text,
             "starts": found.texts.start,
@@ -107,26 +101,26 @@ class SpanTagger(TokenLabeller):
     def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
         """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
 
-        Args:
-            question: string (B,).
-            context: string (B,), the text of each question.
-
         Returns:
             For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
         """
-        outputs = {}
-        # One graph, called with each bias and not inlined, instead of as many graphs.
-        tag = tf.function(
-            self._tagger(question, context),
-            input_signature=[tf.TensorSpec((len(TAGS),))],
-            autograph=False,
-            experimental_attributes={"_noinline": True},
+        tagged = self._tagging(question, context)
+
+        def places(bias: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+            found = tagged(bias)
+            columns = (found.texts.start, found.texts.end)
+            return tuple(tf.RaggedTensor.from_tensor(column, found.count) for column in columns)
+
+        # A loop: a graph with the decoding once for each bias takes seconds to be made.
+        several = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
+        starts, ends = tf.map_fn(
+            places, tf.constant(OUTSIDE_BIASES), fn_output_signature=(several, several)
         )
-        for i, bias in enumerate(OUTSIDE_BIASES):
-            found = tag(tf.constant((0.0, 0.0, bias)))
-            outputs[f"starts_{i}"] = found.texts.start
-            outputs[f"ends_{i}"] = found.texts.end
-            outputs[f"count_{i}"] = found.count
+        outputs = {}
+        for i in range(len(OUTSIDE_BIASES)):
+            outputs[f"starts_{i}"] = starts[i].to_tensor()
+            outputs[f"ends_{i}"] = ends[i].to_tensor()
+            outputs[f"count_{i}"] = tf.cast(starts[i].row_lengths(), tf.int32)
         return outputs
 
     def spans_with_biases(
@@ -150,12 +144,15 @@ class SpanTagger(TokenLabeller):
             for i, bias in enumerate(OUTSIDE_BIASES)
         }
 
-    def _tagger(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
-        """From a bias (C,) to the answers; the encoder has run before."""
+    def _tagging(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
+        """Gives the answers with a bias; the encoder runs once for all of them."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
         probabilities = self.token_probabilities(offsets, questions)
-        return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
+        units = every_token(offsets)
+        return lambda bias: self.tag_words(
+            context, offsets, units, probabilities, (0.0, 0.0, bias)
+        )
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""
@@ -165,8 +162,7 @@ class SpanTagger(TokenLabeller):
         """The answers to each question, for people.
 
         Args:
-            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
-                of two lists.
+            x: questions with contexts, as in `fit`.
 
         Returns:
             For each question a list of dicts: `answer`, `score`, `start` and `end`.
@@ -177,26 +173,19 @@ class SpanTagger(TokenLabeller):
         """Answers in the order of `x`.
 
         Args:
-            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
-                logits.
+            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
             **kwargs: arguments of Keras' `predict`, without questions.
 
         Returns:
             A dict a row, with what `read` returns as NumPy values.
         """
-        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)
         return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else.
-
-        Args:
-            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
-                two lists, or anything else.
-        """
+        """`x` as questions with contexts, or None if it is something else."""
         return read_question_inputs(x)
 
     def examples(

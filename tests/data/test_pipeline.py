@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kbert.data.batching import batch_plan
 from kbert.data.packed_examples import PackedExamples
-from kbert.data.pipeline import batched_dataset, pack_examples
+from kbert.data.pipeline import batched_dataset, mapped_columns, pack_examples
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, random_texts
 
 IDS = {token: VOCABULARY.id_of(token) for token in VOCABULARY.tokens}
@@ -88,6 +88,21 @@ def test_packing_in_many_calls_keeps_the_order():
     assert len(packed) == 1200
     for i in (0, 511, 512, 1023, 1024, 1199):
         assert example(packed, i) == example(pack_examples(TOKENIZER, [texts[i]], None, 16), 0)
+
+
+@pytest.mark.parametrize("rows, traced", [(7, False), (3, True)])
+def test_what_is_one_call_is_not_traced(rows, traced):
+    seen = []
+
+    def double(numbers, texts):
+        seen.append(not tf.executing_eagerly())
+        return 2 * numbers, texts
+
+    columns = (np.arange(7), np.array([b"a", b"b", b"c", b"d", b"e", b"f", b"g"]))
+    dataset = tf.data.Dataset.from_tensor_slices(columns).batch(rows)
+    numbers, texts = mapped_columns(dataset, double, 2)
+    assert seen == [traced]
+    assert numbers.tolist() == [0, 2, 4, 6, 8, 10, 12] and b"".join(texts) == b"abcdefg"
 
 
 def test_any_text_can_be_packed():

@@ -1,5 +1,6 @@
 """What the tests of training share: tiny files, and one finished run of each kind."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from kbert.training import step_bar
 from kbert.training.run import train
+from tests.training.eager_steps import eager_steps
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs
 
@@ -41,7 +43,8 @@ def bar_steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def finished_run(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier, trained for two epochs with seed 1. Tests must not write into it."""
     output = tmp_path_factory.mktemp("runs") / "finished"
-    return train(tiny.config(output, test=tiny.texts["test"]))
+    with eager_steps():
+        return train(tiny.config(output, test=tiny.texts["test"]))
 
 
 @pytest.fixture(scope="session")
@@ -50,4 +53,13 @@ def finished_translation(tiny_pairs: TinyPairs, tmp_path_factory: pytest.TempPat
     output = tmp_path_factory.mktemp("translations") / "finished"
     test = {"test_source": "test.en", "test_target": "test.de"}
     files = {key: str(tiny_pairs.folder / name) for key, name in test.items()}
-    return train(tiny_pairs.config(output, epochs=3, target_language="de", **files))
+    values = {"epochs": 3, "batch_tokens": 256, "target_language": "de"}
+    with eager_steps():
+        return train(tiny_pairs.config(output, **values, **files))
+
+
+@pytest.fixture
+def eagerly() -> Iterator[None]:
+    """Traces no step of Keras, for runs of a handful of steps."""
+    with eager_steps():
+        yield

@@ -9,7 +9,7 @@ from tests.numpy_reference import softmax
 from tests.training.tiny_corpus import TinyCorpus
 
 
-def test_numbers(tmp_path):
+def test_numbers(tmp_path, eagerly):
     tiny = TinyCorpus(tmp_path)
     config = tiny.config(tmp_path / "run")
     model = build_pretrained(config, Vocabulary.from_file(tiny.vocabulary))

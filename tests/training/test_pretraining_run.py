@@ -19,6 +19,7 @@ from kbert.training.run_directory import load_run
 from kbert.training.stop_signals import TrainingStopped
 from kbert.training.tf_config import worker_config
 from tests.pinned import check_run
+from tests.training.eager_steps import eager_steps
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import write_encoder
 
@@ -30,11 +31,28 @@ def tiny_corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(tiny_corpus, tmp_path_factory):
-    return load_run(pretrain(tiny_corpus.config(tmp_path_factory.mktemp("runs") / "finished")))
+    with eager_steps():
+        return load_run(pretrain(tiny_corpus.config(tmp_path_factory.mktemp("runs") / "finished")))
 
 
-def weights(run):
-    return load_file(run.model_directory / "model.safetensors")
+@pytest.fixture
+def lean(eagerly, monkeypatch):
+    """Leaves out what is told of a run as a whole: of its text, its speed, and its last numbers."""
+    monkeypatch.setattr(pretraining_run, "check_examples", lambda *_: None)
+    monkeypatch.setattr(pretraining_run, "input_speed", lambda *_: 1e6)
+    monkeypatch.setattr(pretraining_run, "measure_pretrained", lambda *_: {})
+
+
+def assert_same(run, whole):
+    """Bit by bit, but for the times."""
+    expected = load_file(whole.model_directory / "model.safetensors")
+    found = load_file(run.model_directory / "model.safetensors")
+    assert found.keys() == expected.keys()
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+    kinds = ("step", "training", "validation")
+    for one, other in zip(run.metrics["intervals"], whole.metrics["intervals"], strict=True):
+        assert {k: one.get(k) for k in kinds} == {k: other.get(k) for k in kinds}
 
 
 def test_what_a_run_holds(finished, tmp_path):
@@ -79,11 +97,8 @@ def test_the_numbers_of_a_run(finished):
         assert words in text
 
 
-@pytest.mark.parametrize("batches", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_a_run_that_was_stopped_ends_with_the_same_weights(
-    batches, finished, tiny_corpus, tmp_path, monkeypatch, capsys
-):
-    """After one batch there is no state yet, after three that of the second step."""
+def cut_off_behind(batches, config, monkeypatch):
+    """A run whose process ends within a batch, and saves nothing more."""
     seen = []
 
     def count(self, batch, logs=None):
@@ -91,23 +106,21 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
         if len(seen) > batches:
             raise KeyboardInterrupt
 
-    config = tiny_corpus.config(tmp_path / "stopped")
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(IntervalRecord, "on_train_batch_begin", count)
         pretrain(config)
+
+
+@pytest.mark.slow
+def test_a_run_that_was_cut_off_before_its_first_state_begins_anew(
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys, lean
+):
+    config = tiny_corpus.config(tmp_path / "stopped")
+    cut_off_behind(1, config, monkeypatch)
     assert (tmp_path / "stopped.incomplete").is_dir()
-    if batches == 3:
-        with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_ch"):
-            pretrain(config.with_values(seed=2))
     run = load_run(pretrain(config))
-    assert ("goes on after step 2" in capsys.readouterr().err) == (batches == 3)
-    expected = weights(finished)
-    assert weights(run).keys() == expected.keys()
-    for name, array in weights(run).items():
-        np.testing.assert_array_equal(array, expected[name], err_msg=name)
-    kinds = ("step", "training", "validation")
-    for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
-        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+    assert "goes on after" not in capsys.readouterr().err
+    assert_same(run, finished)
 
 
 def stopped_in_step(step, config, monkeypatch):
@@ -125,23 +138,25 @@ def stopped_in_step(step, config, monkeypatch):
         pretrain(config)
 
 
-def test_a_run_that_was_asked_to_stop_within_an_interval(
-    finished, tiny_corpus, tmp_path, monkeypatch, capsys
+def test_a_run_that_was_stopped_ends_with_the_same_weights(
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys, lean
 ):
-    """In the third of five steps, of which every second has a state of its own."""
+    """Asked to in the third of five steps, of which every second has a state; cut off in the last.
+    """
     config = tiny_corpus.config(tmp_path / "run")
     stopped_in_step(3, config, monkeypatch)
+    assert (tmp_path / "run.incomplete").is_dir()
+    with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_ch"):
+        pretrain(config.with_values(seed=2))
+    cut_off_behind(1, config, monkeypatch)
     run = load_run(pretrain(config))
-    assert "goes on after step 3" in capsys.readouterr().err
-    for name, array in weights(run).items():
-        np.testing.assert_array_equal(array, weights(finished)[name], err_msg=name)
-    kinds = ("step", "training", "validation")
-    for one, other in zip(run.metrics["intervals"], finished.metrics["intervals"], strict=True):
-        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+    told = capsys.readouterr().err
+    assert "goes on after step 3" in told and "goes on after step 4" in told
+    assert_same(run, finished)
 
 
 def test_what_was_measured_on_held_out_text_is_no_training(
-    finished, tiny_corpus, tmp_path, monkeypatch
+    finished, tiny_corpus, tmp_path, monkeypatch, lean
 ):
     """A state of the end of an interval, where another configuration is within one."""
     config = tiny_corpus.config(tmp_path / "run")
@@ -153,10 +168,11 @@ def test_what_was_measured_on_held_out_text_is_no_training(
 
 
 def test_steps_that_are_one_call(
-    finished, tiny_corpus, tmp_path, monkeypatch, capsys, bar_steps
+    finished, tiny_corpus, tmp_path, monkeypatch, capsys, bar_steps, lean
 ):
     """Two steps a call, and the fifth alone; SIGTERM comes in the first call of two."""
     values = {"steps_per_execution": 2, "save_every": 4}
+    values |= {"validation": None, "validation_steps": None}
     whole = load_run(pretrain(tiny_corpus.config(tmp_path / "whole", **values)))
     assert [one["step"] for one in whole.metrics["intervals"]] == [4, 5]
     last, expected = (run.metrics["intervals"][-1]["training"] for run in (whole, finished))
@@ -173,14 +189,10 @@ def test_steps_that_are_one_call(
     run = load_run(pretrain(config))
     assert bar_steps == [("training", 4, 5), ("training", 5, 5)]
     assert "goes on after step 2" in capsys.readouterr().err
-    for name, array in weights(run).items():
-        np.testing.assert_array_equal(array, weights(whole)[name], err_msg=name)
-    kinds = ("step", "training", "validation")
-    for one, other in zip(run.metrics["intervals"], whole.metrics["intervals"], strict=True):
-        assert {k: one[k] for k in kinds} == {k: other[k] for k in kinds}
+    assert_same(run, whole)
 
 
-def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, capsys):
+def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, capsys, lean):
     """Also where the first process that found it came to no state of its own."""
     places = []
 
@@ -228,7 +240,7 @@ def test_intervals_are_cut_by_hand():
     assert intervals_from(0, 3, 9) == (0, 1, 3)
 
 
-def test_going_on_from_an_encoder(tiny_corpus, tmp_path):
+def test_going_on_from_an_encoder(tiny_corpus, tmp_path, eagerly):
     encoder = write_encoder(tmp_path, tiny_corpus.vocabulary)
     names = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim", "positions", "vocabulary")
     own = {name: None for name in names}

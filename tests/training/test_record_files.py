@@ -46,7 +46,7 @@ def config(tiny_corpus, tokenizer, tmp_path_factory):
     )
 
 
-def test_a_run_on_records(config):
+def test_a_run_on_records(config, eagerly):
     run = load_run(pretrain(config))
     assert [one["step"] for one in run.metrics["intervals"]] == [2, 3]
     assert "next_sentence_accuracy" in run.metrics["final"]["validation"]

@@ -4,7 +4,8 @@ from kbert.training.run_directory import load_run
 
 
 def test_random_weights_learn_the_tiny_task(tiny, tmp_path):
-    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "epochs": 3}
+    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "epochs": 2}
+    values["validation"] = None
     path = train(tiny.config(tmp_path / "run", **values, learning_rate=1e-3, batch_size=4))
     run = load_run(path)
     losses = [epoch["training"]["loss"] for epoch in run.metrics["epochs"]]

@@ -6,6 +6,7 @@ from kbert.training.run import train
 from kbert.training.run_directory import load_run, run_directory, write_config, write_json
 from kbert.training.seeds import summarize, summary_line, train_seeds
 from tests.pinned import check_run
+from tests.training.eager_steps import eager_steps
 
 
 def metrics(accuracy, **others):
@@ -47,7 +48,8 @@ def test_the_first_of_equal_seeds_is_best_and_losses_are_better_low():
 @pytest.fixture(scope="module")
 def two_seeds(tiny, tmp_path_factory):
     output = tmp_path_factory.mktemp("seeds") / "run"
-    return train(tiny.config(output, seeds=2, test=tiny.texts["test"]))
+    with eager_steps():
+        return train(tiny.config(output, seeds=2, test=tiny.texts["test"]))
 
 
 def test_a_run_with_seeds(two_seeds):

@@ -20,6 +20,7 @@ from kbert.training.run_directory import load_run, write_json
 from kbert.training.single_run import train_once
 from kbert.training.stop_signals import TrainingStopped
 from tests.pinned import check_run
+from tests.training.eager_steps import eager_steps
 
 
 def test_what_a_run_holds(finished_run):
@@ -73,7 +74,7 @@ def test_the_log_tells_the_run(finished_run):
     assert "train: 24 examples" in text and "epoch 2/2: loss " in text and "finished in" in text
 
 
-def test_pairs_scores_tensorboard_and_mixed_precision(tiny, tmp_path):
+def test_pairs_scores_tensorboard_and_mixed_precision(tiny, tmp_path, eagerly):
     values = {"task": "regression", "train": tiny.pairs, "validation": tiny.pairs, "epochs": 1}
     values |= {"tensorboard": True, "precision": "mixed_bfloat16", "batch_tokens": 40}
     path = train_once(tiny.config(tmp_path / "run", **values))
@@ -85,9 +86,20 @@ def test_pairs_scores_tensorboard_and_mixed_precision(tiny, tmp_path):
     assert model.pair and model.predict((["good"], ["bad"])).shape == (1,)
 
 
-def test_choices_without_validation(tiny, tmp_path):
+def choices_config(tiny, output):
+    """Of three steps, without validation."""
     values = {"task": "multiple-choice", "train": tiny.choices, "validation": None, "epochs": 1}
-    run = load_run(train_once(tiny.config(tmp_path / "run", **values)))
+    return tiny.config(output, **values, batch_size=3)
+
+
+@pytest.fixture(scope="module")
+def choices_run(tiny, tmp_path_factory):
+    with eager_steps():
+        return train_once(choices_config(tiny, tmp_path_factory.mktemp("choices") / "run"))
+
+
+def test_choices_without_validation(choices_run):
+    run = load_run(choices_run)
     assert run.metrics["monitor"] is None and run.metrics["final"] == {}
     assert run.metrics["kept_epoch"] == 1
     check_run("fine-tuning, multiple choice", run.directory, ("metrics.json", "report.json"))
@@ -108,9 +120,35 @@ def test_an_existing_run_is_refused_before_any_work(finished_run, tiny):
 
 
 def weights(run):
-    return load_file(load_run(run).model_directory / "model.safetensors")
+    return load_file(run.model_directory / "model.safetensors")
 
 
+def assert_same(run, whole):
+    """Bit by bit, but for the times."""
+    expected = weights(whole)
+    assert weights(run).keys() == expected.keys()
+    for name, array in weights(run).items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+    names = ("training", "validation", "epoch")
+    for one, other in zip(run.metrics["epochs"], whole.metrics["epochs"], strict=True):
+        assert {name: one.get(name) for name in names} == {name: other.get(name) for name in names}
+    assert run.metrics["final"] == whole.metrics["final"]
+
+
+def is_no_run(config):
+    """What a stop left, and all that does not go on with it."""
+    output = Path(config.output)
+    assert os.listdir(output.parent) == [f"{output.name}.incomplete"]
+    for folder in (output, output.with_name(f"{output.name}.incomplete")):
+        with pytest.raises(FileNotFoundError, match="stopped before its end"):
+            load_run(folder)
+    with pytest.raises(FileExistsError, match="Set resume to go on with it"):
+        train_once(config.with_values(resume=False))
+    with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_change"):
+        train_once(config.with_values(seed=2))
+
+
+@pytest.mark.slow
 def test_a_killed_training_is_no_run_and_goes_on_to_the_same_weights(tiny, tmp_path):
     values = {"epochs": 10, "save_every": 7, "dropout": 0.3, "monitor": "cross_entropy"}
     config = tiny.config(tmp_path / "run", **values)
@@ -123,22 +161,12 @@ def test_a_killed_training_is_no_run_and_goes_on_to_the_same_weights(tiny, tmp_p
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    assert os.listdir(tmp_path) == ["run.incomplete"]
-    for folder in ("run", "run.incomplete"):
-        with pytest.raises(FileNotFoundError, match="stopped before its end"):
-            load_run(tmp_path / folder)
-    with pytest.raises(FileExistsError, match="Set resume to go on with it"):
-        train_once(config.with_values(resume=False))
-    with pytest.raises(ValueError, match=r"Received: seed=2 \(it had 1\). Set allow_config_change"):
-        train_once(config.with_values(seed=2))
+    is_no_run(config)
+    bar_steps.clear()
     run = load_run(train_once(config))
+    assert bar_steps == [("epoch 1/2", 3, 3), ("epoch 2/2", 2, 3), ("epoch 2/2", 3, 3)]
     whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
-    for name, array in weights(whole.directory).items():
-        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
-    names = ("training", "validation", "epoch")
-    for one, other in zip(run.metrics["epochs"], whole.metrics["epochs"], strict=True):
-        assert {name: one[name] for name in names} == {name: other[name] for name in names}
-    assert run.metrics["final"] == whole.metrics["final"]
+    assert_same(run, whole)
     assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
     assert "goes on after step" in (run.directory / "log.txt").read_text()
 
@@ -163,81 +191,87 @@ def ask_to_stop(monkeypatch, batches):
     monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
 
 
-FILES = {"question-answering": "questions", "ner": "sentences", "multiple-choice": "choices"}
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        "multiple-choice",
-        pytest.param("question-answering", marks=pytest.mark.slow),
-        pytest.param("ner", marks=pytest.mark.slow),
-    ],
-)
-def test_every_task_stops_when_asked_and_goes_on(task, tiny, tmp_path, monkeypatch):
-    values = {"batch_size": 3, "epochs": 2}
-    file = getattr(tiny, FILES[task])
-    if task == "multiple-choice":
-        values |= {"task": task, "train": file, "validation": file}
-        make = tiny.config
-    else:
-        make = partial(tiny.reading, task=task, file=file)
-    config = make(tmp_path / "run", **values)
+def stop_after(batches, config, monkeypatch):
+    """Trains until SIGTERM comes in the middle of a step."""
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="by SIGTERM after"):
-        ask_to_stop(patched, 2)
+        ask_to_stop(patched, batches)
         train_once(config)
-    run = load_run(train_once(config))
-    whole = load_run(train_once(make(tmp_path / "whole", **values)))
-    for name, array in weights(whole.directory).items():
-        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
-    assert run.metrics["final"] == whole.metrics["final"]
 
 
-def test_steps_that_are_one_call(finished_run, tiny, tmp_path, monkeypatch, bar_steps):
-    """Three steps an epoch: two, and the third; SIGTERM comes in the first call of two."""
+def test_choices_stop_when_asked_and_go_on(choices_run, tiny, tmp_path, monkeypatch, eagerly):
+    config = choices_config(tiny, tmp_path / "run")
+    stop_after(2, config, monkeypatch)
+    assert_same(load_run(train_once(config)), load_run(choices_run))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "task, file", [("question-answering", "questions"), ("ner", "sentences")]
+)
+def test_every_reading_stops_when_asked_and_goes_on(task, file, tiny, tmp_path, monkeypatch):
+    values = {"batch_size": 3, "epochs": 2}
+    make = partial(tiny.reading, task=task, file=getattr(tiny, file), **values)
+    config = make(tmp_path / "run")
+    stop_after(2, config, monkeypatch)
+    assert_same(load_run(train_once(config)), load_run(train_once(make(tmp_path / "whole"))))
+
+
+def test_a_stopped_training_is_no_run_and_goes_on_to_the_same_weights(
+    finished_run, tiny, tmp_path, monkeypatch, eagerly, bar_steps
+):
+    """Three steps an epoch are two calls, of two and of one; SIGTERM comes in the first one."""
     values = {"steps_per_execution": 2, "save_every": 2, "test": tiny.texts["test"]}
-    whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
-    for one, single in zip(whole.metrics["epochs"], load_run(finished_run).metrics["epochs"]):
-        assert one["training"] == pytest.approx(single["training"], rel=1e-3)
-    config = tiny.config(tmp_path / "run", **values)
-    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2. "):
-        ask_to_stop(patched, 1)
-        train_once(config)
+    (tmp_path / "stopped").mkdir()
+    config = tiny.config(tmp_path / "stopped" / "run", **values)
+    stop_after(1, config, monkeypatch)
+    is_no_run(config)
     bar_steps.clear()
     run = load_run(train_once(config))
     assert bar_steps == [("epoch 1/2", 3, 3), ("epoch 2/2", 2, 3), ("epoch 2/2", 3, 3)]
-    for name, array in weights(whole.directory).items():
-        np.testing.assert_array_equal(array, weights(run.directory)[name], err_msg=name)
-    names = ("training", "validation", "epoch")
-    for one, other in zip(run.metrics["epochs"], whole.metrics["epochs"], strict=True):
-        assert {name: one[name] for name in names} == {name: other[name] for name in names}
+    whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
+    assert_same(run, whole)
+    for one, single in zip(whole.metrics["epochs"], load_run(finished_run).metrics["epochs"]):
+        assert one["training"] == pytest.approx(single["training"], rel=1e-3)
+    assert "goes on after step 2" in (run.directory / "log.txt").read_text()
+    assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
 
 
-def batches_of(monkeypatch, config):
-    """How many batches a run trains on."""
-    seen = []
-    with monkeypatch.context() as patched:
-        patched.setattr(EpochRecord, "on_train_batch_begin", lambda *_, **__: seen.append(1))
-        train_once(config)
-    return len(seen)
+@pytest.fixture(scope="module")
+def stopped(tiny, tmp_path_factory):
+    """What SIGTERM left of an epoch of three steps, of which two were done."""
+    config = tiny.config(tmp_path_factory.mktemp("stopped") / "run", epochs=1)
+    with pytest.MonkeyPatch.context() as patched, eager_steps():
+        stop_after(2, config, patched)
+    return config
 
 
-@pytest.mark.parametrize("values, batches", [({"batch_size": 12}, 2), ({"seed": 2}, 3)])
-def test_another_order_begins_the_epoch_anew(values, batches, tiny, tmp_path, monkeypatch, capsys):
-    config = tiny.config(tmp_path / "run", epochs=1)
-    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
-        ask_to_stop(patched, 2)
-        train_once(config)
-    changed = config.with_values(allow_config_change=True, **values)
-    with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
-        patched.setattr(single_run, "fit_from", fail)  # all but a first state was written
-        train_once(changed)
-    assert batches_of(monkeypatch, changed) == batches
-    assert "Warning: the batches come in another order" in capsys.readouterr().err
+@pytest.mark.parametrize("values, batches", [({"batch_size": 12}, 2), ({"seed": 2}, 3), ({}, 1)])
+def test_another_order_begins_the_epoch_anew(
+    values, batches, stopped, tmp_path, monkeypatch, capsys
+):
+    """Also where the first process that found it wrote all but a first state."""
+    found = []
+
+    def begin(model, position, epochs, dataset, **kwargs):
+        left = dataset(position.epoch, position.batch)
+        found.append((position.epoch, int(left.cardinality())))
+        raise RuntimeError("power")
+
+    incomplete = Path(f"{stopped.output}.incomplete")
+    shutil.copytree(incomplete, tmp_path / "run.incomplete")
+    output = str(tmp_path / "run")
+    changed = stopped.with_values(output=output, allow_config_change=bool(values), **values)
+    monkeypatch.setattr(single_run, "fit_from", begin)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="power"):
+            train_once(changed)
+    assert found == [(0, batches)] * 2
+    told = "Warning: the batches come in another order"
+    assert (told in capsys.readouterr().err) == bool(values)
 
 
 def test_what_was_stopped_at_its_very_end_goes_on_in_another_configuration(
-    tiny, tmp_path, monkeypatch
+    tiny, tmp_path, monkeypatch, eagerly
 ):
     """Once before there were metrics, and once behind them."""
 
@@ -269,16 +303,10 @@ def test_what_was_stopped_at_its_very_end_goes_on_in_another_configuration(
     assert final != pytest.approx(longer.metrics["epochs"][1]["validation"]["cross_entropy"])
 
 
-def fail(*args, **kwargs):
-    raise RuntimeError("power")
-
-
 @pytest.mark.slow
 def test_other_examples_begin_the_epoch_anew(tiny, tmp_path, monkeypatch, capsys):
     config = tiny.config(tmp_path / "run", epochs=2)
-    with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 2"):
-        ask_to_stop(patched, 2)
-        train_once(config)
+    stop_after(2, config, monkeypatch)
     file = tmp_path / "train.tsv"
     file.write_text("".join(Path(tiny.texts["train"]).read_text().splitlines(True)[:9]))
     run = train_once(config.with_values(train=str(file), allow_config_change=True))

@@ -7,11 +7,28 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.pipelines.classification import Classifier
 from kbert.training.bad_batch import BadBatch
 from kbert.training.state_saver import Saving, StateSaver, fit_from
 from kbert.training.stop_signals import TrainingStopped, stop_signals
 from kbert.training.train_state import Position, load_state
-from tests.training.test_train_state import TEXTS, classifier, dataset
+from tests.training.eager_steps import eager_steps
+
+TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "was", "it was")]
+LABELS = ["up"] * 3 + ["down"] * 3
+
+
+def classifier(tiny):
+    keras.utils.set_random_seed(3)
+    model = Classifier.from_pretrained(tiny.encoder, labels=["down", "up"], max_sequence_length=16)
+    model.compile(optimizer=keras.optimizers.Adam(0.01))
+    return model
+
+
+def dataset(model, **kwargs):
+    packed = model.pack(TEXTS)
+    targets = model.encode_targets(LABELS)
+    return model.dataset(packed, targets, **{"batch_size": 2, **kwargs}, shuffle=True, seed=5)
 
 
 def batches_from(model, epoch, batch, **kwargs):
@@ -31,11 +48,20 @@ class Stop(keras.callbacks.Callback):
             raise KeyboardInterrupt
 
 
+@pytest.fixture(scope="module")
+def whole(tiny):
+    """Three epochs without a stop: the variables at their end, and their metrics."""
+    model = classifier(tiny)
+    with eager_steps():
+        history = model.fit(dataset(model), epochs=3, verbose=0).history
+    return {variable.path: variable.numpy() for variable in model.variables}, history
+
+
 @pytest.mark.parametrize("steps", [4, 6])
-def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_path):
+def test_a_training_that_was_stopped_ends_with_the_same_bits(
+    steps, whole, tiny, tmp_path, eagerly
+):
     each_step = Saving(tmp_path / "states", seconds=0)
-    whole = classifier(tiny)
-    whole.fit(dataset(whole), epochs=3, verbose=0)
     first = classifier(tiny)
     with pytest.raises(KeyboardInterrupt):
         callbacks = [StateSaver(each_step), Stop(steps)]
@@ -47,26 +73,34 @@ def test_a_training_that_was_stopped_ends_with_the_same_bits(steps, tiny, tmp_pa
     saver = StateSaver(each_step, at)
     rest = partial(batches_from, second)
     fit_from(second, at, 3, rest, verbose=0, callbacks=[saver])
-    for one, other in zip(whole.variables, second.variables):
-        np.testing.assert_array_equal(one, other, err_msg=one.path)
+    for one, other in zip(whole[0].values(), second.variables, strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=other.path)
     assert load_state(tmp_path / "states", classifier(tiny)) == Position(9, 3, 0)
 
 
-def test_the_metrics_of_an_epoch_are_those_of_all_of_it(tiny, tmp_path):
-    """The mean over three batches, of which an earlier process did one."""
-    saving = Saving(tmp_path / "states", every=1)
-    whole = classifier(tiny)
-    expected = whole.fit(dataset(whole), verbose=0).history
+@pytest.fixture(scope="module")
+def after_one_step(tiny, tmp_path_factory):
+    """The states of a training that was stopped behind the first of three batches."""
+    saving = Saving(tmp_path_factory.mktemp("one") / "states", every=1)
     first = classifier(tiny)
-    with pytest.raises(KeyboardInterrupt):
+    with eager_steps(), pytest.raises(KeyboardInterrupt):
         first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
-    second, history = classifier(tiny), keras.callbacks.History()
-    at = load_state(saving.folder, second)
-    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
-    assert history.history == expected
+    return saving.folder
 
 
-def test_epochs_of_unlike_numbers_of_batches(tiny):
+def first_epoch_from(folder, model):
+    at, history = load_state(folder, model), keras.callbacks.History()
+    fit_from(model, at, 1, partial(batches_from, model), verbose=0, callbacks=[history])
+    return history.history
+
+
+def test_the_metrics_of_an_epoch_are_those_of_all_of_it(whole, after_one_step, tiny, eagerly):
+    """The mean over three batches, of which an earlier process did one."""
+    expected = {name: values[:1] for name, values in whole[1].items()}
+    assert first_epoch_from(after_one_step, classifier(tiny)) == expected
+
+
+def test_epochs_of_unlike_numbers_of_batches(tiny, eagerly):
     """Keras would take the first epoch's number for the second."""
     model, sizes = classifier(tiny), [1, 3, 2]
 
@@ -83,19 +117,18 @@ def in_calls_of_two(tiny):
     return model
 
 
-def test_several_steps_that_are_one_call(tiny, tmp_path):
+def several_steps_that_are_one_call(tiny, tmp_path, metrics):
     """Of three batches an epoch a call does two, and another one the third."""
     every_second = Saving(tmp_path / "states", every=2, keep=9)
-    whole, single = in_calls_of_two(tiny), classifier(tiny)
+    whole = in_calls_of_two(tiny)
     expected = whole.fit(
         dataset(whole), epochs=3, verbose=0, callbacks=[StateSaver(every_second)]
     ).history
     # At the first end of a call behind the steps 2, 4, 6 and 8.
     names = sorted(path.name for path in every_second.folder.iterdir())
     assert names == [f"step-00000000{number}" for number in (2, 5, 6, 8)]
-    history = single.fit(dataset(single), epochs=3, verbose=0).history
-    np.testing.assert_allclose(history["loss"], expected["loss"], rtol=1e-3)
-    assert whole.optimizer.iterations == single.optimizer.iterations == 9
+    np.testing.assert_allclose(metrics["loss"], expected["loss"], rtol=1e-3)
+    assert whole.optimizer.iterations == 9
     for name in names[2:]:
         shutil.rmtree(every_second.folder / name)
     second, last = in_calls_of_two(tiny), keras.callbacks.History()
@@ -110,22 +143,28 @@ def test_several_steps_that_are_one_call(tiny, tmp_path):
     assert last.history["loss"] == expected["loss"][1:]
 
 
-def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(tiny, tmp_path):
+def test_several_steps_that_are_one_call(whole, tiny, tmp_path, eagerly):
+    several_steps_that_are_one_call(tiny, tmp_path, whole[1])
+
+
+@pytest.mark.slow
+def test_several_traced_steps_that_are_one_call(tiny, tmp_path):
+    single = classifier(tiny)
+    metrics = single.fit(dataset(single), epochs=3, verbose=0).history
+    several_steps_that_are_one_call(tiny, tmp_path, metrics)
+
+
+def test_the_metrics_of_an_epoch_in_calls_are_those_of_all_of_it(
+    whole, after_one_step, tiny, eagerly
+):
     """A state behind the first batch; the other two are one call."""
-    saving = Saving(tmp_path / "states", every=1)
-    whole, second = classifier(tiny), in_calls_of_two(tiny)
-    expected = whole.fit(dataset(whole), verbose=0).history
-    first = classifier(tiny)
-    with pytest.raises(KeyboardInterrupt):
-        first.fit(dataset(first), verbose=0, callbacks=[StateSaver(saving), Stop(1)])
-    at, history = load_state(saving.folder, second), keras.callbacks.History()
-    fit_from(second, at, 1, partial(batches_from, second), verbose=0, callbacks=[history])
-    assert history.history.keys() == expected.keys()
-    for name, values in expected.items():
-        assert history.history[name] == pytest.approx(values, rel=1e-4)
+    found = first_epoch_from(after_one_step, in_calls_of_two(tiny))
+    assert found.keys() == whole[1].keys()
+    for name, values in found.items():
+        assert values == pytest.approx(whole[1][name][:1], rel=1e-4)
 
 
-def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path):
+def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path, eagerly):
     model = in_calls_of_two(tiny)
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
@@ -135,7 +174,7 @@ def test_a_signal_stops_at_the_end_of_a_call(tiny, tmp_path):
     assert load_state(tmp_path / "states", model) == Position(2, 0, 2)
 
 
-def test_when_states_are_saved(tiny, tmp_path):
+def test_when_states_are_saved(tiny, tmp_path, eagerly):
     model = classifier(tiny)
     told = {"best_value": 0.5}
     saver = StateSaver(Saving(tmp_path, every=2, keep=9), told=lambda: told)
@@ -158,7 +197,7 @@ class Signal(keras.callbacks.Callback):
 
 
 @pytest.mark.parametrize("step, at", [(0, Position(1, 0, 1)), (2, Position(3, 1, 0))])
-def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path):
+def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path, eagerly):
     model = classifier(tiny)
     with stop_signals() as stop, stop.deferred():
         saver = StateSaver(Saving(tmp_path / "states"), stop=stop)
@@ -168,7 +207,7 @@ def test_a_signal_saves_what_runs_and_stops(step, at, tiny, tmp_path):
     assert load_state(tmp_path / "states", model) == at
 
 
-def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path):
+def test_a_loss_that_is_no_number_is_told_with_its_batch(tiny, tmp_path, eagerly):
     """The second batch of three has a weight of infinity."""
     model = classifier(tiny)
     packed, targets = model.pack(TEXTS), model.encode_targets(["up"] * 6)
@@ -219,7 +258,7 @@ class StopTraining(keras.callbacks.Callback):
         self.model.stop_training = True
 
 
-def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny):
+def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny, eagerly):
     model = classifier(tiny)
     rest = partial(batches_from, model)
     fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])

@@ -14,6 +14,11 @@ def checked():
     return compiled()
 
 
+@pytest.fixture(scope="module")
+def traced(checked):
+    return traced_step(checked.model, checked.batch)
+
+
 def batch():
     random = np.random.default_rng(0)
     mask = np.arange(LENGTH) < np.array([[8], [5], [3]])
@@ -25,8 +30,7 @@ def batch():
     return inputs, tf.constant(random.integers(0, LABELS, ROWS), tf.int32)
 
 
-def test_it_does_to_values_what_the_step_does_to_variables(checked):
-    traced = traced_step(checked.model, checked.batch)
+def test_it_does_to_values_what_the_step_does_to_variables(checked, traced):
     step = StepValues(traced, step_variables(checked.model))
     before = [tf.identity(variable) for variable in step.variables]
     found = tf.function(step, autograph=False)(before, *tf.nest.flatten(batch()))
@@ -59,8 +63,7 @@ def test_adam_is_that_of_the_paper():
         np.testing.assert_allclose(value, right, rtol=1e-12)
 
 
-def test_a_variable_from_outside_is_an_error(checked):
-    traced = traced_step(checked.model, checked.batch)
+def test_a_variable_from_outside_is_an_error(traced):
     with pytest.raises(ValueError, match="no resource from outside but the variables"):
         StepValues(traced, [])
 

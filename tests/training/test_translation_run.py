@@ -3,6 +3,7 @@
 import json
 import os
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,16 +87,41 @@ def stop_after(monkeypatch, batches):
     monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
 
 
-@pytest.mark.parametrize("average", [pytest.param(None, marks=pytest.mark.slow), 2])
+def checksum(model, text, *_):
+    """Stands for the scores of a translator: a number that tells its weights from others."""
+    return {"weights": float(sum(np.abs(weight).sum() for weight in model.weights))}, []
+
+
 def test_a_run_that_was_stopped_ends_with_the_same_weights(
-    average, tiny_pairs, tmp_path, monkeypatch
+    tiny_pairs, tmp_path, monkeypatch, eagerly, bar_steps
 ):
-    values = {"epochs": 3, "accumulation_steps": 2, "average": average, "dropout": 0.3}
+    values = {"average": 2, "steps_per_execution": 2}
+    stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypatch)
+    # A call of two batches was done before the stop; the bar of the resumed run counts it.
+    batches = json.loads((tmp_path / "whole" / "report.json").read_text())["batches_per_epoch"]
+    shown = [("epoch 2/2", min(done, batches), batches) for done in range(4, batches + 2, 2)]
+    assert bar_steps[-len(shown) :] == shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("values", [{}, {"average": 2}, {"average": 2, "steps_per_execution": 2}])
+def test_a_run_of_traced_steps_that_was_stopped_does_too(
+    values, tiny_pairs, tmp_path, monkeypatch
+):
+    stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypatch)
+
+
+def stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypatch):
+    """In the second epoch, within an update of three batches, which goes on in the next call."""
+    values = {"epochs": 2, "batch_tokens": 192, "dropout": 0.3, **values}
+    values["accumulation_steps"] = 3
+    monkeypatch.setattr(translation_run, "measure_translator", checksum)
     whole = load_run(train(tiny_pairs.config(tmp_path / "whole", **values)))
     batches = json.loads((whole.directory / "report.json").read_text())["batches_per_epoch"]
+    of_a_call = values.get("steps_per_execution", 1)
     config = tiny_pairs.config(tmp_path / "run", **values)
     with monkeypatch.context() as patched:
-        stop_after(patched, batches + 1)  # within the second epoch, within an update
+        stop_after(patched, -(-batches // of_a_call) + 1)  # calls
         with pytest.raises(KeyboardInterrupt):
             train(config)
     assert sorted(os.listdir(tmp_path)) == ["run.incomplete", "whole"]
@@ -111,40 +137,18 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
     one, other = (load_file(x.directory.joinpath(*WEIGHTS)) for x in (whole, run))
     assert all((one[name] == other[name]).all() for name in one)
     assert run.metrics["final"] == whole.metrics["final"]
-    assert [epoch["validation"] for epoch in run.metrics["epochs"]] == [
-        epoch["validation"] for epoch in whole.metrics["epochs"]
-    ]
+    names = ("training", "validation")
+    for first, second in zip(whole.metrics["epochs"], run.metrics["epochs"], strict=True):
+        assert {name: first[name] for name in names} == {name: second[name] for name in names}
     assert run.metrics["kept_epoch"] == whole.metrics["kept_epoch"]
-    assert run.metrics["averaged_epochs"] == (None if average is None else [2, 3])
+    assert run.metrics["averaged_epochs"] == ([1, 2] if "average" in values else None)
     assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
-    assert "goes on after" in (run.directory / "log.txt").read_text()
+    told = f"goes on after {batches + of_a_call} batches"
+    assert told in (run.directory / "log.txt").read_text()
 
 
 def fail(*args, **kwargs):
     raise RuntimeError("power")
-
-
-def test_a_run_that_was_stopped_between_calls_of_several_batches(
-    tiny_pairs, tmp_path, monkeypatch, bar_steps
-):
-    """Of three batches, so that an update of two goes on in the next call."""
-    values = {"epochs": 2, "accumulation_steps": 2, "dropout": 0.3, "steps_per_execution": 3}
-    whole = load_run(train(tiny_pairs.config(tmp_path / "whole", **values)))
-    batches = json.loads((whole.directory / "report.json").read_text())["batches_per_epoch"]
-    config = tiny_pairs.config(tmp_path / "run", **values)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        stop_after(patched, -(-batches // 3) + 1)  # behind the first call of the second epoch
-        train(config)
-    bar_steps.clear()
-    run = load_run(train(config))
-    one, other = (load_file(x.directory.joinpath(*WEIGHTS)) for x in (whole, run))
-    assert all((one[name] == other[name]).all() for name in one)
-    done = [min(count, batches) for count in range(6, batches + 3, 3)]
-    assert bar_steps == [("epoch 2/2", count, batches) for count in done]
-    assert f"goes on after {batches + 3} batches" in (run.directory / "log.txt").read_text()
-    names = ("training", "validation")
-    for first, second in zip(whole.metrics["epochs"], run.metrics["epochs"], strict=True):
-        assert {name: first[name] for name in names} == {name: second[name] for name in names}
 
 
 @pytest.mark.slow
@@ -184,20 +188,25 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
 translation_run_data = translation_run.read_translation_data
 
 
-def test_a_fused_one_begins_with_the_other(finished_translation, tiny, tiny_pairs, tmp_path):
+def test_a_fused_one_begins_with_the_other(
+    finished_translation, tiny, tiny_pairs, tmp_path, monkeypatch, eagerly
+):
     common = {
         "train": str(tiny_pairs.folder / "train.tsv"),
         "validation": str(tiny_pairs.folder / "validation.tsv"),
         "warm_start": str(finished_translation),
         "bert": str(tiny.encoder),
         "epochs": 1,
-        "batch_tokens": 400,
+        "batch_tokens": 2000,
         "learning_rate": 1e-3,
         "warmup_steps": 2,
     }
     config = tiny_pairs.config(tmp_path).from_dict  # the class
     features = {"features": str(tmp_path / "features"), "monitor": "bleu", "average": 1}
     made = {"task": "translation", **common}
+    monkeypatch.setattr(translation_run, "measure_translator", checksum)
+    echo = SimpleNamespace(translations=lambda sources: sources)  # stands for the search
+    monkeypatch.setattr(translation_run, "searcher_of", lambda model, beam_size: echo)
     with_files = load_run(train(config({**made, **features, "output": str(tmp_path / "a")})))
     without = load_run(train(config({**made, "output": str(tmp_path / "b")})))
     report = json.loads((with_files.directory / "report.json").read_text())["warm_start"]
@@ -229,7 +238,9 @@ def test_what_does_not_fit_writes_nothing(values, message, tiny_pairs, tmp_path)
     assert os.listdir(tmp_path) == []
 
 
-def test_lines_that_teach_nothing_are_left_out_and_told(tiny_pairs, tmp_path, capsys):
+def test_lines_that_teach_nothing_are_left_out_and_told(
+    tiny_pairs, tmp_path, monkeypatch, capsys
+):
     """An empty line on a side, a line of 100,000 characters, and one-sided lengths."""
     sources = [*SOURCES[:20], "", "red dog", "red " * 25_000, "red dog", "red"]
     targets = [*TARGETS[:20], "rot hund", " ", "rot hund", "rot " * 25_000, "rot " * 5]
@@ -237,8 +248,11 @@ def test_lines_that_teach_nothing_are_left_out_and_told(tiny_pairs, tmp_path, ca
     (tmp_path / "a.de").write_text("".join(f"{line}\n" for line in targets))
     files = {"train_source": str(tmp_path / "a.en"), "train_target": str(tmp_path / "a.de")}
     values = {"train": None, "epochs": 1, "max_ratio": 4.0, "vocabulary_size": 40, **files}
-    run = load_run(train(tiny_pairs.config(tmp_path / "run", **values)))
-    left_out = json.loads((run.directory / "report.json").read_text())["examples"]["train"]
+    monkeypatch.setattr(translation_run, "_fit", fail)  # all is told before
+    with pytest.raises(RuntimeError, match="power"):
+        train(tiny_pairs.config(tmp_path / "run", **values))
+    folder = tmp_path / "run.incomplete"
+    left_out = json.loads((folder / "report.json").read_text())["examples"]["train"]
     assert left_out["count"] == 20 and left_out["left_out"] == {
         "empty_source": {"count": 1, "lines": [21]},
         "empty_target": {"count": 1, "lines": [22]},
@@ -247,4 +261,4 @@ def test_lines_that_teach_nothing_are_left_out_and_told(tiny_pairs, tmp_path, ca
     }
     told = capsys.readouterr().err
     assert "left out: 2 too long (lines 23, 24)" in told
-    assert "left out: 2 too long (lines 23, 24)" in (run.directory / "log.txt").read_text()
+    assert "left out: 2 too long (lines 23, 24)" in (folder / "log.txt").read_text()

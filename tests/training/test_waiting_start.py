@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from kbert.training import waiting_start
 from kbert.training.launcher import free_addresses
 from kbert.training.peers import LostWorker, answers
 from kbert.training.tf_config import Cluster, worker_config
@@ -34,6 +35,12 @@ wait_for_others(read_cluster())
 """
 
 
+@pytest.fixture
+def often(monkeypatch):
+    """Waiting workers ask ten times as often."""
+    monkeypatch.setattr(waiting_start, "_SOON", waiting_start._SOON / 10)
+
+
 @contextlib.contextmanager
 def worker(program, addresses, repository, *arguments):
     with subprocess.Popen(
@@ -51,7 +58,7 @@ def worker(program, addresses, repository, *arguments):
             process.kill()
 
 
-def test_workers_wait_until_all_have_come():
+def test_workers_wait_until_all_have_come(often):
     addresses = free_addresses(3)
     threads = [
         threading.Thread(target=wait_for_others, args=(Cluster(addresses, i), 60.0), daemon=True)
@@ -59,7 +66,7 @@ def test_workers_wait_until_all_have_come():
     ]
     for thread in threads:
         thread.start()
-        time.sleep(0.8)
+        time.sleep(0.2)
     assert all(thread.is_alive() for thread in threads)
     # As TensorFlow does, the last one goes on listening when it has seen the others.
     wait_for_others(Cluster(addresses, 2))
@@ -80,7 +87,7 @@ def test_a_worker_that_does_not_come_is_named():
     )
 
 
-def test_a_waiting_worker_answers_any_number_of_questions():
+def test_a_waiting_worker_answers_any_number_of_questions(often):
     addresses = free_addresses(2)
     waiting = threading.Thread(target=wait_for_others, args=(Cluster(addresses, 0), 60.0))
     waiting.start()
@@ -88,7 +95,7 @@ def test_a_waiting_worker_answers_any_number_of_questions():
         time.sleep(0.05)
     for _ in range(8):  # its queue holds 128
         assert all(answers(addresses[0], 1.0) for _ in range(50))
-        time.sleep(0.6)
+        time.sleep(0.1)
     host, _, port = addresses[1].rpartition(":")
     with socket.create_server((host, int(port))):
         waiting.join(30)
