@@ -6,7 +6,9 @@ from tests.pipelines.test_translation_alignment import LONG, aligned
 from tests.small_translator import shared_translator
 
 
-@pytest.mark.parametrize("fused, layer", [(False, -1), (True, None)])
+@pytest.mark.parametrize(
+    "fused, layer", [(False, -1), pytest.param(True, None, marks=pytest.mark.slow)]
+)
 def test_the_mean_is_the_alignment(fused, layer):
     model = shared_translator(fused, 2, alignment_layer=layer)
     found, wanted = alignment_of_text(model, LONG), aligned(model, [LONG])

@@ -256,6 +256,7 @@ def many_features(directory, progress):
     )
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on(tmp_path, repository):
     command = [sys.executable, "-c", WORKER, str(tmp_path / "killed")]
     with subprocess.Popen(command, cwd=repository, stdout=subprocess.PIPE, text=True) as process:

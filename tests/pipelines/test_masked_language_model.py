@@ -361,7 +361,10 @@ def test_it_trains_on_batches_and_is_saved_whole(tmp_path):
         warnings.simplefilter("error")
         again = keras.models.load_model(tmp_path / "model.keras")
     assert again.get_config() == model.get_config() and int(again.optimizer.iterations) == 30
-    assert again.answers(["a [MASK]"]) == model.answers(["a [MASK]"])
+    # Without a graph: one call is faster than its tracing.
+    found, expected = (one.fill(tf.constant(["a [MASK]"])) for one in (again, model))
+    np.testing.assert_array_equal(found["word"], expected["word"])
+    np.testing.assert_array_equal(found["score"], expected["score"])
     assert model.predict(inputs)["masked_tokens"].shape == (8, 1, len(VOCABULARY))
 
 

@@ -34,7 +34,9 @@ def ids_of(tokens, count, subwords):
     return [subwords.id_of(token.decode()) for token in tokens[:count]]
 
 
-@pytest.mark.parametrize("fused, layer", [(False, -1), (True, None)])
+@pytest.mark.parametrize(
+    "fused, layer", [(False, -1), pytest.param(True, None, marks=pytest.mark.slow)]
+)
 def test_it_is_the_mean_of_the_heads(fused, layer):
     """Of one layer, or of both: the translation is read once more by the NumPy reference."""
     subwords = small_subwords()
@@ -130,6 +132,7 @@ def test_separate_vocabularies_name_their_own_pieces():
     assert other.detokenize(tf.constant([ids]))[0] == found["translation"][0]
 
 
+@pytest.mark.slow
 def test_the_export_aligns_alike(tmp_path):
     model = shared_translator(alignment_layer=0)
     exported = load_export(export(model, tmp_path))

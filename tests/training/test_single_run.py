@@ -162,9 +162,7 @@ def test_a_killed_training_is_no_run_and_goes_on_to_the_same_weights(tiny, tmp_p
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     is_no_run(config)
-    bar_steps.clear()
     run = load_run(train_once(config))
-    assert bar_steps == [("epoch 1/2", 3, 3), ("epoch 2/2", 2, 3), ("epoch 2/2", 3, 3)]
     whole = load_run(train_once(tiny.config(tmp_path / "whole", **values)))
     assert_same(run, whole)
     assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
