@@ -20,7 +20,7 @@ def test_lines_become_rows():
         choices.split("a\tb", 1)
 
 
-def test_a_run_answers_in_order(finished_run):
+def test_a_run_answers_in_order(finished_run, graphs):
     answering = open_model(finished_run)
     rows = [("the film was good",), ("bad " * 30,), ("",), ("the film was good",)]
     answers = answering.answers(rows)
