@@ -17,10 +17,10 @@ from tests.training.tiny_translations import TinyPairs
 
 
 @contextmanager
-def eagerly() -> Iterator[None]:
+def eagerly(wanted: bool = True) -> Iterator[None]:
     """Lets `tf.function` run its function eagerly; what `tf.data` maps is traced as ever."""
     before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(True)
+    tf.config.run_functions_eagerly(wanted)
     yield
     tf.config.run_functions_eagerly(before)
 
@@ -29,6 +29,13 @@ def eagerly() -> Iterator[None]:
 def no_graphs() -> Iterator[None]:
     """Of all tests of this folder. Fixtures of the session are made before it."""
     with eagerly():
+        yield
+
+
+@pytest.fixture
+def graphs() -> Iterator[None]:
+    """Lets the functions of one test be graphs all the same."""
+    with eagerly(False):
         yield
 
 

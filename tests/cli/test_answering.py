@@ -21,7 +21,7 @@ def test_lines_become_rows():
         choices.split("a\tb", 1)
 
 
-def test_a_run_answers_in_order(finished_run):
+def test_a_run_answers_in_order(finished_run, graphs):
     answering = open_model(finished_run)
     rows = [("the film was good",), ("bad " * 30,), ("",), ("the film was good",)]
     answers = answering.answers(rows)
@@ -51,29 +51,38 @@ def test_scores_and_choices(tiny, tmp_path):
     ]
 
 
-def test_words_for_masks(tmp_path):
-    model = small_masked_language_model("mlm")
+def words_for_masks_agree(model, path):
+    """The answers of a folder are those of the model, and two words a mask where two are wanted."""
     rows = [("a [MASK] film",), ("[MASK] [MASK]",), ("none",)]
     expected = model.answers([row[0] for row in rows])
+    answers = open_model(path).answers(rows)
+    for answer, one in zip(answers, expected, strict=True):
+        assert answer["filled"] == one["filled"]
+        for mask, wanted in zip(answer["masks"], one["masks"], strict=True):
+            assert mask["words"] == [pytest.approx(word, abs=1e-5) for word in wanted["words"]]
+            assert (mask["start"], mask["end"]) == (wanted["start"], wanted["end"])
+    few = open_model(path, nbest=2).answers(rows)
+    masks = [mask for answer in few for mask in answer["masks"]]
+    assert [len(mask["words"]) for mask in masks] == [2, 2, 2]
+    assert [answer["filled"] for answer in few] == [one["filled"] for one in expected]
+
+
+def test_words_for_masks(tmp_path):
+    model = small_masked_language_model("mlm")
     saved = model.save_pretrained(tmp_path / "saved")
-    exported = export(model, tmp_path / "base", max_batch_size=1)
-    for path in (saved, exported):
-        answers = open_model(path).answers(rows)
-        for answer, one in zip(answers, expected, strict=True):
-            assert answer["filled"] == one["filled"]
-            for mask, wanted in zip(answer["masks"], one["masks"], strict=True):
-                assert mask["words"] == [pytest.approx(word, abs=1e-5) for word in wanted["words"]]
-                assert (mask["start"], mask["end"]) == (wanted["start"], wanted["end"])
-        few = open_model(path, nbest=2).answers(rows)
-        masks = [mask for answer in few for mask in answer["masks"]]
-        assert [len(mask["words"]) for mask in masks] == [2, 2, 2]
-        assert [answer["filled"] for answer in few] == [one["filled"] for one in expected]
-    (more,) = open_model(saved, nbest=9).answers(rows[:1])
+    words_for_masks_agree(model, saved)
+    (more,) = open_model(saved, nbest=9).answers([("a [MASK] film",)])
     assert len(more["masks"][0]["words"]) == 9  # a live model knows more
-    with pytest.raises(ValueError, match="`--nbest` must be at most 5, as many as the export"):
-        open_model(exported, nbest=6)
     with pytest.raises(ValueError, match=f"at most {len(VOCABULARY)}, the words and pieces"):
         open_model(saved, nbest=len(VOCABULARY) + 1)
+
+
+def test_words_for_masks_of_an_export(tmp_path):
+    model = small_masked_language_model("mlm")
+    exported = export(model, tmp_path, max_batch_size=1)
+    words_for_masks_agree(model, exported)
+    with pytest.raises(ValueError, match="`--nbest` must be at most 5, as many as the export"):
+        open_model(exported, nbest=6)
 
 
 def test_what_is_neither_is_refused(tmp_path, tiny):
