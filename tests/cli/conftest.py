@@ -21,8 +21,10 @@ def eagerly(wanted: bool = True) -> Iterator[None]:
     """Lets `tf.function` run its function eagerly; what `tf.data` maps is traced as ever."""
     before = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(wanted)
-    yield
-    tf.config.run_functions_eagerly(before)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
 
 
 @pytest.fixture(scope="package", autouse=True)
