@@ -1,6 +1,7 @@
 """Reading by tags: a question and a text in, any number of answers out."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -14,6 +15,7 @@ from kbert.pipelines.plain_answers import plain_answer
 from kbert.pipelines.question_inputs import QuestionInputs, read_question_inputs
 from kbert.pipelines.signatures import Signature, question_specs
 from kbert.pipelines.span_targets import Answers, answer_tokens, read_opinions
+from kbert.pipelines.text_inputs import listed
 from kbert.pipelines.text_model import label_maps
 from kbert.pipelines.token_labeller import TaggedTexts, TokenLabeller
 from kbert.text.units import every_token
@@ -84,12 +86,16 @@ class SpanTagger(TokenLabeller):
     def read(self, question: Any, context: Any) -> dict[str, Any]:
         """Raw strings (B,) to all answers, as graph code.
 
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
         Returns:
             `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
             with nothing and 0. `count` int32 (B,), the answers of each row.
         """
-        found = self._tagging(question, context)(self.outside_bias)
+        found = self._tagger(question, context)((0.0, 0.0, self.outside_bias))
         return {
             "answers": found.texts.text,
             "starts": found.texts.start,
@@ -101,21 +107,24 @@ class SpanTagger(TokenLabeller):
     def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
         """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
 
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
         Returns:
             For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
         """
-        tagged = self._tagging(question, context)
+        tag = self._tagger(question, context)
 
         def places(bias: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
-            found = tagged(bias)
+            found = tag(bias)
             columns = (found.texts.start, found.texts.end)
             return tuple(tf.RaggedTensor.from_tensor(column, found.count) for column in columns)
 
-        # A loop: a graph with the decoding once for each bias takes seconds to be made.
+        # A loop: a graph that decodes once for each bias takes seconds to be made.
         several = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
-        starts, ends = tf.map_fn(
-            places, tf.constant(OUTSIDE_BIASES), fn_output_signature=(several, several)
-        )
+        biases = tf.constant([(0.0, 0.0, bias) for bias in OUTSIDE_BIASES])
+        starts, ends = tf.map_fn(places, biases, fn_output_signature=(several, several))
         outputs = {}
         for i in range(len(OUTSIDE_BIASES)):
             outputs[f"starts_{i}"] = starts[i].to_tensor()
@@ -144,15 +153,12 @@ class SpanTagger(TokenLabeller):
             for i, bias in enumerate(OUTSIDE_BIASES)
         }
 
-    def _tagging(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
-        """Gives the answers with a bias; the encoder runs once for all of them."""
+    def _tagger(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
+        """From a bias (C,) to the answers; the encoder has run before."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
         probabilities = self.token_probabilities(offsets, questions)
-        units = every_token(offsets)
-        return lambda bias: self.tag_words(
-            context, offsets, units, probabilities, (0.0, 0.0, bias)
-        )
+        return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
 
     def signatures(self) -> dict[str, Signature]:
         """The function of an export and the specs of its inputs."""
@@ -162,7 +168,8 @@ class SpanTagger(TokenLabeller):
         """The answers to each question, for people.
 
         Args:
-            x: questions with contexts, as in `fit`.
+            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
+                of two lists.
 
         Returns:
             For each question a list of dicts: `answer`, `score`, `start` and `end`.
@@ -173,19 +180,26 @@ class SpanTagger(TokenLabeller):
         """Answers in the order of `x`.
 
         Args:
-            x: questions with contexts, as in `fit`; or what Keras' `predict` takes, for logits.
+            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
+                logits.
             **kwargs: arguments of Keras' `predict`, without questions.
 
         Returns:
             A dict a row, with what `read` returns as NumPy values.
         """
+        x = listed(x)
         inputs = read_question_inputs(x)
         if inputs is None:
             return super().predict(x, **kwargs)
         return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else."""
+        """`x` as questions with contexts, or None if it is something else.
+
+        Args:
+            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
+                two lists, or anything else.
+        """
         return read_question_inputs(x)
 
     def examples(

@@ -1,5 +1,4 @@
 import gc
-import os
 from types import SimpleNamespace
 
 import pytest
