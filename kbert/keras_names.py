@@ -36,6 +36,7 @@ NAMES = {
     "models.adapter_bert": "AdapterBert",
     "models.bert": "Bert",
     "models.bert_fused_transformer": "BertFusedTransformer",
+    "models.new_weights": "NewWeights",
     "models.transformer": "Transformer",
     "optimization.adamw": "AdamW",
     "optimization.losses": "SoftmaxCrossEntropy",

@@ -75,7 +75,7 @@ WRONG = {
     # Names.
     "train --train t.tsv --encoder all-minilm-l6 --output new": "Did you mean `all-MiniLM-L6-v2` o",
     "predict minilm-squat --question a --context b": "Did you mean `minilm-squad`",
-    "info minilm-sqaud": "Known names: minilm-squad, minilm-ner, bert-base-uncased, ",
+    "info minilm-sqaud": "Did you mean `minilm-squad`",
     "export minilm-squat out": "Did you mean `minilm-squad`",
     "convert minilm-squat out --format kbert": "Did you mean `minilm-squad`",
     "plot minilm-squat --text a --output a.png": "Did you mean `minilm-squad`",

@@ -44,6 +44,7 @@ def test_questions_of_the_samples(minilm_directory):
         assert context[row["start"] : row["end"]] == row["answer"].decode()
 
 
+@pytest.mark.slow
 def test_names_of_the_samples(minilm_directory):
     sentences = read_conll(sample_path("entities/sentences.conll"))
     model = load("minilm-ner")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 import kbert
 from tests.house_rules import KERAS_ONLY
 from tests.jax_process import run_on_jax
@@ -44,6 +46,7 @@ def modules_of_keras_only_rooms(root: Path) -> list[str]:
     return [".".join(file.relative_to(root).with_suffix("").parts) for file in files]
 
 
+@pytest.mark.slow
 def test_import_and_forward_on_jax():
     root = Path(kbert.__file__).parents[1]
     names = modules_of_keras_only_rooms(root)

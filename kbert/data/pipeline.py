@@ -21,6 +21,8 @@ from kbert.text.wordpiece import WordPiece
 _TEXTS_PER_CALL = 512
 # Batches that are made while one is worked on.
 _AHEAD = 2
+# AutoGraph would find nothing to convert, and take its time.
+_plain = tf.autograph.experimental.do_not_convert
 
 
 def pack_examples(
@@ -99,8 +101,7 @@ def mapped_columns(
         with tf.device("CPU:0"):
             return [column.numpy() for column in function(*columns)]
     dataset = tf.data.Dataset.from_tensor_slices(tuple(columns)).batch(rows_per_call)
-    plain = tf.autograph.experimental.do_not_convert(function)
-    mapped = steady(dataset.map(plain, num_parallel_calls=tf.data.AUTOTUNE))
+    mapped = steady(dataset.map(_plain(function), num_parallel_calls=tf.data.AUTOTUNE))
     return [np.concatenate(column) for column in zip(*mapped.as_numpy_iterator())]
 
 
@@ -174,7 +175,6 @@ def batched_dataset(
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
     gather = _gatherer(packed, fixed_length, token_labels)
 
-    @tf.autograph.experimental.do_not_convert
     def assemble(rows: tf.Tensor) -> Any:
         inputs, *of_tokens = gather(rows)
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
@@ -185,7 +185,7 @@ def batched_dataset(
     plan = _planner(packed.lengths, whole, parts, batch_size, batch_tokens, shuffle, seed)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
-    dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
+    dataset = read_ahead(dataset.map(_plain(assemble), num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models tells them
     return dataset
 

@@ -27,7 +27,7 @@ def eagerly(wanted: bool = True) -> Iterator[None]:
         tf.config.run_functions_eagerly(before)
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def no_graphs() -> Iterator[None]:
     """Of all tests of this folder. Fixtures of the session are made before it."""
     with eagerly():

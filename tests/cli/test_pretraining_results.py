@@ -29,7 +29,7 @@ def test_a_model_on_text(tmp_path):
     assert set(found["metrics"]) == {"loss", "masked_loss", "masked_accuracy", "perplexity"}
     for arguments, message in (
         ([folder, folder, file, "--average"], "must have one run where the task is pretraining"),
-        ([folder, tmp_path / "none.txt"], "`files` must be files. Received"),
+        ([folder, tmp_path / "none.txt"], "`FILE` must be a file. Received"),
         ([folder, file, "--predictions", tmp_path / "p.json"], "for a run of question answering"),
     ):
         result = evaluate(*arguments)

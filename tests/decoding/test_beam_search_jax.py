@@ -12,7 +12,7 @@ from tests.decoding.searching import END, answers_of, check_answers, check_searc
 from tests.decoding.spelling import speaker_of
 from tests.jax_process import run_on_jax
 
-pytestmark = pytest.mark.parity
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 
 PROGRAM = """
 from tests.decoding.search_program import main

@@ -94,6 +94,7 @@ def test_no_loss_is_nan(further_losses):
     check_numbers(further_losses)
 
 
+@pytest.mark.slow
 def test_training_gives_the_same_losses(tmp_path: Path, repository: Path):
     found = run_on_both("losses", tmp_path, repository)
     jax, tensorflow = (found[backend]["losses"] for backend in ("jax", "tensorflow"))

@@ -67,6 +67,7 @@ def test_a_pretrained_model(tmp_path, format):
         assert again.get_config() == model.get_config()
 
 
+@pytest.mark.slow
 def test_a_keras_file_in_a_process_that_knows_no_class(tmp_path, repository):
     model = small_regressor()
     model.compile("sgd")

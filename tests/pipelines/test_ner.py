@@ -142,6 +142,7 @@ def test_rows_do_not_influence_each_other(model):
                 assert alone[name][:count].tolist() == row[name][:count].tolist()
 
 
+@pytest.mark.slow
 def test_a_million_characters_without_a_space(model):
     texts = ["x" * 1_000_000, "." * 20_000]
     for text, row in zip(texts, model.predict(texts)):
@@ -285,6 +286,7 @@ def test_the_loss_of_evaluate_is_that_of_the_first_tokens():
     assert found["accuracy"] == pytest.approx(np.mean(right))
 
 
+@pytest.mark.slow
 def test_it_learns_what_it_is_shown(tmp_path):
     sentences = [["good", "film", "a", "very", "bad"] * 6, ["bad", "film", "a", "the"], ["very"]]
     y = [["B-PER", "I-PER", "O", "B-LOC", "O"] * 6, ["O", "O", "O", "B-LOC"], ["B-LOC"]]

@@ -179,6 +179,7 @@ def test_lone_surrogates_keep_their_places(model):
     check_row(expected, "a", whole)
 
 
+@pytest.mark.slow
 def test_a_million_characters_without_a_space():
     """Full stops are a token each; a word of a million letters is one."""
     encoder = Bert(len(VOCABULARY), 8, 0, 2, 8, 512, initializer_range=0.5)
@@ -267,6 +268,7 @@ def test_the_loss_of_evaluate_is_that_of_the_windows():
     assert found["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_learns_what_it_is_shown(tmp_path):
     model = small(null_threshold=0.0)
     model.compile(keras.optimizers.Adam(0.01))

@@ -287,7 +287,13 @@ def test_only_what_needs_a_pooler_misses_it(cls, warns, tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    "made", [small_classifier, small_regressor, small_question_answerer, small_span_tagger]
+    "made",
+    [
+        small_classifier,
+        small_regressor,
+        small_question_answerer,
+        pytest.param(small_span_tagger, marks=pytest.mark.slow),
+    ],
 )
 def test_answers_in_float64_are_those_in_float32(made):
     """What an export gives is float32 whatever the model computes in."""

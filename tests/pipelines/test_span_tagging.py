@@ -236,6 +236,7 @@ def test_the_loss_is_that_of_the_texts_tokens():
     assert found["loss"] == pytest.approx(np.mean(sums), rel=1e-4)  # a window each
 
 
+@pytest.mark.slow
 def test_it_learns_what_it_is_shown(tmp_path):
     model = small()
     model.compile(keras.optimizers.Adam(0.02))

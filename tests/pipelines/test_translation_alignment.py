@@ -65,7 +65,9 @@ def test_it_is_the_mean_of_the_heads(fused, layer):
     assert wanted.max() > 1.5 / len(source)
 
 
-@pytest.mark.parametrize("fused, beam", [(False, 2), (True, 1)])
+@pytest.mark.parametrize(
+    "fused, beam", [(False, 2), pytest.param(True, 1, marks=pytest.mark.slow)]
+)
 def test_a_row_does_not_depend_on_the_others(fused, beam, monkeypatch):
     model = shared_translator(fused, beam_size=beam)
     together = aligned(model, TEXTS)

@@ -182,6 +182,7 @@ def test_losses_and_metrics_of_keras_over_class_ids(loss, metrics):
     assert found["accuracy"] == pytest.approx(hits)
 
 
+@pytest.mark.slow
 def test_saved_and_loaded_it_trains_on_as_if_nothing_had_been(tmp_path):
     def made():
         model = made_model("two_layer")

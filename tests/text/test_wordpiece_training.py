@@ -89,6 +89,7 @@ def test_few_words_give_few_tokens():
     assert len(train_wordpiece({"ab": 3}, 100).tokens) < 20
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_chance():
     """Sets of strings have another order in each process."""
     program = (

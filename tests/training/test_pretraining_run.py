@@ -167,6 +167,7 @@ def test_what_was_measured_on_held_out_text_is_no_training(
     assert last["training"] == expected["training"]
 
 
+@pytest.mark.slow
 def test_steps_that_are_one_call(
     finished, tiny_corpus, tmp_path, monkeypatch, capsys, bar_steps, lean
 ):
