@@ -93,7 +93,7 @@ def test_what_is_neither_is_refused(tmp_path, tiny):
         open_model(tmp_path)
 
 
-def test_a_graph_is_made_as_for_an_export_without_autograph():
+def test_a_graph_is_made_as_for_an_export_without_autograph(graphs):
     class Model:
         def signatures(self):
             def is_long(text):

@@ -195,6 +195,7 @@ def test_the_export_translates_alike(fused, tmp_path):
             np.testing.assert_array_equal(aligned[key], value)
 
 
+@pytest.mark.slow
 def test_a_life_in_a_file(tmp_path):
     model = shared(fused=True)
     model.save(tmp_path / "model.keras")

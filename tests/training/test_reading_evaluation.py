@@ -130,6 +130,7 @@ def test_a_run_of_entities(tiny, tmp_path):
     assert run.metrics["monitor"] is None and run.metrics["final"]["test"]["f1"] == 1.0
 
 
+@pytest.mark.slow
 def test_a_run_of_spans(tiny, tmp_path, eagerly):
     config = tiny.reading(tmp_path / "run", "span-tagging", tiny.unanswerable, epochs=1)
     run = load_run(train_once(config))

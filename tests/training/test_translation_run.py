@@ -92,6 +92,7 @@ def checksum(model, text, *_):
     return {"weights": float(sum(np.abs(weight).sum() for weight in model.weights))}, []
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_with_the_same_weights(
     tiny_pairs, tmp_path, monkeypatch, eagerly, bar_steps
 ):
