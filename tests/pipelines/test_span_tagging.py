@@ -63,7 +63,7 @@ def test_the_whole_way_by_the_reference(model, question, context):
 
 
 def test_a_bias_against_or_for_nothing(model, monkeypatch):
-    """By the reference, with each bias of O; and `predict` with one of them says the same."""
+    """By the reference, with each bias of O."""
     few = OUTSIDE_BIASES[0], 0.0, OUTSIDE_BIASES[-1]  # TensorFlow optimizes a part for each
     monkeypatch.setattr("kbert.pipelines.span_tagging.OUTSIDE_BIASES", few)
     questions, contexts = ["a film?", ""], [CONTEXT[:14], "a b c"]
@@ -79,6 +79,12 @@ def test_a_bias_against_or_for_nothing(model, monkeypatch):
             assert spans == [(tokens.start[a], tokens.end[b]) for _, a, b in expected]
         counts.append(sum(end - start for row in rows for start, end in row))
     assert counts == sorted(counts, reverse=True) and len(set(counts)) > 1
+
+
+@pytest.mark.slow
+def test_predict_has_the_bias_that_is_set(model):
+    questions, contexts = ["a film?", ""], [CONTEXT[:14], "a b c"]
+    found = model.spans_with_biases(questions, contexts)
     biased = small(outside_bias=OUTSIDE_BIASES[0])
     rows = biased.predict((questions, contexts))
     count = [int(row["count"]) for row in rows]
