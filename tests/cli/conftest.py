@@ -4,6 +4,7 @@ Functions run as they are written, not as graphs: these tests load many tiny mod
 little, so that nearly all of their time would go into tracing. (Exports are graphs all the same.)
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,15 @@ def no_graphs() -> Iterator[None]:
     """Of all tests of this folder. Fixtures of the session are made before it."""
     with eagerly():
         yield
+
+
+@pytest.fixture(autouse=True)
+def level_of_log_lines() -> Iterator[None]:
+    """Tests after those of `kbert serve` see the log lines that they saw before."""
+    logger = logging.getLogger("kbert")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 @pytest.fixture
