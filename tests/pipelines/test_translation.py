@@ -178,21 +178,16 @@ def test_five_thousand_sentences_that_repeat():
         np.testing.assert_allclose(found["score"][row::5], alone["score"][0], rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("fused", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("fused", [False, True])
 def test_the_export_translates_alike(fused, tmp_path):
-    model = shared(fused)
+    model = shared(fused, 3 if fused else 1)
     exported = load_export(export(model, tmp_path))
     found = exported.run({"text": TEXTS})
     expected = translated(model, TEXTS)
     for key in ("translation", "nbest_translation", "truncated"):
         np.testing.assert_array_equal(found[key], expected[key])
     np.testing.assert_allclose(found["nbest_score"], expected["nbest_score"], atol=1e-5)
-    aligned = exported.run({"text": TEXTS[:1]}, "alignment")
-    for key, value in model.align(tf.constant(TEXTS[:1])).items():
-        if value.dtype == tf.float32:
-            np.testing.assert_allclose(aligned[key], value, atol=1e-5)
-        else:
-            np.testing.assert_array_equal(aligned[key], value)
 
 
 @pytest.mark.slow

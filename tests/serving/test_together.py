@@ -95,6 +95,7 @@ def test_a_recognizer_beside_others(
     assert check(path, folder=programs).problems == []
 
 
+@pytest.mark.slow
 def test_what_is_shared_is_stored_once(models: dict[str, Any], path: Path, programs: Path):
     # The encoder's body once; heads, adapters, the LayerNorm and the pooler that is used, each.
     expected = models["topics"].count_params()

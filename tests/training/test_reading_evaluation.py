@@ -120,6 +120,7 @@ def assert_measured(run, model):
     assert (model.max_sequence_length, model.stride) == (12, 2)
 
 
+@pytest.mark.slow
 def test_a_run_of_entities(tiny, tmp_path):
     # Sixteen epochs of four sentences are what it needs to know them by heart.
     values = {"batch_size": 1, "epochs": 16, "learning_rate": 0.02}
