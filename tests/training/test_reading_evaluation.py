@@ -141,6 +141,7 @@ def test_a_run_of_spans(tiny, tmp_path, eagerly):
     assert model.outside_bias == run.metrics["final"]["validation"]["outside_bias"]
 
 
+@pytest.mark.slow
 def test_a_run_of_questions_and_what_is_measured_last_chooses_no_threshold(
     tiny, tmp_path, eagerly
 ):
