@@ -30,7 +30,7 @@ hypothesis.settings.load_profile("fast")
 
 # The most processor seconds of a test that is not marked slow. The imports above take about four on
 # a quiet machine; where they take longer, the processor is slow or shared, and tests may too.
-MOST_SECONDS = max(5.0, 1.5 * time.process_time())
+MOST_SECONDS = max(5.0, 1.2 * time.process_time())
 # What a fixture makes is shared by many tests.
 MOST_SECONDS_OF_FIXTURES = 2 * MOST_SECONDS
 _too_long: list[str] = []

@@ -11,7 +11,7 @@ from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.translation_folder import is_translation
 from kbert.data.text_files import nearest
 from kbert.serving.metadata import read_metadata
-from kbert.serving.version_folders import find_export, models_in
+from kbert.serving.version_folders import exports_in, find_export
 from kbert.training.config_checks import CLASSES
 from kbert.training.pretraining_config import TASK as PRETRAINING
 from kbert.training.run_config import RunConfig
@@ -50,7 +50,7 @@ def _check_checkpoint(path: Path, exports: bool) -> None:
     try:
         detect_format(path)
     except ValueError:
-        if exports and models_in(path):
+        if exports and exports_in(path):
             find_export(path)  # tells the names of those that are in it
         raise
 

@@ -69,9 +69,7 @@ def read_saved_graph(export_dir: str | os.PathLike[str]) -> SavedGraph:
         FileNotFoundError: There is no saved_model.pb.
         ValueError: The file is no SavedModel, or has no graph for serving.
     """
-    file = Path(export_dir) / SAVED_MODEL_FILE
-    if not file.is_file():
-        raise FileNotFoundError(f"`export_dir` must hold {SAVED_MODEL_FILE}. Received: {file}")
+    file = saved_model_file(export_dir)
     tags = []
     try:
         for meta_graph in _all(file.read_bytes(), 2):
@@ -82,7 +80,32 @@ def read_saved_graph(export_dir: str | os.PathLike[str]) -> SavedGraph:
                 return SavedGraph(_graph(_last(meta_graph, 2)), _signatures(meta_graph), version)
     except (ValueError, TypeError, AttributeError) as error:  # the bytes mean something else
         raise ValueError(f"`{file}` must be a SavedModel. Received: {error}") from error
-    raise ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
+    raise no_graph_for_serving(file, tags)
+
+
+def saved_model_file(export_dir: str | os.PathLike[str]) -> Path:
+    """The file of a SavedModel's graph.
+
+    Args:
+        export_dir: A version folder.
+
+    Raises:
+        FileNotFoundError: There is none.
+    """
+    file = Path(export_dir) / SAVED_MODEL_FILE
+    if not file.is_file():
+        raise FileNotFoundError(f"`export_dir` must hold {SAVED_MODEL_FILE}. Received: {file}")
+    return file
+
+
+def no_graph_for_serving(file: Path, tags: list[list[str]]) -> ValueError:
+    """The error of a SavedModel none of whose graphs is for serving.
+
+    Args:
+        file: Its file.
+        tags: Those of each graph.
+    """
+    return ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
 
 
 def _all(message: bytes, number: int) -> list[Any]:

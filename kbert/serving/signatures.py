@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,12 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kbert.serving.saved_graph import INIT_OP, SERVING_TAG
-from kbert.serving.version_folders import SAVED_MODEL_FILE
+from kbert.serving.saved_graph import (
+    INIT_OP,
+    SERVING_TAG,
+    no_graph_for_serving,
+    saved_model_file,
+)
 
 SERVING_DEFAULT = "serving_default"
 
@@ -80,9 +83,7 @@ def read_meta_graph(export_dir: str | os.PathLike[str]) -> Any:
         FileNotFoundError: There is no saved_model.pb.
         ValueError: The file is no SavedModel, or has no graph for serving.
     """
-    file = Path(export_dir) / SAVED_MODEL_FILE
-    if not file.is_file():
-        raise FileNotFoundError(f"`export_dir` must hold {SAVED_MODEL_FILE}. Received: {file}")
+    file = saved_model_file(export_dir)
     saved_model = saved_model_pb2.SavedModel()
     try:
         saved_model.ParseFromString(file.read_bytes())
@@ -92,7 +93,7 @@ def read_meta_graph(export_dir: str | os.PathLike[str]) -> Any:
         if SERVING_TAG in meta_graph.meta_info_def.tags:
             return meta_graph
     tags = [list(meta_graph.meta_info_def.tags) for meta_graph in saved_model.meta_graphs]
-    raise ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
+    raise no_graph_for_serving(file, tags)
 
 
 def signatures_of(meta_graph: Any) -> dict[str, Signature]:

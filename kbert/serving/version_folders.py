@@ -117,15 +117,6 @@ def remove_old_versions(
     return old
 
 
-def models_in(base: str | os.PathLike[str]) -> list[str]:
-    """The names of the models that a folder holds versions of, sorted.
-
-    Args:
-        base: The folder. It need not exist.
-    """
-    return [model.name for model in exports_in(base)]
-
-
 def find_export(path: str | os.PathLike[str]) -> Path:
     """The version folder that `path` means.
 
@@ -147,7 +138,7 @@ def find_export(path: str | os.PathLike[str]) -> Path:
     if not folder.is_dir():
         found = "no such folder"
     else:
-        models = models_in(folder)
+        models = [model.name for model in exports_in(folder)]
         found = f"a folder of the models {models}: name one" if models else "a folder without one"
     raise FileNotFoundError(
         "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
