@@ -100,6 +100,7 @@ def test_dropout_differs_between_groups():
     assert len(np.unique(np.asarray(graph(with_gradients(model, False))(alike)[0])[:, 0, 0])) == 1
 
 
+@pytest.mark.slow
 def test_checkpointing_drops_the_same_again():
     found = []
     for checkpointing in (False, True):

@@ -195,6 +195,7 @@ print(json.dumps(results))
 """
 
 
+@pytest.mark.slow
 def test_on_jax(tmp_path, repository):
     np.savez(tmp_path / "data.npz", logits=LOGITS, targets=TARGETS)
     found = json.loads(run_on_jax(PROGRAM, str(tmp_path / "data.npz"), folder=repository))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kbert.pipelines.alignment_of_text import TextAlignment, alignment_of_text
-from tests.pipelines.test_translation_alignment import LONG, aligned
+from tests.pipelines.test_translation_alignment import LONG, aligned_once
 from tests.small_translator import shared_translator
 
 
@@ -11,7 +11,7 @@ from tests.small_translator import shared_translator
 )
 def test_the_mean_is_the_alignment(fused, layer):
     model = shared_translator(fused, 2, alignment_layer=layer)
-    found, wanted = alignment_of_text(model, LONG), aligned(model, [LONG])
+    found, wanted = alignment_of_text(model, LONG), aligned_once(model, [LONG])
     assert found.translation.encode() == wanted["translation"][0]
     assert [token.encode() for token in found.source] == wanted["source_tokens"][0].tolist()
     assert [token.encode() for token in found.target] == wanted["target_tokens"][0].tolist()

@@ -53,6 +53,7 @@ def test_bfloat16_is_half_as_large_and_answers_alike(
     assert classifier.compute_dtype == "float32"
 
 
+@pytest.mark.slow
 def test_int8_is_a_quarter_of_the_matrices(
     classifier: Classifier, tmp_path: Path, programs: Path
 ):

@@ -267,7 +267,7 @@ def test_real_text_beside_the_published_tokenizer(shared_data: Path, name: str) 
         assert list(zip(starts[index], ends[index], strict=True)) == encoding.offsets, lines[index]
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize("lowercase", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_every_code_point_beside_the_published_tokenizer(lowercase: bool) -> None:
     """The text "a{c}b" for every code point, with a vocabulary that shows where words are split."""
     tokenizers = pytest.importorskip("tokenizers")

@@ -138,6 +138,7 @@ def stopped_in_step(step, config, monkeypatch):
         pretrain(config)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_ends_with_the_same_weights(
     finished, tiny_corpus, tmp_path, monkeypatch, capsys, lean
 ):

@@ -46,6 +46,7 @@ def config(tiny_corpus, tokenizer, tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_a_run_on_records(config, eagerly):
     run = load_run(pretrain(config))
     assert [one["step"] for one in run.metrics["intervals"]] == [2, 3]

@@ -214,6 +214,7 @@ def test_every_reading_stops_when_asked_and_goes_on(task, file, tiny, tmp_path, 
     assert_same(load_run(train_once(config)), load_run(train_once(make(tmp_path / "whole"))))
 
 
+@pytest.mark.slow
 def test_a_stopped_training_is_no_run_and_goes_on_to_the_same_weights(
     finished_run, tiny, tmp_path, monkeypatch, eagerly, bar_steps
 ):

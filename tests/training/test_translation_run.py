@@ -189,6 +189,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
 translation_run_data = translation_run.read_translation_data
 
 
+@pytest.mark.slow
 def test_a_fused_one_begins_with_the_other(
     finished_translation, tiny, tiny_pairs, tmp_path, monkeypatch, eagerly
 ):
