@@ -17,6 +17,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 3
 export TF_ENABLE_DEPRECATION_WARNINGS ?= 0
 export KERAS_BACKEND ?= tensorflow
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The tests start Python many times: what they import is compiled once, not each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-slow test-all lint audit bench bench-tpu wheel-smoke wheel-test clean
 .DELETE_ON_ERROR:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import requests
 from typer.testing import CliRunner
 
@@ -15,6 +16,7 @@ from kbert.serving.saved_model import export
 from tests.serving.tiny_models import Meter
 
 
+@pytest.mark.slow
 def test_it_serves_until_it_is_told_to_end(tmp_path: Path):
     export(Meter(), tmp_path / "models")
     command = [sys.executable, "-m", "kbert.cli.main", "serve", str(tmp_path / "models"), "--web"]

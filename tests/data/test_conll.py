@@ -137,7 +137,7 @@ def test_broken_utf8_may_be_replaced(tmp_path):
 @pytest.mark.parametrize(
     "name, sentences, scheme, types",
     [
-        ("wnut17/wnut17train.conll", 3_394, "bio", 6),
+        pytest.param("wnut17/wnut17train.conll", 3_394, "bio", 6, marks=pytest.mark.slow),
         ("wnut17/emerging.dev.conll", 1_009, "bio", 6),
         ("wnut17/emerging.test.annotated", 1_287, "bio", 6),
         ("wikigold/wikigold.conll.txt", 1_696, "iob1", 4),

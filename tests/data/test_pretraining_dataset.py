@@ -100,7 +100,9 @@ def test_what_the_examples_become(corpus, objective):
     assert place == len(expected) > 150
 
 
-@pytest.mark.parametrize("kind", [{}, {"whole_words": True, "ngram": 2}])
+@pytest.mark.parametrize(
+    "kind", [{}, pytest.param({"whole_words": True, "ngram": 2}, marks=pytest.mark.slow)]
+)
 def test_workers_make_the_same(corpus, kind):
     """Masks included; and all of it anew in the next epoch and with another seed."""
     both = rows(batches(corpus, epochs=2, batch_size=32, **kind))
@@ -139,7 +141,14 @@ def test_tensorflows_own_seed_does_not_matter(corpus):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"shuffle": False}, {"worker": 1, "workers": 2}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        pytest.param({"shuffle": False}, marks=pytest.mark.slow),
+        {"worker": 1, "workers": 2},
+    ],
+)
 def test_going_on_anywhere(corpus, arguments):
     """Over the end of the epoch; a dataset that is read again gives the same again."""
     arguments = {"window_blocks": 2, "seed": 4, **arguments}
@@ -153,6 +162,7 @@ def test_going_on_anywhere(corpus, arguments):
     assert rows(islice(dataset.as_numpy_iterator(), 70)) == rows(whole)
 
 
+@pytest.mark.slow
 def test_statistics_over_a_million_tokens_and_a_hundred_thousand_pairs(tmp_path):
     """15 % +- 0.1 of the tokens, of these 80, 10 and 10 % +- 0.5; half of the pairs +- 0.5 %.
 

@@ -167,6 +167,7 @@ def _inside(part, whole):
     return any(list(whole[i : i + len(part)]) == part for i in range(len(whole) - len(part) + 1))
 
 
+@pytest.mark.slow
 def test_shares_over_a_hundred_thousand_pairs():
     """Half of the second texts are random ones, +- 0.5 %."""
     draw = random.Random(7)

@@ -141,6 +141,7 @@ def test_single_texts_are_all_tokens_once(lengths, room, seed):
         assert bisect_right(starts, chunk.begin_a) == bisect_right(starts, chunk.end_a - 1)
 
 
+@pytest.mark.slow
 def test_half_of_a_hundred_thousand_pairs_are_random():
     """50 % +- 0.5, with sentences of which many are long enough alone."""
     draw = random.Random(2)

@@ -225,7 +225,7 @@ def test_the_format_may_be_given(tmp_path):
     [
         ("squad/dev-v1.1.json.gz", 10_570, 0),
         ("squad/dev-v2.0.json.gz", 11_873, 5_945),
-        ("squad/train-v1.1.json.gz", 87_599, 0),
+        pytest.param("squad/train-v1.1.json.gz", 87_599, 0, marks=pytest.mark.slow),
         ("biomed/covid-qa.json", 1_380, 0),
     ],
 )

@@ -406,7 +406,7 @@ def test_few_rows(rows):
 
 
 GRAPHS = [
-    {"beam_size": 1},
+    pytest.param({"beam_size": 1}, marks=pytest.mark.slow),
     {"beam_size": 3, "nbest": 3, "penalty": "gnmt"},
     {"beam_size": 5, "nbest": 2, "penalty": "power", "min_length": 2},
 ]

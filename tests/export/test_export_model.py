@@ -19,6 +19,7 @@ def script(in_checkout: Callable[[str], Path]) -> dict[str, Any]:
     return runpy.run_path(str(in_checkout("export/export_model.py")))
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_exported(script, tmp_path: Path, capsys):
     vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "good", "bad"])
     encoder = Bert(len(vocabulary), 8, 1, 2, 16, 16)

@@ -55,7 +55,9 @@ def test_numbers(mask, training, causal):
 
 
 @pytest.mark.parametrize("model", ["plain", "causal", "adapters", "checkpointing"])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "training", [pytest.param(False, marks=pytest.mark.slow), True]
+)
 def test_fixed_and_dynamic_shapes_have_the_same_outputs_and_gradients(model, training):
     made = {
         "plain": lambda: small_bert(dtype=DOUBLE, **PLAIN),
@@ -81,7 +83,10 @@ def test_a_batch_without_rows(causal, training):
     assert outputs["pooled_output"].shape == (0, 12)
 
 
-@pytest.mark.parametrize("policy, tolerance", [("mixed_bfloat16", 0.15), ("mixed_float16", 0.02)])
+@pytest.mark.parametrize(
+    "policy, tolerance",
+    [("mixed_bfloat16", 0.15), pytest.param("mixed_float16", 0.02, marks=pytest.mark.slow)],
+)
 def test_other_policies(policy, tolerance):
     model = small_bert(dtype=policy, **PLAIN)
     states, _, gradients = graph(with_gradients(model, True))(INPUTS)
@@ -91,6 +96,7 @@ def test_other_policies(policy, tolerance):
     assert all(np.isfinite(tf.cast(gradient, "float32")).all() for gradient in gradients)
 
 
+@pytest.mark.slow
 def test_dropout_differs_between_groups():
     """Rows that are alike fall into all groups; each must lose other probabilities."""
     alike = {name: np.repeat(array[1:2], 8, axis=0) for name, array in INPUTS.items()}

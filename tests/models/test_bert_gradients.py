@@ -97,6 +97,7 @@ def test_checkpointing_changes_nothing_at_inference():
         np.testing.assert_array_equal(recomputed[name], output)
 
 
+@pytest.mark.slow
 def test_checkpointing_under_fit_in_mixed_precision():
     model = small_bert(gradient_checkpointing=True, dtype="mixed_bfloat16")
     inputs = {name: keras.Input((6,), dtype=x.dtype.name, name=name) for name, x in INPUTS.items()}

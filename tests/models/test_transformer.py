@@ -180,6 +180,7 @@ def test_a_source_of_padding_alone_gives_numbers(dtype):
     assert np.isfinite(np.asarray(model(INPUTS))).all()
 
 
+@pytest.mark.slow
 def test_counts_of_the_published_sizes():
     # Vaswani et al. 2017 with 37,000 tied tokens and no bias of the output; by arithmetic.
     for size, count in (("base", 63_082_496), ("big", 214_245_376)):

@@ -105,7 +105,9 @@ def test_float32_states_give_the_logits_of_the_graph(tmp_path, batch_tokens):
 
 
 # Significant bits of a type; rounding moves a number by at most 2^-bits of itself.
-@pytest.mark.parametrize("dtype, bits", [("float16", 11), ("bfloat16", 8)])
+@pytest.mark.parametrize(
+    "dtype, bits", [pytest.param("float16", 11, marks=pytest.mark.slow), ("bfloat16", 8)]
+)
 def test_half_precision_moves_the_logits_as_far_as_it_may(tmp_path, dtype, bits):
     model, inputs, expected, found = logits_both_ways(tmp_path, dtype)
     states = tf.constant(inputs.pop("bert_states").astype("float32"))

@@ -22,10 +22,6 @@ def model():
     return small_classifier()
 
 
-def lengths_of(model, texts):
-    return model.pack(texts).lengths
-
-
 # --- answers ---------------------------------------------------------------------------------
 
 
@@ -252,6 +248,7 @@ def test_ready_token_ids_go_through_keras_as_they_are(model):
     assert logits.dtype == "float32"
 
 
+@pytest.mark.slow
 def test_random_batches_in_parts_learn_what_whole_ones_do():
     """With the gradients of four parts accumulated, weights become those of one batch of eight."""
     texts = [" ".join(["good", "bad", "film"] * (1 + i % 4))[: 40 - i] for i in range(16)]

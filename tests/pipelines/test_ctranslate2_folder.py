@@ -173,7 +173,7 @@ def test_every_variant_translates_alike(name, subwords, tmp_path):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"beam_size": 1},
+        pytest.param({"beam_size": 1}, marks=pytest.mark.slow),
         pytest.param({"beam_size": 2, "nbest": 2}, marks=pytest.mark.slow),
         pytest.param({"beam_size": 5, "nbest": 3, "alpha": 0.6}, marks=pytest.mark.slow),
         {"beam_size": 3, "nbest": 2, "patience": 2.0},
@@ -210,7 +210,9 @@ def alignment_of(of_two_layers, subwords):
     return aligned
 
 
-@pytest.mark.parametrize("layer, same_as", [(-1, 1), (0, 0), (1, 1), (None, 1)])
+@pytest.mark.parametrize(
+    "layer, same_as", [pytest.param(-1, 1, marks=pytest.mark.slow), (0, 0), (1, 1), (None, 1)]
+)
 def test_the_attention_is_the_alignment(
     layer, same_as, of_two_layers, alignment_of, subwords, tmp_path
 ):

@@ -93,6 +93,7 @@ def test_evaluation_with_and_without_weights(model, predicted):
     assert found == pytest.approx((losses(predicted) * weights).mean(), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_weights_and_held_out_rows_in_training(model):
     start = model.get_weights()
     x, weights = (CONTEXTS, CHOICES), np.where(np.arange(20) < 10, 0.0, 1.0)
@@ -113,6 +114,7 @@ def test_weights_and_held_out_rows_in_training(model):
     model.set_weights(start)
 
 
+@pytest.mark.slow
 def test_learning_saving_and_loading(tmp_path):
     model = small_multiple_choice()
     model.compile(AdamW(5e-3), run_eagerly=True)  # twelve steps take less than a graph of one

@@ -197,6 +197,7 @@ EIGHT += ["very very bad!", "the bad film"]
 MOODS = ["good"] * 4 + ["bad"] * 4
 
 
+@pytest.mark.slow
 def test_eight_sentences_are_learned():
     keras.utils.set_random_seed(1)
     model = small_classifier(["bad", "good"], dropout=0.1)

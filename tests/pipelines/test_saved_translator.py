@@ -44,7 +44,9 @@ def made(subwords, fused=False, own=False):
     return Translator(transformer, source, subwords["one"], tokenizer, beam_size=3, alpha=0.7)
 
 
-@pytest.mark.parametrize("kind", [{}, {"fused": True}, {"own": True}])
+@pytest.mark.parametrize(
+    "kind", [{}, pytest.param({"fused": True}, marks=pytest.mark.slow), {"own": True}]
+)
 def test_what_is_read_again_is_the_same(subwords, tmp_path, kind):
     model = made(subwords, **kind)
     folder = model.save_pretrained(tmp_path / "model")

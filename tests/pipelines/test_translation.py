@@ -66,7 +66,14 @@ def search_of(model):
     return graph(inputs, lengths)
 
 
-@pytest.mark.parametrize("fused, beam", [(False, 1), (False, 3), (True, 3)])
+@pytest.mark.parametrize(
+    "fused, beam",
+    [
+        pytest.param(False, 1, marks=pytest.mark.slow),
+        pytest.param(False, 3, marks=pytest.mark.slow),
+        (True, 3),
+    ],
+)
 def test_a_row_does_not_depend_on_the_others(fused, beam):
     model = shared(fused, beam)
     together = translated(model, TEXTS)
@@ -106,7 +113,14 @@ def test_the_score_is_that_of_the_translation():
         np.testing.assert_allclose(found.scores[row, 0], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("fused, beam", [(False, 1), (False, 3), (True, 3)])
+@pytest.mark.parametrize(
+    "fused, beam",
+    [
+        pytest.param(False, 1, marks=pytest.mark.slow),
+        (False, 3),
+        pytest.param(True, 3, marks=pytest.mark.slow),
+    ],
+)
 def test_the_search_in_a_graph_of_fixed_shapes(fused, beam):
     model = shared(fused, beam)
     found, expected = search_of(model), translated(model, TEXTS)
@@ -121,7 +135,9 @@ def test_the_search_in_a_graph_of_fixed_shapes(fused, beam):
     )
 
 
-@pytest.mark.parametrize("fused, function", [(False, "align"), (True, "translate")])
+@pytest.mark.parametrize(
+    "fused, function", [(False, "align"), pytest.param(True, "translate", marks=pytest.mark.slow)]
+)
 def test_chunks_are_independent_of_each_other(fused, function):
     """A loop that reads variables has effects: each of its turns would wait for the one before."""
     model = made(fused)
@@ -169,6 +185,7 @@ def test_megabytes_without_a_piece():
     assert far["translation"] == near["translation"] and far["score"] == near["score"]
 
 
+@pytest.mark.slow
 def test_five_thousand_sentences_that_repeat():
     texts = ["the old man", "", "a ball", "der rote Ball", "the river"]
     found = translated(shared(beam=1), texts * 1000)
@@ -224,6 +241,7 @@ def test_errors(options, message):
         made(**options)
 
 
+@pytest.mark.slow
 def test_a_limit_beyond_all_numbers_is_that_of_the_model():
     ratios = {"beam_size": 1, "nbest": 1}
     far, own = (made(length_ratio=ratio, **ratios).answers(TEXTS) for ratio in (1e9, 40.0))

@@ -95,6 +95,7 @@ def test_weights_are_stored_once(exported_path: Path, classifier: Classifier):
     assert 0 <= report.variable_bytes - 4 * classifier.count_params() < 16_384
 
 
+@pytest.mark.slow
 def test_a_model_that_was_loaded_and_let_go_is_gone(exported_path: Path):
     def graphs_after_loading() -> int:
         loaded = tf.saved_model.load(str(exported_path))
@@ -111,6 +112,7 @@ def test_a_model_that_was_loaded_and_let_go_is_gone(exported_path: Path):
     assert nodes and not any("_gradient_op_type" in node.attr for node in nodes)
 
 
+@pytest.mark.slow
 def test_the_size_with_the_published_vocabulary(tmp_path: Path, minilm_directory: Path):
     model = Classifier.from_pretrained(minilm_directory, labels=["no", "yes"])
     report = check_export(export(model, tmp_path, max_batch_size=1))

@@ -156,6 +156,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(
     assert_same(run, finished)
 
 
+@pytest.mark.slow
 def test_what_was_measured_on_held_out_text_is_no_training(
     finished, tiny_corpus, tmp_path, monkeypatch, lean
 ):
@@ -242,6 +243,7 @@ def test_intervals_are_cut_by_hand():
     assert intervals_from(0, 3, 9) == (0, 1, 3)
 
 
+@pytest.mark.slow
 def test_going_on_from_an_encoder(tiny_corpus, tmp_path, eagerly):
     encoder = write_encoder(tmp_path, tiny_corpus.vocabulary)
     names = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim", "positions", "vocabulary")

@@ -1,8 +1,11 @@
+import pytest
+
 from kbert.pipelines.load import load
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
 
 
+@pytest.mark.slow
 def test_random_weights_learn_the_tiny_task(tiny, tmp_path):
     values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "epochs": 2}
     values["validation"] = None

@@ -196,6 +196,7 @@ def stop_after(batches, config, monkeypatch):
         train_once(config)
 
 
+@pytest.mark.slow
 def test_choices_stop_when_asked_and_go_on(choices_run, tiny, tmp_path, monkeypatch, eagerly):
     config = choices_config(tiny, tmp_path / "run")
     stop_after(2, config, monkeypatch)

@@ -28,6 +28,7 @@ def states(model: ServedModel) -> dict[int, str]:
     return {number: one.state for number, one in model.states.items()}
 
 
+@pytest.mark.slow
 def test_a_new_version_takes_over_and_an_old_one_comes_back(meter: Path):
     folder = meter.parent
 

@@ -126,6 +126,7 @@ def test_who_watches_its_health_is_told_the_end(meter: Path):
     assert states[0] == serving.SERVING and states[-1] == serving.NOT_SERVING
 
 
+@pytest.mark.slow
 def test_no_request_is_lost_while_versions_change(meter: Path):
     wrong: list[str] = []
     with LocalServer(meter.parent, ServerOptions(**FREE)) as server, Client(
