@@ -12,6 +12,7 @@ from kbert.data.tagged_sentences import TaggedSentences
 from kbert.metrics.entities import entity_metrics
 from kbert.metrics.spans import exact_and_overlap_f1
 from kbert.metrics.squad import squad2_metrics, squad_metrics
+from kbert.pipelines.raw_text_batches import EVALUATION_TOKENS
 from kbert.text.entities import entity_types
 from kbert.training.reading_data import ReadingExamples
 from kbert.training.window_input import WindowInput
@@ -41,6 +42,16 @@ class PreparedReading:
         """The targets of the windows."""
         return self.input.targets
 
+    def loss(self, model: Any) -> float:
+        """Returns the mean loss of the windows.
+
+        Args:
+            model: The model that the examples were prepared for, compiled.
+        """
+        cut = {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
+        batches = model.dataset(self.input.windows, self.right, **cut)
+        return float(model.evaluate(batches, verbose=0, return_dict=True)["loss"])
+
     def measured(self, model: Any, tune: bool = False) -> dict[str, Any]:
         """Returns the metrics of a model's answers, as a dict that JSON can hold.
 
@@ -67,12 +78,14 @@ class TuningReading:
     part: PreparedReading
 
     def measured(self, model: Any) -> dict[str, Any]:
-        """As that of `PreparedReading`, with `tune`.
+        """As that of `PreparedReading`, with `tune`, and the loss of the windows.
 
         Args:
-            model: The model that the examples were prepared for.
+            model: The model that the examples were prepared for, compiled.
         """
-        return self.part.measured(model, tune=True)
+        metrics = self.part.measured(model, tune=True)
+        # Several replicas evaluate together, in batches of one shape: there the loss stays unknown.
+        return metrics if model.is_replicated else {"loss": self.part.loss(model), **metrics}
 
 
 def validation_part(part: Any) -> Any:

@@ -116,7 +116,13 @@ def test_entities_of_other_types():
 
 
 def assert_measured(run, model):
+    """The loss of the epoch that stays is that of its weights on the validation questions."""
     assert run.metrics["monitor"] in run.metrics["final"]["validation"]
+    examples = read_questions(run.config.validation)
+    model.compile()
+    expected = model.evaluate((examples.questions, examples.contexts), examples.answers, verbose=0)
+    measured = run.metrics["epochs"][0]["validation"]["loss"]
+    np.testing.assert_allclose(measured, np.ravel(expected)[0], rtol=1e-5)
     assert (model.max_sequence_length, model.stride) == (12, 2)
 
 
