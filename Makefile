@@ -46,17 +46,22 @@ $(BIN)/python:
 		exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# By its path: a folder called kbert, such as this one seen from outside, then hides nothing.
+EDITABLE := --config-settings editable_mode=compat --editable
+
 $(STAMPS)/installed: $(BIN)/python setup.cfg pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	@echo "installing kbert and what it needs into $(VENV): some minutes where nothing is cached"
+	$(BIN)/python -m pip install --quiet $(EDITABLE) .
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@echo "installing kbert and what its tests need into $(VENV): some minutes where nothing is cached"
+	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[test]'
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/installed $@
 
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
 $(STAMPS)/installed-bench: $(STAMPS)/installed
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[bench]'
 	$(BIN)/python -m pip install --quiet --no-deps 'keras-hub>=0.32,<0.33'
 	@touch $@
 

@@ -76,7 +76,7 @@ def ours(tokenizer: WordPiece, copies: int, output: Path | None, text: Path) -> 
     if output is None:
         deque(counted(), maxlen=0)
     else:
-        write_records(counted(), output, replace=True)
+        write_records(counted(), output, overwrite=True)
     return tokens, time.process_time() - begin
 
 

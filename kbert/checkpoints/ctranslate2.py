@@ -55,7 +55,7 @@ def write_ctranslate2(
     alignment_layer: int = -1,
     search: Mapping[str, Any] | None = None,
     files: Mapping[str, bytes] | None = None,
-    replace: bool = False,
+    overwrite: bool = False,
 ) -> Path:
     """Writes a folder for `ctranslate2.Translator`, in float32.
 
@@ -73,7 +73,7 @@ def write_ctranslate2(
         search: what to write beside the model as `search.json`, for example the arguments of
             `ctranslate2.Translator.translate_batch`; or None.
         files: name -> content of further files, for example the subword models.
-        replace: whether an existing folder may be replaced.
+        overwrite: whether an existing folder may be replaced.
 
     Returns:
         The folder.
@@ -82,7 +82,7 @@ def write_ctranslate2(
         ValueError: arrays do not fit the configuration, pieces are not as many as embeddings, a
             special piece is in no vocabulary, or CTranslate2 has no such model.
         ModuleNotFoundError: the package ctranslate2 is not installed.
-        FileExistsError: the folder is there and `replace` is False.
+        FileExistsError: the folder is there and `overwrite` is False.
     """
     _check(config, arrays, tokens)
     spec = _spec(config, alignment_layer)
@@ -95,7 +95,7 @@ def write_ctranslate2(
     spec.config.layer_norm_epsilon = config["layer_norm_epsilon"]
     spec.validate()
     spec.optimize()  # tables that are shared are written once
-    with atomic_directory(directory, replace=replace) as folder:
+    with atomic_directory(directory, overwrite=overwrite) as folder:
         spec.save(str(folder))
         if search is not None:
             (folder / SEARCH).write_text(json_text(dict(search)), encoding="utf-8")

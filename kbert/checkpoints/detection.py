@@ -122,6 +122,11 @@ def _no_checkpoint(path: Path) -> ValueError:
             "does. Convert it where you trust it: load it with transformers and call "
             "`save_pretrained(folder)`, which writes model.safetensors."
         )
+    if path.suffix == ".keras":
+        return ValueError(
+            f"`path` must be a checkpoint. Received: `{path}`, a file of Keras' `save`, which "
+            "`kbert.load` reads"
+        )
     return ValueError(
         "`path` must be a checkpoint: kbert's own folder (kbert.json), Hugging Face's (config.json "
         "and model.safetensors), google-research/bert's (bert_config.json and bert_model.ckpt.*) "

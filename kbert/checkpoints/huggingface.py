@@ -104,7 +104,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
 def write_huggingface(
     checkpoint: Checkpoint,
     directory: str | os.PathLike[str],
-    replace: bool = False,
+    overwrite: bool = False,
     architecture: str | None = None,
 ) -> Path:
     """Writes a folder that transformers loads with no weight missing or left over.
@@ -118,7 +118,7 @@ def write_huggingface(
         checkpoint: What to write. Arrays keep their dtype, so weights read from Hugging Face's
             format come back byte for byte. Unknown fields of `source_config` stay.
         directory: The folder to make.
-        replace: Whether an existing folder may be replaced.
+        overwrite: Whether an existing folder may be replaced.
         architecture: The class of transformers to name, needed where a `classifier` could be of
             several; by default the source's, or what the heads and the pooler say.
 
@@ -127,7 +127,7 @@ def write_huggingface(
 
     Raises:
         ValueError: If arrays do not fit the configuration, or no class has such heads.
-        FileExistsError: If the folder is there and `replace` is False.
+        FileExistsError: If the folder is there and `overwrite` is False.
     """
     config = checkpoint.config
     check_arrays(config, checkpoint.arrays, "`checkpoint`")
@@ -137,7 +137,7 @@ def write_huggingface(
     if "classifier.weight" in checkpoint.heads and name != "BertForMultipleChoice":
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
     vocabulary = checkpoint.vocabulary_bytes()
-    with atomic_directory(directory, replace=replace) as folder:
+    with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         # transformers refuses files whose header does not name the framework.
         write_safetensors(folder / WEIGHTS, tensors, format="pt")

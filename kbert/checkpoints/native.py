@@ -22,21 +22,21 @@ _KEYS = ("format_version", "config", "lowercase", "source_config")
 
 
 def write_native(
-    checkpoint: Checkpoint, directory: str | os.PathLike[str], replace: bool = False
+    checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
     """Writes a folder in kbert's own format, from which the whole checkpoint can be read again.
 
     Args:
         checkpoint: What to write. Arrays keep their dtype.
         directory: The folder to make.
-        replace: Whether an existing folder may be replaced.
+        overwrite: Whether an existing folder may be replaced.
 
     Returns:
         The folder.
 
     Raises:
         ValueError: If the arrays do not fit the configuration.
-        FileExistsError: If the folder is there and `replace` is False.
+        FileExistsError: If the folder is there and `overwrite` is False.
     """
     check_config(checkpoint.config, "`checkpoint`")
     check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
@@ -51,7 +51,7 @@ def write_native(
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
     vocabulary = checkpoint.vocabulary_bytes()
-    with atomic_directory(directory, replace=replace) as folder:
+    with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
         if vocabulary is not None:

@@ -183,7 +183,8 @@ def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
         )
     # The client lets through whatever its HTTP library raises, and that library has changed.
     except Exception as error:
-        reason = f"{type(error).__name__}: {str(error).strip()[:300]}"
+        said = str(error).strip().partition("\n")[0]
+        reason = f"{type(error).__name__}: {said[:120]}"
         raise OSError(_ways(name, entry, reason)) from error
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
         raise ValueError(
@@ -207,5 +208,5 @@ def _ways(name: str, entry: PretrainedEncoder, reason: str) -> str:
     listed = "; ".join(f"({number}) {way}" for number, way in enumerate(ways, start=1))
     return (
         f"There is no path {name!r}, and it could not be fetched from the Hugging Face hub "
-        f"({reason}). Ways: {listed}."
+        f"({reason}). What can be done: {listed}."
     )

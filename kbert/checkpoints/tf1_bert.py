@@ -138,7 +138,7 @@ def read_tf1_bert(prefix: str | os.PathLike[str]) -> Checkpoint:
 
 
 def write_tf1_bert(
-    checkpoint: Checkpoint, directory: str | os.PathLike[str], replace: bool = False
+    checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt`, as google-research/bert.
 
@@ -148,14 +148,14 @@ def write_tf1_bert(
     Args:
         checkpoint: What to write.
         directory: The folder to make.
-        replace: Whether an existing folder may be replaced.
+        overwrite: Whether an existing folder may be replaced.
 
     Returns:
         The prefix of the files, which `--init_checkpoint` takes.
 
     Raises:
         ValueError: If arrays do not fit the configuration, or the format has no such head.
-        FileExistsError: If the folder is there and `replace` is False.
+        FileExistsError: If the folder is there and `overwrite` is False.
         ImportError: If TensorFlow is not installed.
     """
     check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
@@ -174,7 +174,7 @@ def write_tf1_bert(
     tensorflow = import_tensorflow("Writing a TensorFlow 1 checkpoint")
     names = sorted(variables)
     vocabulary = checkpoint.vocabulary_bytes()
-    with atomic_directory(directory, replace=replace) as folder:
+    with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         tensorflow.raw_ops.SaveV2(
             prefix=str(folder / PREFIX),

@@ -45,25 +45,25 @@ class TranslationCheckpoint:
 
 
 def write_translation(
-    checkpoint: TranslationCheckpoint, directory: str | os.PathLike[str], replace: bool = False
+    checkpoint: TranslationCheckpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
     """Writes a folder from which the whole model can be read again.
 
     Args:
         checkpoint: what to write. Arrays keep their dtype.
         directory: the folder to make.
-        replace: whether an existing folder may be replaced.
+        overwrite: whether an existing folder may be replaced.
 
     Returns:
         The folder.
 
     Raises:
-        FileExistsError: the folder is there and `replace` is False.
+        FileExistsError: the folder is there and `overwrite` is False.
     """
     subwords = {"source": checkpoint.source_subwords}
     if checkpoint.target_subwords != checkpoint.source_subwords:
         subwords["target"] = checkpoint.target_subwords
-    with atomic_directory(directory, replace=replace) as folder:
+    with atomic_directory(directory, overwrite=overwrite) as folder:
         write_safetensors(folder / WEIGHTS, checkpoint.arrays, format="kbert")
         for side, model in subwords.items():
             (folder / SUBWORDS[side]).write_bytes(model)

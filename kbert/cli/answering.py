@@ -21,6 +21,11 @@ BATCH_ROWS = 32
 # The outputs that hold several answers, as the last dimension: of a translator, and of a model that
 # finds words for each [MASK].
 _NBEST = ("nbest_translation", "word")
+# What gives a row on the command line, where that is not one option --text.
+_OPTIONS: dict[tuple[str, ...], str] = {
+    ("question", "context"): " (--question with --context or --context-file)",
+    ("text_a", "text_b"): " (--text-a with --text-b)",
+}
 
 
 class Answering:
@@ -93,10 +98,13 @@ class Answering:
         for row in rows:
             if len(row) >= 3 if choices else len(row) == len(self.inputs):
                 continue
-            wanted = "a context and two choices or more" if choices else ", ".join(self.inputs)
+            wanted = f"one {self.inputs[0]}" if len(self.inputs) == 1 else " and ".join(self.inputs)
+            wanted = "a context and two choices or more" if choices else wanted
+            between = ", with a tab between" if len(self.inputs) > 1 else ""
+            options = _OPTIONS.get(self.inputs, "")
             raise ValueError(
-                f"{source}: the model reads {wanted}, with a tab between. Received: {len(row)} "
-                f"text(s): {row!r}"
+                f"{source}: the model reads {wanted}{between}{options}. Received: {len(row)} "
+                f"{'text' if len(row) == 1 else 'texts'}: {', '.join(map(repr, row))}"
             )
 
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:

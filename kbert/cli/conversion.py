@@ -58,14 +58,14 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
 def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
     """Writes the target; returns what `read_checkpoint` takes to read it."""
     if format == "kbert":
-        return write_native(before, target, replace=overwrite)
+        return write_native(before, target, overwrite=overwrite)
     if format == "tf1":
-        return write_tf1_bert(before, target, replace=overwrite)
+        return write_tf1_bert(before, target, overwrite=overwrite)
     if not before.pipeline:
-        return write_huggingface(before, target, replace=overwrite)
+        return write_huggingface(before, target, overwrite=overwrite)
     # kbert's own models know their labels and the class of transformers that fits.
     model = load(path)
-    with atomic_directory(target, replace=overwrite) as folder:
+    with atomic_directory(target, overwrite=overwrite) as folder:
         inner = model.save_pretrained(folder / "model", format="huggingface")
         for file in sorted(Path(inner).iterdir()):
             file.rename(folder / file.name)

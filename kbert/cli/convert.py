@@ -7,6 +7,7 @@ import typer
 
 from kbert.cli.errors import reported
 from kbert.cli.json_output import write_result
+from kbert.data.text_files import nearest
 
 FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2")
 
@@ -42,7 +43,10 @@ def convert(
       kbert convert runs/en-de en-de-ct2 --format ctranslate2
     """
     if format not in FORMATS:
-        raise ValueError(f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}")
+        near = nearest(format, FORMATS)
+        raise ValueError(
+            f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}.{near}"
+        )
     from kbert.cli.model_kinds import check_format, check_model
     from kbert.training.run_directory import is_run, load_run
 

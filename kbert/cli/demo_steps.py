@@ -1,6 +1,7 @@
 """The steps of `kbert demo`, each with what it does, how long it took and where its files lie."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ from rich.table import Table
 from kbert.cli.demo_readers import ENTITY_MODEL, QUESTION_MODEL, ask_questions, find_names
 from kbert.cli.demo_translation import demo_translation
 from kbert.cli.label_table import show_labels
+from kbert.data.samples import sample_path
 from kbert.data.text_pairs import read_text_examples
 from kbert.serving.saved_model import export
 from kbert.training.averaging import load_model
@@ -22,8 +24,8 @@ from kbert.training.run import train
 from kbert.training.run_config import RunConfig
 from kbert.training.run_directory import REPORT, load_run
 
-SAMPLES = Path(__file__).resolve().parents[1] / "data" / "samples" / "support"
 ENCODER = "all-MiniLM-L6-v2"
+PARTS = ("train", "validation", "test")
 # Few examples and short texts: smaller batches and a higher rate than for large data.
 SETTINGS: dict[str, Any] = {
     "epochs": 5,
@@ -105,9 +107,7 @@ def demo_config(output: Path) -> RunConfig:
     """
     return RunConfig.from_dict(
         {
-            "train": str(SAMPLES / "train.tsv"),
-            "validation": str(SAMPLES / "validation.tsv"),
-            "test": str(SAMPLES / "test.tsv"),
+            **{part: str(sample_path(f"support/{part}.tsv")) for part in PARTS},
             "encoder": ENCODER,
             "output": str(output / "run"),
             "overwrite": True,
@@ -150,17 +150,28 @@ def _show_what_next(
     console: Console, seconds: float, run: Path, exported: Path, translator: Path
 ) -> None:
     console.print(
-        f"[bold]Done in {seconds:.0f} s.[/bold] Now try\n"
+        f"[bold]Done in {seconds:.0f} s.[/bold] Now try, {_activated()}\n"
         f'  kbert predict {run} --text "your own message"\n'
         f'  kbert predict {translator} --text "Tom often reads a book in the park."\n'
         f'  kbert predict {QUESTION_MODEL} --question "..." --context-file article.txt --show\n'
         f"  kbert info {exported}\n"
-        "  kbert train --help     (your own data: a file with the columns text and label)"
+        "  kbert train --help     (your own data: a file with the columns text and label)",
+        soft_wrap=True,  # a command that is broken in two cannot be copied
     )
 
 
+def _activated() -> str:
+    """How the shell finds `kbert`, where it stands in an environment that is not active."""
+    folder = Path(sys.prefix)
+    if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == sys.prefix:
+        return "for example,"
+    shown = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return f"after `source {shown}/bin/activate`,"
+
+
 def _show_examples(console: Console) -> None:
-    examples = read_text_examples(SAMPLES / "train.tsv")
+    path = sample_path("support/train.tsv")
+    examples = read_text_examples(path)
     labels = [str(label) for label in examples.labels or []]
     table = Table("topic", "messages", "for example")
     table.columns[1].justify = "right"
@@ -168,7 +179,7 @@ def _show_examples(console: Console) -> None:
         own = [text for text, one in zip(examples.text_a, labels) if one == label]
         table.add_row(label, str(len(own)), min(own, key=lambda text: abs(len(text) - 60)))
     console.print(table)
-    console.print(f"Files: {SAMPLES}/ (train.tsv, validation.tsv, test.tsv)")
+    console.print(f"Files: {path.parent}/ (train.tsv, validation.tsv, test.tsv)")
 
 
 def _show_answers(console: Console, answers: list[dict[str, Any]]) -> None:

@@ -9,13 +9,13 @@ from rich.text import Text
 
 from kbert.cli.alignment_table import show_alignment
 from kbert.data.parallel_text import read_parallel_tsv
+from kbert.data.samples import sample_path
 from kbert.pipelines.alignment_of_text import alignment_of_text
 from kbert.training.averaging import load_model
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
 from kbert.training.translation_config import TranslationConfig
 
-PAIRS = Path(__file__).resolve().parents[1] / "data" / "samples" / "translation"
 # One layer on each side and a piece for nearly every word: the toy learns in half a minute what
 # larger ones also learn.
 SETTINGS: dict[str, Any] = {
@@ -52,7 +52,7 @@ def demo_translation(output: Path, console: Console) -> dict[str, Any]:
     )
     run = load_run(train(translation_config(output)))
     metrics = run.metrics["final"]["test"]
-    pairs = read_parallel_tsv(PAIRS / "test.tsv")
+    pairs = read_parallel_tsv(sample_path("translation/test.tsv"))
     right = dict(zip(pairs.sources, pairs.targets or []))
     model = load_model(run.directory)
     translations = model.translations(SHOWN)
@@ -82,6 +82,7 @@ def translation_config(output: Path) -> TranslationConfig:
     Args:
         output: The folder to work in.
     """
-    parts = {part: str(PAIRS / f"{part}.tsv") for part in ("train", "validation", "test")}
+    files = {part: f"translation/{part}.tsv" for part in ("train", "validation", "test")}
+    parts = {part: str(sample_path(file)) for part, file in files.items()}
     place = {"output": str(output / "translator"), "overwrite": True}
     return TranslationConfig.from_dict({**parts, **place, **SETTINGS})

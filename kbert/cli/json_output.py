@@ -1,17 +1,24 @@
 """Results on stdout: JSON, and nothing else."""
 
 import json
+import re
 import sys
 from typing import Any
 
+_NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
+_NUMBERS = re.compile(rf"\[\n\s*({_NUMBER}(?:,\n\s*{_NUMBER})*)\n\s*\]")
+
 
 def write_result(value: Any) -> None:
-    """Writes a verb's result to stdout, indented.
+    """Writes a verb's result to stdout, indented; a list of numbers stays on its line.
 
     Args:
         value: What JSON can hold.
     """
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    # A string of JSON has no line break in it, so what is found is a list.
+    text = _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text)
+    sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 

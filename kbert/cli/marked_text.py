@@ -74,8 +74,9 @@ def _show_entities(content: str, entities: list[dict[str, Any]], console: Consol
     end = 0
     for one in entities:
         shown.append(content[end : one["start"]])
-        shown.append(one["entity"], styles[one["label"]])
-        shown.append(f" {one['label']}", "dim")
+        # Brackets show the ends where there are no colours.
+        shown.append(f"[{one['entity']}", styles[one["label"]])
+        shown.append(f" {one['label']}]", "dim")
         end = one["end"]
     shown.append(content[end:])
     console.print(shown)

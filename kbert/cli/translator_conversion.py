@@ -39,10 +39,10 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
     before = _log_probabilities(model, *pairs)
     found: dict[str, Any] = {"notes": []}
     if format == "kbert":
-        write_translation(translation_checkpoint(model), target, replace=overwrite)
+        write_translation(translation_checkpoint(model), target, overwrite=overwrite)
         after = _log_probabilities(Translator.from_pretrained(target), *pairs)
     else:
-        save_ctranslate2(model, target, replace=overwrite)
+        save_ctranslate2(model, target, overwrite=overwrite)
         after = _scores_of_ctranslate2(model, target, *pairs)
         arguments, notes = search_arguments(model)
         found = {"notes": notes, "translate_batch": arguments}

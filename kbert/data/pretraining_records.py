@@ -32,7 +32,7 @@ def write_records(
     directory: str | os.PathLike[str],
     shards: int = 1,
     compress: bool = False,
-    replace: bool = False,
+    overwrite: bool = False,
     about: Mapping[str, Any] | None = None,
 ) -> int:
     """Writes masked examples; the folder is there whole or not at all.
@@ -43,7 +43,7 @@ def write_records(
         directory: the folder to make, of `pretraining-00000-of-00010.tfrecord` and so on.
         shards: into how many files; examples go to them by turns.
         compress: whether the files are gzipped.
-        replace: whether a folder that is there may be replaced.
+        overwrite: whether a folder that is there may be replaced.
         about: how the examples were made, as JSON has it: `manifest.json` then tells it, with the
             number of examples and the SHA-256 of each file.
 
@@ -52,12 +52,12 @@ def write_records(
 
     Raises:
         ValueError: `shards` is below 1, there are fewer examples, or the objective masks no token.
-        FileExistsError: `directory` is there and `replace` is False.
+        FileExistsError: `directory` is there and `overwrite` is False.
     """
     if shards < 1:
         raise ValueError(f"`shards` must be at least 1. Received: shards={shards}")
     written = 0
-    with atomic_directory(directory, replace) as folder, ExitStack() as stack:
+    with atomic_directory(directory, overwrite) as folder, ExitStack() as stack:
         writers = [
             stack.enter_context(tf.io.TFRecordWriter(str(path), "GZIP" if compress else ""))
             for path in shard_paths(folder, shards)

@@ -165,8 +165,9 @@ def _text_columns(
         if first in known and (second is None or second in known):
             return first, second if text_b is None else text_b
     raise ValueError(
-        f"{table.source}, line 1: `text_a` must be given where no column is called `text`, "
-        f"`sentence`, `text_a` or such. Received: {_columns_of(table)}"
+        f"{table.source}, line 1: `text_a` must be given where no column is called "
+        f"{', '.join(dict.fromkeys(first for first, _ in _TEXT_COLUMNS))}, as by --text-a COLUMN. "
+        f"Received: {_columns_of(table)}"
     )
 
 

@@ -86,21 +86,23 @@ class PretrainedEncoder(keras.Model):
         format: str = "kbert",
         vocabulary: str | os.PathLike[str] | None = None,
         lowercase: bool = True,
+        overwrite: bool = False,
     ) -> Path:
         """Writes the encoder for `from_pretrained`, or for other packages.
 
         Args:
-            directory: the directory to make; must not exist.
+            directory: the directory to make.
             format: "kbert", "huggingface" or "tf1".
             vocabulary: a vocabulary file to put beside the weights.
             lowercase: whether its tokenizer lower-cases; told to those who read the directory.
+            overwrite: whether a directory that is there may be replaced, with all that it holds.
 
         Returns:
             The directory.
 
         Raises:
             ValueError: the format is unknown.
-            FileExistsError: the directory is there.
+            FileExistsError: the directory is there, and may not be replaced.
         """
         checkpoint = self.to_checkpoint()
         if format not in _WRITERS:
@@ -114,5 +116,5 @@ class PretrainedEncoder(keras.Model):
             )
         checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
         checkpoint.lowercase = lowercase
-        _WRITERS[format](checkpoint, directory)
+        _WRITERS[format](checkpoint, directory, overwrite=overwrite)
         return Path(directory)

@@ -14,7 +14,7 @@ SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
 
 
 def save_ctranslate2(
-    translator: Any, directory: str | os.PathLike[str], replace: bool = False
+    translator: Any, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
     """Writes a folder for `ctranslate2.Translator`, with the subword models beside it.
 
@@ -26,7 +26,7 @@ def save_ctranslate2(
     Args:
         translator: a `Translator` with a `Transformer`.
         directory: the folder to make.
-        replace: whether an existing folder may be replaced.
+        overwrite: whether an existing folder may be replaced.
 
     Returns:
         The folder.
@@ -34,7 +34,7 @@ def save_ctranslate2(
     Raises:
         ValueError: CTranslate2 has no such model, as where BERT is fused into it.
         ModuleNotFoundError: the package ctranslate2 is not installed.
-        FileExistsError: the folder is there and `replace` is False.
+        FileExistsError: the folder is there and `overwrite` is False.
     """
     transformer = translator.transformer
     if hasattr(transformer, "bert"):
@@ -56,7 +56,7 @@ def save_ctranslate2(
         alignment_layer=-1 if translator.alignment_layer is None else translator.alignment_layer,
         search=search_arguments(translator)[0],
         files={SOURCE_SUBWORDS: source.model, TARGET_SUBWORDS: target.model},
-        replace=replace,
+        overwrite=overwrite,
     )
 
 

@@ -54,8 +54,13 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
 
     Raises:
         ValueError: it holds an encoder alone, or a task that this version does not know.
+        FileNotFoundError: there is no such folder, file or name.
     """
-    if Path(directory).suffix == ".keras" and Path(directory).is_file():
+    if Path(directory).suffix == ".keras":
+        if not Path(directory).is_file():
+            raise FileNotFoundError(
+                f"`directory` must be there. Received: {os.fspath(directory)!r}, no such file"
+            )
         return keras.models.load_model(directory, **kwargs)
     if is_translation(directory) or is_marian(directory):
         return Translator.from_pretrained(directory, **kwargs)

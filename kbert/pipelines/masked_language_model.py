@@ -3,8 +3,6 @@
 Shapes: B texts, M the most [MASK] of a text, K words for each, D hidden.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,11 +10,9 @@ import tensorflow as tf
 
 from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.encoder_config import CAUSAL
-from kbert.checkpoints.tf1_bert import write_tf1_bert
 from kbert.models.bert import Bert
 from kbert.pipelines.packed_chunks import packed_chunks
 from kbert.pipelines.plain_answers import plain_answer
-from kbert.pipelines.saved_pipeline import pipeline_checkpoint
 from kbert.pipelines.signatures import Signature, model_inputs, text_specs
 from kbert.pipelines.text_inputs import holds_texts, listed, read_single_texts
 from kbert.pipelines.windowed_model import WindowedModel
@@ -55,6 +51,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
     """
 
     default_sequence_length = 128
+    formats = ("kbert", "huggingface", "tf1")  # google-research/bert has these heads too
     head_names = ("cls.",)
     head_may_be_partial = True
     tokenizer_rules = {"special_tokens_in_text": True}
@@ -114,24 +111,6 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
     def huggingface_config(self) -> dict[str, Any]:
         """What a Hugging Face configuration says of the task: nothing."""
         return {}
-
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
-        """Writes weights and vocabulary for `from_pretrained`.
-
-        Args:
-            directory: the directory to make; must not exist.
-            format: "kbert", "huggingface" or, as google-research/bert has it, "tf1".
-
-        Returns:
-            The directory.
-
-        Raises:
-            ValueError: the format is unknown or cannot hold the model.
-        """
-        if format != "tf1":
-            return super().save_pretrained(directory, format)
-        write_tf1_bert(pipeline_checkpoint(self), directory)
-        return Path(directory)
 
     def fill(self, text: Any) -> dict[str, Any]:
         """Raw strings (B,) to words for their [MASK], as graph code.

@@ -104,7 +104,9 @@ class RawTextBatches(BatchCalls, TextModel):
     def _columns(self, texts: TextInputs, y: Any, weight: Any = None) -> tuple[Any, ...]:
         """Texts, their targets as numbers, and their weights if there are any."""
         if y is None:
-            raise ValueError("`y` must be given with texts. Received: y=None")
+            raise ValueError(
+                "`y` must be given with texts. Received: y=None (of a table, give a column)"
+            )
         targets, weight = self._targets(y), weight_array(weight)
         for name, column in (("y", targets), ("sample_weight", weight)):
             if column is not None and len(column) != len(texts):

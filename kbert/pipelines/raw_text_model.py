@@ -174,7 +174,10 @@ class RawTextModel(RawTextBatches):
         x = listed(x)
         texts = self.read_inputs(x)
         if texts is None:
-            raise ValueError(f"`x` must be texts or pairs of texts. Received: {type(x).__name__}")
+            held = f" that begins with {x[0]!r:.80}" if isinstance(x, list) and x else ""
+            raise ValueError(
+                f"`x` must be texts or pairs of texts. Received: {type(x).__name__}{held}"
+            )
         packed = self.pack(texts.text_a, texts.text_b)
         return self.predict_packed(packed), packed.truncated.tolist()
 

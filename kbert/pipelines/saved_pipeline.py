@@ -13,6 +13,8 @@ from kbert.checkpoints.checkpoint import Checkpoint
 from kbert.checkpoints.huggingface import write_huggingface
 from kbert.checkpoints.native import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tf1_bert import write_tf1_bert
+from kbert.data.text_files import nearest
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.text.vocabulary import Vocabulary
@@ -141,14 +143,20 @@ def pipeline_checkpoint(model: Any) -> Checkpoint:
     return checkpoint
 
 
-def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) -> Path:
+def save_pipeline(
+    model: Any, directory: str | os.PathLike[str], format: str, overwrite: bool = False
+) -> Path:
     """Writes a text model; see `Classifier.save_pretrained`."""
+    if format not in model.formats:
+        known = " or ".join(f'"{name}"' for name in model.formats)
+        near = nearest(format, model.formats)
+        raise ValueError(f"`format` must be {known}. Received: format={format!r}.{near}")
     checkpoint = pipeline_checkpoint(model)
     if format == "kbert":
         checkpoint.pipeline = _pipeline_config(model)
-        return Path(write_native(checkpoint, directory))
-    if format != "huggingface":
-        raise ValueError(f'`format` must be "kbert" or "huggingface". Received: format={format!r}')
+        return Path(write_native(checkpoint, directory, overwrite))
+    if format == "tf1":
+        return Path(write_tf1_bert(checkpoint, directory, overwrite))
     if checkpoint.adapters:
         raise ValueError(
             f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
@@ -160,7 +168,10 @@ def save_pipeline(model: Any, directory: str | os.PathLike[str], format: str) ->
         )
     checkpoint.source_config = model.huggingface_config()
     architecture = model.huggingface_architecture
-    return Path(write_huggingface(checkpoint, directory, architecture=architecture))
+    written = write_huggingface(
+        checkpoint, directory, architecture=architecture, overwrite=overwrite
+    )
+    return Path(written)
 
 
 def _pipeline_config(model: Any) -> dict[str, Any]:

@@ -23,20 +23,23 @@ _NOT_SETTINGS = (
 _NOT_TRANSFORMER = ("name", "trainable", "dtype", "bert")
 
 
-def save_translator(model: Any, directory: str | os.PathLike[str]) -> Path:
+def save_translator(
+    model: Any, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
     """Writes a `Translator`.
 
     Args:
         model: the translator.
         directory: the folder to make.
+        overwrite: whether a folder that is there may be replaced.
 
     Returns:
         The folder.
 
     Raises:
-        FileExistsError: the folder is there.
+        FileExistsError: the folder is there, and may not be replaced.
     """
-    return write_translation(translation_checkpoint(model), directory)
+    return write_translation(translation_checkpoint(model), directory, overwrite)
 
 
 def translation_checkpoint(model: Any) -> TranslationCheckpoint:

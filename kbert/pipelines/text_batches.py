@@ -149,7 +149,9 @@ def check_targets(count: int, y: Any) -> None:
         y: their targets.
     """
     if y is None:
-        raise ValueError("`y` must be given with texts. Received: y=None")
+        raise ValueError(
+            "`y` must be given with texts. Received: y=None (of a table, give a column)"
+        )
     if len(y) != count:
         raise ValueError(f"`y` must have one entry a text. Received: {len(y)} for {count} texts")
     if not count:

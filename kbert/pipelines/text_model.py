@@ -19,6 +19,7 @@ class TextModel(ReplicatedModel):
     tokenizer: WordPiece
     max_sequence_length: int
     huggingface_architecture: str
+    formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
     # Whether a checkpoint without a pooler lacks something.
     needs_pooler = True
@@ -68,20 +69,27 @@ class TextModel(ReplicatedModel):
         """The classes of transformers whose heads it takes."""
         return (cls.huggingface_architecture,)
 
-    def save_pretrained(self, directory: str | os.PathLike[str], format: str = "kbert") -> Path:
+    def save_pretrained(
+        self,
+        directory: str | os.PathLike[str],
+        format: str = "kbert",
+        overwrite: bool = False,
+    ) -> Path:
         """Writes weights, vocabulary and names of labels for `from_pretrained`.
 
         Args:
-            directory: the directory to make; must not exist.
-            format: "kbert" or "huggingface".
+            directory: the directory to make.
+            format: one of the class's `formats`.
+            overwrite: whether a directory that is there may be replaced, with all that it holds.
 
         Returns:
             The directory.
 
         Raises:
             ValueError: the format is unknown or cannot hold the model.
+            FileExistsError: the directory is there, and may not be replaced.
         """
-        return save_pipeline(self, directory, format)
+        return save_pipeline(self, directory, format, overwrite)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
         """Prepares the model for training, without XLA: it would compile anew for each length of a

@@ -131,16 +131,20 @@ class Translator(TranslationAlignment):
             return load_marian(cls, directory, **kwargs)
         return load_translator(cls, directory, **kwargs)
 
-    def save_pretrained(self, directory: str | os.PathLike[str]) -> Path:
+    def save_pretrained(self, directory: str | os.PathLike[str], overwrite: bool = False) -> Path:
         """Writes weights, subwords and settings for `from_pretrained`.
 
         Args:
-            directory: the folder to make; must not exist.
+            directory: the folder to make.
+            overwrite: whether a folder that is there may be replaced, with all that it holds.
 
         Returns:
             The folder.
+
+        Raises:
+            FileExistsError: the folder is there, and may not be replaced.
         """
-        return save_translator(self, directory)
+        return save_translator(self, directory, overwrite)
 
     @property
     def max_source_length(self) -> int:
@@ -161,13 +165,17 @@ class Translator(TranslationAlignment):
         begun, is_longer = self.source_subwords.beginnings(text, most + 1)
         pieces = self.source_subwords.tokenize(begun)
         truncated = is_longer | (pieces.row_lengths() > most)
-        kept = pieces[:, :most]
-        ends = tf.fill((kept.nrows(), 1), self.source_subwords.end_id)
-        ids = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        counts = tf.minimum(tf.cast(pieces.row_lengths(), tf.int32), most)
+        lengths = counts + 1
+        # A ragged concatenation would check at run time that both sides have as many rows.
+        mask = tf.sequence_mask(lengths)
+        width = tf.shape(mask)[1]
+        padding = self.source_subwords.padding_id
+        ids = tf.pad(pieces.to_tensor(padding), ((0, 0), (0, 1)), constant_values=padding)
+        is_end = tf.range(width) == counts[:, tf.newaxis]
         inputs = {
-            "source_token_ids": ids.to_tensor(self.source_subwords.padding_id),
-            "source_padding_mask": tf.sequence_mask(lengths),
+            "source_token_ids": tf.where(is_end, self.source_subwords.end_id, ids[:, :width]),
+            "source_padding_mask": mask,
         }
         return inputs, lengths, truncated
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,20 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             was given arguments, or `directory` holds exports.
         FileNotFoundError: There is no such folder, file or name.
     """
+    path = _export(directory)
+    if path is None:
+        return load_model(directory, **kwargs)
+    if kwargs:
+        raise ValueError(
+            "`kbert.load` must have no further arguments for an export, which is as it was "
+            f"written. Received: {', '.join(kwargs)} for {directory}"
+        )
+    found = load_export(path)
+    return {name: ExportedTask(found, name) for name in found.tasks} or found
+
+
+def _export(directory: str | os.PathLike[str]) -> Path | None:
+    """The version folder of an export of kbert, or None where a path or name is none."""
     try:
         path = find_export(directory)
     except FileNotFoundError:
@@ -81,13 +96,5 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
                 f"`directory` must be one export. Received: {directory}, which holds exports: "
                 f"{', '.join(map(os.fspath, exports))}"
             ) from None
-        return load_model(directory, **kwargs)
-    if not (path / METADATA_FILE).is_file():
-        return load_model(directory, **kwargs)
-    if kwargs:
-        raise ValueError(
-            "`kbert.load` must have no further arguments for an export, which is as it was "
-            f"written. Received: {', '.join(kwargs)} for {directory}"
-        )
-    found = load_export(path)
-    return {name: ExportedTask(found, name) for name in found.tasks} or found
+        return None
+    return path if (path / METADATA_FILE).is_file() else None

@@ -49,9 +49,10 @@ def model_name(folder: str | os.PathLike[str]) -> str:
         folder: The folder, or the name.
 
     Returns:
-        Its last part, with `_` for what `new_version` takes for no part of a name.
+        Its last part without `.keras`, with `_` for what `new_version` takes for no part of a name.
     """
-    name = re.sub(r"[^A-Za-z0-9_.-]", "_", Path(os.path.abspath(folder)).name)
+    last = Path(os.path.abspath(folder)).name.removesuffix(".keras")
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", last)
     return name if _MODEL_NAME.fullmatch(name) else f"model_{name.lstrip('.-')}"
 
 

@@ -13,7 +13,7 @@ _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.(partial|old)", re.DOTALL)
 
 
 @contextmanager
-def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Iterator[Path]:
+def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
     """Gives a new folder to fill, which becomes `path` when the block ends well.
 
     The folder is a hidden sibling of `path`, so that the last step is a rename within one
@@ -26,18 +26,18 @@ def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Ite
 
     Args:
         path: The folder to make. Missing parents are made.
-        replace: Whether a folder that is there already may be replaced, with all that it holds.
+        overwrite: Whether a folder that is there already may be replaced, with all that it holds.
 
     Yields:
         The folder to write into.
 
     Raises:
-        FileExistsError: If `path` is there and `replace` is False, at the start or at the end.
+        FileExistsError: If `path` is there and `overwrite` is False, at the start or at the end.
         NotADirectoryError: If `path` is a file.
     """
     # A relative path must still mean the same folder if the block changes the working directory.
     target = Path(os.path.abspath(path))
-    _check_target(target, replace)
+    _check_target(target, overwrite, path)
     target.parent.mkdir(parents=True, exist_ok=True)
     mark = f".{target.name}.{secrets.token_hex(6)}"
     partial = target.with_name(f"{mark}.partial")
@@ -45,7 +45,7 @@ def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Ite
     try:
         yield partial
         _flush_tree(partial)
-        _check_target(target, replace)
+        _check_target(target, overwrite, path)
         _move_into_place(partial, target, aside=target.with_name(f"{mark}.old"))
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
@@ -56,7 +56,7 @@ def atomic_directory(path: str | os.PathLike[str], replace: bool = False) -> Ite
 def rename_directory(
     folder: str | os.PathLike[str],
     target: str | os.PathLike[str],
-    replace: bool = False,
+    overwrite: bool = False,
     without: str | None = None,
 ) -> None:
     """Gives a folder that is whole its name, when all that it holds is on the disk.
@@ -66,15 +66,15 @@ def rename_directory(
     Args:
         folder: The folder, a sibling of `target`.
         target: Its new name.
-        replace: As in `atomic_directory`, which also tells what becomes of a replaced folder.
+        overwrite: As in `atomic_directory`, which also tells what becomes of a replaced folder.
         without: A file in it that goes just before, such as a lock that others look at.
 
     Raises:
-        FileExistsError: If `target` is there and `replace` is False.
+        FileExistsError: If `target` is there and `overwrite` is False.
         NotADirectoryError: If `target` is a file.
     """
     source, path = Path(os.path.abspath(folder)), Path(os.path.abspath(target))
-    _check_target(path, replace)
+    _check_target(path, overwrite, target)
     _flush_tree(source)
     if without is not None:
         (source / without).unlink()
@@ -155,15 +155,16 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
     _flush(target.parent)
 
 
-def _check_target(target: Path, replace: bool) -> None:
-    """Raises if `target` may not be written."""
+def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) -> None:
+    """Raises if `target` may not be written; the message has the path that was given."""
     if not os.path.lexists(target):
         return
+    received = f"path={os.fspath(given)!r}"
     if not target.is_dir():
-        raise NotADirectoryError(f"`path` must be a folder. Received a file: path={str(target)!r}")
-    if not replace:
+        raise NotADirectoryError(f"`path` must be a folder. Received a file: {received}")
+    if not overwrite:
         raise FileExistsError(
-            f"`path` must not exist yet, unless replace=True. Received: path={str(target)!r}"
+            f"`path` must not exist yet, unless overwrite=True. Received: {received}"
         )
 
 

@@ -44,7 +44,7 @@ def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = 
         raise ValueError(f"`parts` must be at least 1. Received: parts={parts}")
     prepared_corpus(config)  # its errors belong before the pipeline
     # Of an older folder no shard may stay among those of the new one.
-    with atomic_directory(output, replace=config.overwrite) as folder:
+    with atomic_directory(output, overwrite=config.overwrite) as folder:
         with beam.Pipeline(options=options) as pipeline:
             numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
             records = numbers | "Examples" >> beam.FlatMap(

@@ -46,7 +46,7 @@ class WeightsKeeper(keras.callbacks.Callback):
         }
         # An epoch may be there: a run that goes on repeats what came after its last state.
         target = self._folder / f"epoch-{epoch + 1:05d}"
-        with atomic_directory(target, replace=True) as partial:
+        with atomic_directory(target, overwrite=True) as partial:
             write_safetensors(partial / _WEIGHTS, arrays, format="kbert")
         for old in kept_weights(self._folder)[: -self._last]:
             shutil.rmtree(old)

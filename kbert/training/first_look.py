@@ -114,7 +114,10 @@ def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
     """
     known = glue_task(task)
     if not Path(folder).exists():
-        raise FileNotFoundError(f"`--data` must be the folder of GLUE. Received: {str(folder)!r}")
+        raise FileNotFoundError(
+            "`--data` must be the folder of GLUE. "
+            f"Received: {str(folder)!r}, which does not exist"
+        )
     glue_file(known, folder, glue_split(known, split))
 
 

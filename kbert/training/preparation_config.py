@@ -84,7 +84,8 @@ class PreparationConfig(Configuration):
         output = Path(self.output or "")
         if output.exists() and not self.overwrite:
             raise FileExistsError(
-                f"`output` must not exist yet, unless overwrite is true. Received: output={output}"
+                "`output` must not exist yet, unless overwrite is true (--overwrite). "
+                f"Received: output={output}"
             )
         if output.exists() and not output.is_dir():
             raise NotADirectoryError(

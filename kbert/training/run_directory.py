@@ -83,7 +83,8 @@ def check_output(
         raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output!s}")
     if target.exists() and not overwrite:
         raise FileExistsError(
-            f"`output` must not exist yet, unless overwrite is true. Received: output={output!s}"
+            "`output` must not exist yet, unless overwrite is true (--overwrite). "
+            f"Received: output={output!s}"
         )
     if target.exists() and any(target.iterdir()) and not (target / CONFIG).is_file():
         raise FileExistsError(
@@ -130,7 +131,7 @@ def run_directory(
         remove_leftovers(partial)  # of a process that was killed while it wrote there
         with _room_needed(partial, resume):
             yield partial
-            rename_directory(partial, target, replace=overwrite, without=MARK)
+            rename_directory(partial, target, overwrite=overwrite, without=MARK)
 
 
 def stopped_run(output: str | os.PathLike[str]) -> Path | None:

@@ -198,7 +198,7 @@ def _finish(
     """Puts the kept weights in their place, and measures what was written there."""
     tell_stage("measuring the weights that stay")
     # One may be there of before a stop, and of other weights.
-    with atomic_directory(folder / MODEL, replace=True) as model_folder:
+    with atomic_directory(folder / MODEL, overwrite=True) as model_folder:
         shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
     model = type(ready.model).from_pretrained(folder / MODEL, dtype=config.precision)
     parts = ready.parts

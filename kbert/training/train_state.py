@@ -76,7 +76,7 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
     check_finite(arrays, position.step)
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"step-{position.step:09d}"
-    with atomic_directory(target, replace=True) as partial:
+    with atomic_directory(target, overwrite=True) as partial:
         write_safetensors(partial / _ARRAYS, arrays, format="kbert")
         about = {name: getattr(position, name) for name in _TOLD}
         about["sha256"] = sha256_of(partial / _ARRAYS)

@@ -99,7 +99,7 @@ def test_a_folder_is_replaced_only_on_request(tmp_path):
     folder = written(tmp_path / "folder")
     with pytest.raises(FileExistsError, match="must not exist yet"):
         written(folder)
-    written(folder, files={"more": b""}, replace=True)
+    written(folder, files={"more": b""}, overwrite=True)
     assert "more" in names(folder)
 
 

@@ -306,7 +306,7 @@ def test_writing_labels(tmp_path: Path) -> None:
     assert raw["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
     assert raw["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
     checkpoint.source_config = {}
-    write_huggingface(checkpoint, tmp_path / "b", replace=True)
+    write_huggingface(checkpoint, tmp_path / "b", overwrite=True)
     raw = json.loads((tmp_path / "b" / "config.json").read_text())
     assert raw["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
     # The pooler tells BertForSequenceClassification from BertForTokenClassification.

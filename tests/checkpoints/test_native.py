@@ -40,9 +40,9 @@ def test_a_round_trip_keeps_everything(tmp_path: Path, dtype: str) -> None:
 def test_a_folder_can_be_rewritten_from_itself(tmp_path: Path) -> None:
     write_native(read_huggingface(write_hf(tmp_path / "a", hf_tensors())), tmp_path / "own")
     checkpoint = read_native(tmp_path / "own")
-    with pytest.raises(FileExistsError, match="must not exist yet, unless replace=True"):
+    with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite=True"):
         write_native(checkpoint, tmp_path / "own")
-    write_native(checkpoint, tmp_path / "own", replace=True)
+    write_native(checkpoint, tmp_path / "own", overwrite=True)
     assert read_native(tmp_path / "own").vocabulary_path == tmp_path / "own" / "vocabulary.txt"
 
 

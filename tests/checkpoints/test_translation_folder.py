@@ -50,5 +50,5 @@ def test_a_folder_is_not_replaced_unasked(tmp_path):
     with pytest.raises(FileExistsError):
         write_translation(checkpoint(b"other"), folder)
     assert read_translation(folder).target_subwords == b"target"
-    write_translation(checkpoint(b"other"), folder, replace=True)
+    write_translation(checkpoint(b"other"), folder, overwrite=True)
     assert read_translation(folder).target_subwords == b"other"

@@ -13,7 +13,7 @@ def test_lines_become_rows():
     single, pair = Answering(("text",), None), Answering(("text_a", "text_b"), None)
     assert single.split("a\tb", 1) == ("a\tb",)
     assert pair.split("a\tb", 1) == ("a", "b")
-    with pytest.raises(ValueError, match="stdin, line 7: the model reads text_a, text_b, with"):
+    with pytest.raises(ValueError, match="stdin, line 7: the model reads text_a and text_b, with"):
         pair.split("a", 7)
     choices = Answering(("context", "choices"), None)
     assert choices.split("a\tb\tc\td", 1) == ("a", "b", "c", "d")

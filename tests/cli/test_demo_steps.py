@@ -5,13 +5,14 @@ import pytest
 from rich.console import Console
 
 from kbert.cli import demo_steps, demo_translation
-from kbert.cli.demo_steps import SAMPLES, run_demo
+from kbert.cli.demo_steps import run_demo
+from kbert.data.samples import sample_path
 from kbert.data.text_pairs import read_text_examples
 
 
 def test_the_samples_do_not_overlap():
     names = ("train", "validation", "test")
-    parts = [read_text_examples(SAMPLES / f"{name}.tsv") for name in names]
+    parts = [read_text_examples(sample_path(f"support/{name}.tsv")) for name in names]
     texts = [set(part.text_a) for part in parts]
     assert not (texts[0] & texts[1] or texts[0] & texts[2] or texts[1] & texts[2])
     assert len({frozenset(part.labels) for part in parts}) == 1

@@ -5,14 +5,15 @@ import pytest
 from rich.console import Console
 
 from kbert.cli import demo_translation as module
-from kbert.cli.demo_translation import PAIRS, SETTINGS, SHOWN, demo_translation, translation_config
+from kbert.cli.demo_translation import SETTINGS, SHOWN, demo_translation, translation_config
 from kbert.data.parallel_text import read_parallel_tsv
+from kbert.data.samples import sample_path
 
 
 def test_what_is_shown_is_held_out():
-    test = read_parallel_tsv(PAIRS / "test.tsv")
+    test = read_parallel_tsv(sample_path("translation/test.tsv"))
     assert set(SHOWN) <= set(test.sources)
-    assert not set(SHOWN) & set(read_parallel_tsv(PAIRS / "train.tsv").sources)
+    assert not set(SHOWN) & set(read_parallel_tsv(sample_path("translation/train.tsv")).sources)
 
 
 def toy_is_told(tmp_path):

@@ -37,3 +37,6 @@ def test_what_is_nothing(tmp_path):
     assert result.exit_code == 2 and "`path` must be a checkpoint" in result.stderr
     result = info("all-MiniLM-L6")
     assert result.exit_code == 2 and "Did you mean `all-MiniLM-L6-v2`" in result.stderr
+    (file := tmp_path / "model.keras").touch()
+    result = info(file)
+    assert result.exit_code == 2 and "which `kbert.load` reads" in result.stderr

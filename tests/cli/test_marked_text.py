@@ -45,8 +45,8 @@ def test_entities_with_a_style_a_type():
         {"entity": "York", "label": "LOC", "start": 9, "end": 13},
     ]
     plain, styled = shown(("Ann from York[x]",), {"entities": entities})
-    assert plain.splitlines()[0] == "Ann PER from York LOC[x]"
-    assert "\x1b[1;30;43mAnn\x1b[0m" in styled and "\x1b[1;30;46mYork\x1b[0m" in styled
+    assert plain.splitlines()[0] == "[Ann PER] from [York LOC][x]"
+    assert "\x1b[1;30;43m[Ann\x1b[0m" in styled and "\x1b[1;30;46m[York\x1b[0m" in styled
 
 
 def test_several_answers():

@@ -74,7 +74,11 @@ def test_bad_input_is_told(finished_run, tmp_path):
     for arguments, stdin, message in (
         ([finished_run, "--text", "a", "--text-a", "b"], None, "must not be given together with"),
         ([finished_run, "--text-a", "b"], None, "must be given together. Received: --text-a"),
-        ([finished_run, "--text-a", "a", "--text-b", "b"], None, "the model reads text, with"),
+        (
+            [finished_run, "--text-a", "a", "--text-b", "b"],
+            None,
+            "the model reads one text. Received: 2 texts: 'a', 'b'",
+        ),
         ([finished_run], b"ok\n\xff\n", "stdin, line 2: the text must be UTF-8"),
         ([tmp_path], "a", "`path` must be a checkpoint"),
         ([tmp_path / "none"], "a", "none"),

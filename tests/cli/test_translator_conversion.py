@@ -44,11 +44,11 @@ def test_a_difference_would_be_seen(finished_translation, tmp_path, monkeypatch)
 
     write = translator_conversion.save_ctranslate2
 
-    def write_wrong(model, target, replace):
+    def write_wrong(model, target, overwrite):
         kernel = model.transformer.decoder_blocks[0].feed_forward.output_linear.kernel
         before = np.asarray(kernel)
         kernel.assign(before * 2.0)
-        write(model, target, replace)
+        write(model, target, overwrite)
         kernel.assign(before)
 
     monkeypatch.setattr(translator_conversion, "save_ctranslate2", write_wrong)

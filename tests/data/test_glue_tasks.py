@@ -177,7 +177,8 @@ def test_what_is_not_there(tmp_path):
     message = r"`path` must be a file, or a folder with dev_matched\.tsv, dev\.tsv .* folder MNLI"
     with pytest.raises(FileNotFoundError, match=message):
         read_glue("mnli", tmp_path, "dev")
-    with pytest.raises(ValueError, match=r"`task` must be one of cola.*Received: task='sst5'"):
+    message = r"The task of GLUE must be one of cola.*Received: 'sst5'\. Did you mean `sst2`"
+    with pytest.raises(ValueError, match=message):
         read_glue("sst5", tmp_path)
     with pytest.raises(ValueError, match=r"`split` must be one of train, dev, .*'trian'\. Did"):
         read_glue("sst2", FIXTURES, "trian")

@@ -118,10 +118,10 @@ def test_all_or_nothing(tmp_path):
     with pytest.raises(FileExistsError):
         write_records([(INPUTS, TARGETS)] * 2, tmp_path / "records")
     with pytest.raises(OSError, match="no text any more"):
-        write_records(failing(), tmp_path / "records", replace=True)
+        write_records(failing(), tmp_path / "records", overwrite=True)
     (path,) = shard_paths(tmp_path / "records", 1)
     assert len(read(path)) == 2
-    assert write_records([(INPUTS, TARGETS)] * 2, tmp_path / "records", replace=True) == 4
+    assert write_records([(INPUTS, TARGETS)] * 2, tmp_path / "records", overwrite=True) == 4
     assert len(read(path)) == 4 and [x.name for x in tmp_path.iterdir()] == ["records"]
 
 

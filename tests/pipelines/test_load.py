@@ -90,6 +90,11 @@ def test_arguments(tmp_path):
     assert model.dtype_policy.name == "mixed_bfloat16" and model.labels == ["x", "y", "z"]
 
 
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"Received: '.*modle\.keras', no such file"):
+        load(tmp_path / "modle.keras")
+
+
 def test_an_encoder_alone(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "saved")
     message = (

@@ -39,6 +39,9 @@ def test_kbert_format(tmp_path, head):
     model = small_classifier(head=head, pair=True, max_sequence_length=20, dropout=0.25)
     folder = model.save_pretrained(tmp_path / "saved")
     assert folder == tmp_path / "saved"
+    with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite=True"):
+        model.save_pretrained(folder)
+    model.save_pretrained(folder, overwrite=True)
     again = Classifier.from_pretrained(folder)
     assert again.get_config() == model.get_config()
     pairs = (TEXTS, list(reversed(TEXTS)))
@@ -203,6 +206,8 @@ def test_several_labels_at_once_are_refused(tmp_path):
 def test_refusals_in_saving(tmp_path):
     with pytest.raises(ValueError, match='`format` must be "kbert" or "huggingface". .*=\'tf1\''):
         small_classifier().save_pretrained(tmp_path / "saved", format="tf1")
+    with pytest.raises(ValueError, match="Received: format='hugingface'. Did you mean `huggingf"):
+        small_classifier().save_pretrained(tmp_path / "saved", format="hugingface")
     message = (
         '`head` must be "pooler" for format "huggingface", which knows no other. '
         "Received: head='two_layer'"

@@ -82,6 +82,7 @@ def test_damaged_folders_are_refused(subwords, tmp_path):
     folder = made(subwords).save_pretrained(tmp_path / "model")
     with pytest.raises(FileExistsError):
         made(subwords).save_pretrained(folder)
+    assert made(subwords).save_pretrained(folder, overwrite=True) == folder
     with pytest.raises(ValueError, match="`path` must hold a BERT encoder. Received: a transl"):
         Bert.from_pretrained(folder)
     with pytest.raises(FileNotFoundError, match="with kbert_translation.json"):

@@ -40,6 +40,7 @@ def test_only_integers_are_versions(base: Path):
         ("minilm-squad", "minilm-squad"),
         ("runs/Größe 2.1 (neu)", "Gr__e_2.1__neu_"),
         ("runs/2024", "model_2024"),
+        ("saved/topics.keras", "topics"),
         ("runs/.hidden", "model_hidden"),
         ("runs/-", "model_"),
     ],

@@ -43,7 +43,7 @@ def test_a_failed_block_leaves_nothing(tmp_path: Path, error: type[BaseException
 
 def test_an_existing_folder_is_an_error_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    with pytest.raises(FileExistsError, match="must not exist yet, unless replace=True"):
+    with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite=True"):
         with atomic_directory(tmp_path / "model"):
             pytest.fail("the block must not run")
     assert _tree(tmp_path) == ["model"]
@@ -63,7 +63,7 @@ def test_replacing_leaves_only_the_new_folder(tmp_path: Path) -> None:
     target = tmp_path / "model"
     target.mkdir()
     (target / "old.txt").write_text("old")
-    with atomic_directory(target, replace=True) as folder:
+    with atomic_directory(target, overwrite=True) as folder:
         (folder / "new.txt").write_text("new")
         assert (target / "old.txt").read_text() == "old"
     assert _tree(tmp_path) == ["model", "model/new.txt"]
@@ -74,7 +74,7 @@ def test_a_failed_replacement_keeps_the_old_folder(tmp_path: Path) -> None:
     target.mkdir()
     (target / "old.txt").write_text("old")
     with pytest.raises(RuntimeError, match="no luck"):
-        with atomic_directory(target, replace=True) as folder:
+        with atomic_directory(target, overwrite=True) as folder:
             (folder / "new.txt").write_text("new")
             raise RuntimeError("no luck")
     assert _tree(tmp_path) == ["model", "model/old.txt"]
@@ -95,7 +95,7 @@ def test_a_failed_rename_puts_the_old_folder_back(
 
     monkeypatch.setattr(module.os, "rename", failing)
     with pytest.raises(OSError, match="disk on fire"):
-        with atomic_directory(target, replace=True) as folder:
+        with atomic_directory(target, overwrite=True) as folder:
             (folder / "new.txt").write_text("new")
     assert _tree(tmp_path) == ["model", "model/old.txt"]
 
@@ -104,7 +104,7 @@ def test_a_link_is_replaced_and_its_folder_kept(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "x.txt").write_text("x")
     (tmp_path / "model").symlink_to(tmp_path / "real")
-    with atomic_directory(tmp_path / "model", replace=True) as folder:
+    with atomic_directory(tmp_path / "model", overwrite=True) as folder:
         (folder / "new.txt").write_text("new")
     assert not (tmp_path / "model").is_symlink()
     assert _tree(tmp_path) == ["model", "model/new.txt", "real", "real/x.txt"]
@@ -113,7 +113,7 @@ def test_a_link_is_replaced_and_its_folder_kept(tmp_path: Path) -> None:
 def test_a_file_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "model").write_text("x")
     with pytest.raises(NotADirectoryError, match="`path` must be a folder. Received a file"):
-        with atomic_directory(tmp_path / "model", replace=True):
+        with atomic_directory(tmp_path / "model", overwrite=True):
             pytest.fail("the block must not run")
 
 
@@ -203,7 +203,7 @@ def test_a_whole_folder_gets_its_name(tmp_path: Path) -> None:
         (tmp_path / "new" / "lock").touch()
         (tmp_path / "new" / f"file{number}").touch()
         if number:
-            with pytest.raises(FileExistsError, match="`path` must not exist yet, unless replace"):
+            with pytest.raises(FileExistsError, match="must not exist yet, unless overwrite"):
                 rename_directory(tmp_path / "new", tmp_path / "name")
         rename_directory(tmp_path / "new", tmp_path / "name", bool(number), without="lock")
         assert os.listdir(tmp_path) == ["name"]

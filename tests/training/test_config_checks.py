@@ -15,7 +15,7 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
         ({"encoder": "scratch:huge"}, "`encoder` must be scratch: and one of tiny, mini"),
         ({"encoder": "scratch:tiny"}, "`vocabulary` must be given with encoder='scratch:tiny'"),
         ({"glue": "sst2"}, "`data` must be the folder of GLUE with glue='sst2'"),
-        ({"glue": "sst"}, "`task` must be one of cola, sst2"),
+        ({"glue": "sst"}, "task of GLUE must be one of cola, sst2"),
         ({"glue": "stsb", "data": "g"}, "`task` must be regression with glue='stsb'"),
         ({"monitor": "f1"}, "`monitor` must be left out where there is no validation"),
         ({"grid": True}, "`grid` must be left out where there is no validation"),

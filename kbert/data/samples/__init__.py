@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def sample_path(name: str) -> Path:
-    """Returns the path of a sample file.
+    """Returns the path of a sample file, from the working directory where it lies below that.
 
     Args:
         name: path below this folder, such as "support/train.tsv".
@@ -14,6 +14,8 @@ def sample_path(name: str) -> Path:
         FileNotFoundError: there is no such sample; the message lists those that there are.
     """
     root = Path(str(resources.files(__name__)))
+    if root.is_relative_to(Path.cwd()):
+        root = root.relative_to(Path.cwd())
     path = root / name
     if not path.is_file():
         known = sorted(file.relative_to(root).as_posix() for file in root.glob("*/*.*"))

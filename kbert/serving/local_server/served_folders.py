@@ -74,10 +74,12 @@ def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
     children = sorted(path.iterdir()) if path.is_dir() else []
     found = [ServedFolder(child.name, child) for child in children if _is_model(child)]
     if not found:
+        without = "a folder without one (`kbert export` makes one)"
+        what = without if path.is_dir() else "no such path"
         raise FileNotFoundError(
             "`base` must be the folder of a model with its versions, BASE/<model> with "
             f"BASE/<model>/<version>/{SAVED_MODEL_FILE}, a folder of models, or a model.config. "
-            f"Received: base={str(base)!r}"
+            f"Received: base={str(base)!r}, {what}"
         )
     return found
 
