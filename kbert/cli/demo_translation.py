@@ -47,7 +47,7 @@ def demo_translation(output: Path, console: Console) -> dict[str, Any]:
         The metrics of the test pairs, the folder of the run, and the translations.
     """
     console.print(
-        "A toy: it learns 600 sentences about a small world. It translates new ones made\n"
+        "A toy: it learns 600 sentences about a small world. It translates new ones made "
         "of the same words, and knows nothing of any other."
     )
     run = load_run(train(translation_config(output)))
@@ -63,7 +63,7 @@ def demo_translation(output: Path, console: Console) -> dict[str, Any]:
         table.add_row("reference", right[text], end_section=True)
     console.print(table)
     console.print(
-        "What each word of the first translation comes from: the attention to the source while\n"
+        "What each word of the first translation comes from: the attention to the source while "
         "the word was said, dark where there is much."
     )
     words = alignment_of_text(model, SHOWN[0]).in_words()

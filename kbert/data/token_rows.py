@@ -96,9 +96,13 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         pieces = subwords.tokenize(batch)
         truncated = pieces.row_lengths() > max_length - 1
         kept = pieces[:, : max_length - 1]
-        ends = tf.fill((kept.nrows(), 1), subwords.end_id)
-        whole = tf.concat([kept, tf.RaggedTensor.from_tensor(ends)], axis=1)
-        return whole.values, tf.cast(whole.row_lengths(), tf.int32), truncated
+        # A ragged concatenation would check at run time that both sides have as many rows. A piece
+        # moves by the ends of the rows before its own.
+        row = kept.value_rowids()
+        places = tf.range(tf.size(row, row.dtype)) + row
+        ends = tf.fill((tf.size(row, row.dtype) + kept.nrows(),), subwords.end_id)
+        ids = tf.tensor_scatter_nd_update(ends, places[:, tf.newaxis], kept.values)
+        return ids, tf.cast(kept.row_lengths() + 1, tf.int32), truncated
 
     graph = cached_graph(subwords, tokenize, [max_length])
     columns = mapped_columns([text_tensor(texts)], graph, 3, _TEXTS_PER_CALL)
