@@ -42,9 +42,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/checkpoints/tensorflow_import.py::import_tensorflow"): (
         "the readers of TensorFlow's own formats cannot do without it; loaded when one is read"
     ),
-    ("tensorflow_imports", "kbert/checkpoints/object_graph.py::__init__"): (
-        "the graph of an object-based checkpoint is a protocol buffer that TensorFlow defines"
-    ),
     ("tensorflow_imports", "kbert/optimization/tensorflow_update.py::tensorflow"): (
         "a fused update, taken only where the running backend is TensorFlow"
     ),

@@ -80,7 +80,7 @@ _MASKED_LM = {
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def read_model_garden(prefix: str | os.PathLike[str]) -> Checkpoint:
+def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
     """Reads a checkpoint of Model Garden.
 
     The encoder is found wherever it lies in the object graph: `Checkpoint(encoder=...)`,
@@ -90,6 +90,7 @@ def read_model_garden(prefix: str | os.PathLike[str]) -> Checkpoint:
 
     Args:
         prefix: The files' common beginning, for example `.../bert_model.ckpt-1`.
+        values: Whether the arrays hold the values; else zeros, without TensorFlow.
 
     Returns:
         The checkpoint. A classification head and a masked-LM head get Hugging Face's names; other
@@ -101,7 +102,7 @@ def read_model_garden(prefix: str | os.PathLike[str]) -> Checkpoint:
         ImportError: If TensorFlow is not installed.
     """
     prefix = Path(prefix)
-    graph = ObjectGraph(str(prefix))
+    graph = ObjectGraph(str(prefix), values)
     encoder, numbered = find_encoder(graph, f"`{prefix}`")
     keys = EncoderKeys(graph, encoder, numbered)
     report: list[str] = []

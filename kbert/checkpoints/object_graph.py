@@ -7,13 +7,21 @@ Source: tensorflow, `core/protobuf/trackable_object_graph.proto`.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from kbert.checkpoints.tensorflow_variables import TensorflowVariables
+from kbert.checkpoints.wire_format import read_fields
 
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
+
+class _Node(NamedTuple):
+    """One object: its attributes that are objects, and its variable's key."""
+
+    children: dict[str, int]
+    key: str | None
 
 
 class ObjectGraph:
@@ -21,24 +29,22 @@ class ObjectGraph:
 
     Args:
         prefix: The checkpoint's prefix.
+        values: As `TensorflowVariables` takes it.
 
     Attributes:
         shapes: Key of a variable -> shape, without the graph itself.
     """
 
-    def __init__(self, prefix: str) -> None:
-        self._variables = TensorflowVariables(prefix, "Reading a TensorFlow 2 checkpoint")
-        from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
-
-        graph = TrackableObjectGraph()
-        graph.ParseFromString(self._variables.bytes_of(GRAPH_KEY))
-        self._nodes: Any = graph.nodes
+    def __init__(self, prefix: str, values: bool = True) -> None:
+        self._variables = TensorflowVariables(prefix, "Reading a TensorFlow 2 checkpoint", values)
+        graph = self._variables.string(GRAPH_KEY)
+        self._nodes = [_node(field.value) for field in read_fields(graph) if field.number == 1]
         self.shapes = dict(self._variables.shapes)
         del self.shapes[GRAPH_KEY]
 
     def children(self, node: int) -> dict[str, int]:
         """Returns the attributes of an object that are objects themselves: name -> node."""
-        return {child.local_name: child.node_id for child in self._nodes[node].children}
+        return self._nodes[node].children
 
     def nodes(self, start: int = 0) -> Iterator[int]:
         """Yields a node and all below it, the near ones first."""
@@ -78,7 +84,20 @@ class ObjectGraph:
 
     def _own_key(self, node: int) -> str | None:
         """The key of a node that is a variable, else None."""
-        for attribute in self._nodes[node].attributes:
-            if attribute.name == "VARIABLE_VALUE" and attribute.checkpoint_key in self.shapes:
-                return str(attribute.checkpoint_key)
-        return None
+        key = self._nodes[node].key
+        return key if key in self.shapes else None
+
+
+def _node(message: bytes) -> _Node:
+    """One `TrackableObject`: its children, and the key of its value if it is a variable."""
+    children: dict[str, int] = {}
+    key = None
+    for field in read_fields(message):
+        if field.number not in (1, 2):
+            continue
+        parts = {part.number: part.value for part in read_fields(field.value)}
+        if field.number == 1:
+            children[parts[2].decode()] = parts.get(1, 0)
+        elif parts.get(1) == b"VARIABLE_VALUE":
+            key = parts[3].decode()
+    return _Node(children, key)

@@ -18,7 +18,7 @@ def _read_adapters(path: Path) -> Checkpoint:
     return read_adapters(path, read_checkpoint)
 
 
-_READERS: dict[str, Callable[[Path], Checkpoint]] = {
+_READERS: dict[str, Callable[..., Checkpoint]] = {
     "kbert": read_native,
     "huggingface": read_huggingface,
     "tf1_bert": read_tf1_bert,
@@ -27,12 +27,14 @@ _READERS: dict[str, Callable[[Path], Checkpoint]] = {
 }
 
 
-def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
+def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -> Checkpoint:
     """Reads a BERT encoder from any format that kbert knows.
 
     Args:
         name_or_path: A folder, the prefix of TensorFlow's files (`.../bert_model.ckpt`), or a name
             that `pretrained.resolve` knows ("bert-base-uncased", "org/name").
+        values: Whether the arrays hold the values. Where only TensorFlow can read them they are
+            zeros else, of the right shapes and types, and TensorFlow is not imported.
 
     Returns:
         The checkpoint; its `report` tells what was decided while reading.
@@ -43,4 +45,6 @@ def read_checkpoint(name_or_path: str | os.PathLike[str]) -> Checkpoint:
         OSError: If the name's source cannot be reached.
     """
     found = detect_format(resolve(name_or_path))
+    if not values and found.name in ("tf1_bert", "model_garden"):
+        return _READERS[found.name](found.path, values=False)
     return _READERS[found.name](found.path)

@@ -84,12 +84,13 @@ _GELU_NOTE = (
 )
 
 
-def read_tf1_bert(prefix: str | os.PathLike[str]) -> Checkpoint:
+def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
     """Reads a checkpoint of google-research/bert.
 
     Args:
         prefix: The files' common beginning, for example `.../bert_model.ckpt`; beside them lie
             `bert_config.json` and, perhaps, `vocab.txt`.
+        values: Whether the arrays hold the values; else zeros, without TensorFlow.
 
     Returns:
         The checkpoint. Heads have Hugging Face's names; the state of the optimizer is left out and
@@ -109,7 +110,7 @@ def read_tf1_bert(prefix: str | os.PathLike[str]) -> Checkpoint:
     raw = read_json_object(directory / CONFIG)
     config = config_from_google(raw, f"`{directory / CONFIG}`", gelu="gelu")
     report: list[str] = [_GELU_NOTE] if config["activation"] == "gelu" else []
-    variables = TensorflowVariables(str(prefix), "Reading a TensorFlow 1 checkpoint")
+    variables = TensorflowVariables(str(prefix), "Reading a TensorFlow 1 checkpoint", values)
     found = variables.shapes
     table = weight_table(config, _NAMES, _BLOCK_NAMES)
     table = without_absent_pooler(table, found, report)

@@ -37,15 +37,15 @@ def read_fields(message: bytes) -> Iterator[Field]:
     place = 0
     while place < len(message):
         begin = place
-        key, place = _read_varint(message, place)
+        key, place = read_varint(message, place)
         number, kind = key >> 3, key & 7
         value: Any
         if kind == _VARINT:
-            value, place = _read_varint(message, place)
+            value, place = read_varint(message, place)
         elif kind == _BYTES or kind in _FIXED:
             length = _FIXED.get(kind)
             if length is None:
-                length, place = _read_varint(message, place)
+                length, place = read_varint(message, place)
             value, place = message[place : place + length], place + length
         else:
             raise ValueError(f"a field must be of a known kind. Received: kind {kind}")
@@ -82,7 +82,19 @@ def _varint(value: int) -> bytes:
     return bytes([*found, value])
 
 
-def _read_varint(message: bytes, place: int) -> tuple[int, int]:
+def read_varint(message: bytes, place: int) -> tuple[int, int]:
+    """Reads a number of any length.
+
+    Args:
+        message: Bytes that hold it.
+        place: Where it begins.
+
+    Returns:
+        The number, and where it ends.
+
+    Raises:
+        ValueError: the bytes end within it.
+    """
     value = shift = 0
     while place < len(message) and shift < 70:
         value |= (message[place] & 127) << shift

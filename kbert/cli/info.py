@@ -101,7 +101,7 @@ def _of_translation(path: str) -> dict[str, Any]:
 def _of_checkpoint(path: str) -> dict[str, Any]:
     from kbert.checkpoints.read_checkpoint import read_checkpoint
 
-    checkpoint = read_checkpoint(path)
+    checkpoint = read_checkpoint(path, values=False)
     arrays = {**checkpoint.arrays, **checkpoint.heads}
     return {
         "kind": "checkpoint",

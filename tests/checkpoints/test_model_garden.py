@@ -96,6 +96,10 @@ def test_the_arrays_compute_what_the_encoder_computes(tmp_path: Path, encoder: A
     assert len(checkpoint.arrays) == 31
     assert any("No bert_config.json and no params.yaml" in line for line in checkpoint.report)
     assert "Left out what is not of the encoder: save_counter." in checkpoint.report
+    outline = read_model_garden(prefix, values=False)
+    assert (outline.config, outline.report) == (checkpoint.config, checkpoint.report)
+    kinds = [{n: (a.shape, a.dtype) for n, a in c.arrays.items()} for c in (outline, checkpoint)]
+    assert kinds[0] == kinds[1] and not any(a.any() for a in outline.arrays.values())
     given = {"input_word_ids": IDS, "input_mask": MASK, "input_type_ids": SEGMENTS}
     expected = encoder({name: tf.constant(value, tf.int32) for name, value in given.items()})
     sequence, pooled = _forward(checkpoint.arrays, num_heads=2)

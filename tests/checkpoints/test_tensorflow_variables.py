@@ -19,10 +19,10 @@ def test_variables_and_damage(tmp_path: Path) -> None:
     variables = TensorflowVariables(prefix, "Reading")
     assert variables.shapes[key] == (1000,)
     assert variables.load(key)[:3].tolist() == [0.0, 1.0, 2.0]
-    assert variables.bytes_of("_CHECKPOINTABLE_OBJECT_GRAPH").startswith(b"\n")
+    assert variables.string("_CHECKPOINTABLE_OBJECT_GRAPH").startswith(b"\n")
     _cut(Path(f"{prefix}.data-00000-of-00001"))
     with pytest.raises(ValueError, match="ckpt-1` must be a whole checkpoint of TensorFlow; its"):
         TensorflowVariables(prefix, "Reading").load(key)
     _cut(Path(f"{prefix}.index"))
-    with pytest.raises(ValueError, match="were cut off. Received: not an sstable"):
+    with pytest.raises(ValueError, match="were cut off. Received: not an index: it does not end"):
         TensorflowVariables(prefix, "Reading")

@@ -1,5 +1,7 @@
 import json
+import sys
 
+import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
@@ -24,6 +26,18 @@ def test_a_checkpoint_and_a_model(tiny, finished_run):
     found = json.loads(info(finished_run / "model").stdout)
     assert found["task"]["class"] == "Classifier"
     assert found["heads"]["classifier.weight"] == [2, 16]
+
+
+@pytest.mark.parametrize("form", ["tf1", "huggingface"])
+def test_formats_without_tensorflow(tiny, tmp_path, monkeypatch, form):
+    folder = str(tmp_path / form)
+    result = CliRunner().invoke(app, ["convert", str(tiny.encoder), folder, "--format", form])
+    assert result.exit_code == 0, result.output
+    as_it_was = json.loads(info(tiny.encoder).stdout)
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    found = json.loads(info(folder).stdout)
+    same = ("config", "parameters", "dtypes", "vocabulary")
+    assert {key: found[key] for key in same} == {key: as_it_was[key] for key in same}
 
 
 def test_a_folder_of_marian(tmp_path):
