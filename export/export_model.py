@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kbert.serving.compatibility import check_export
 from kbert.serving.saved_model import export
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.serving.saved_model import export
-    from kbert.training.averaging import load_model
+    from kbert.training.load_model import load_model
 
     try:
         print(export(load_model(given.run), given.base, given.name))

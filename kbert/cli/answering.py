@@ -14,7 +14,7 @@ from kbert.pipelines.like_sizes import answers_of_rows
 from kbert.pipelines.plain_answers import plain_answer
 from kbert.serving.exported import load_export
 from kbert.serving.signatures import SERVING_DEFAULT
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.run_directory import is_run
 
 BATCH_ROWS = 32

@@ -19,7 +19,7 @@ from kbert.cli.label_table import show_labels
 from kbert.data.samples import sample_path
 from kbert.data.text_pairs import read_text_examples
 from kbert.serving.saved_model import export
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.run import train
 from kbert.training.run_config import RunConfig
 from kbert.training.run_directory import REPORT, load_run

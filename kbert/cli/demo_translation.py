@@ -11,7 +11,7 @@ from kbert.cli.alignment_table import show_alignment
 from kbert.data.parallel_text import read_parallel_tsv
 from kbert.data.samples import sample_path
 from kbert.pipelines.alignment_of_text import alignment_of_text
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.run import train
 from kbert.training.run_directory import load_run
 from kbert.training.translation_config import TranslationConfig

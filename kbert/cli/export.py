@@ -81,7 +81,7 @@ def export(
     from kbert.serving.saved_model import export as write_export
     from kbert.serving.signatures import read_meta_graph, signatures_of
     from kbert.serving.version_folders import model_name
-    from kbert.training.averaging import load_model
+    from kbert.training.load_model import load_model
 
     settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
     if also:
@@ -145,7 +145,7 @@ def _exported_together(
 ) -> Path:
     """Exports several runs into one, each under the name of its folder."""
     from kbert.serving.together import export_together
-    from kbert.training.averaging import load_model
+    from kbert.training.load_model import load_model
 
     models = {task: load_model(run) for task, run in _named(runs).items()}
     return export_together(models, base, name, precision=precision, **settings)

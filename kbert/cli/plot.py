@@ -74,7 +74,7 @@ def plot(
     else:
         check_model(model, exports=False)
         texts = _texts(text, question, context)
-        from kbert.training.averaging import load_model
+        from kbert.training.load_model import load_model
 
         figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
     from kbert.plots.figures import write_figure

@@ -7,7 +7,7 @@ from kbert.data.question_examples import QuestionExamples
 from kbert.data.squad import read_questions
 from kbert.data.squad_predictions import write_predictions
 from kbert.data.tagged_sentences import TaggedSentences
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.reading_data import aligned_questions, read_sentences
 from kbert.training.reading_evaluation import measure_answers, measure_entities, measure_spans
 from kbert.training.run_config import RunConfig

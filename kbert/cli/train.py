@@ -15,6 +15,7 @@ from kbert.training.config_file import read_config_file
 from kbert.training.run_config import RunConfig
 from kbert.training.run_log import tell_stage
 from kbert.training.translation_config import TASK as TRANSLATION
+from kbert.training.translation_config import TranslationConfig
 
 
 @reported
@@ -60,9 +61,47 @@ def train(
     check_config_file(config)
     _check_task(read_config_file(config).get("task") if task is None and config else task)
     values = given_values({**given, "task": task}, RunConfig)
-    run_and_tell(
+    _run_and_tell(
         RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
     )
+
+
+@reported
+def train_translation(
+    task: Annotated[
+        Optional[str], typer.Argument(help=f"{TRANSLATION}.", metavar="TASK")
+    ] = None,
+    config: Annotated[
+        Optional[Path],
+        typer.Option(
+            help="YAML file with `key: value` for any option (with _ for -); options given on the "
+            "command line go before it."
+        ),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Train a translator from sentence pairs, and write a run directory.
+
+    All pairs are read and filtered before the training starts.
+    The run directory is whole when it is there: a stopped run stays
+    OUTPUT.incomplete, and the same command goes on with it. The result
+    on stdout is JSON.
+
+    Examples:
+
+      kbert train translation --train-source train.en --train-target train.de \\
+          --validation-source val.en --validation-target val.de \\
+          --output runs/en-de
+
+      kbert train translation --train train.tsv --warm-start runs/en-de \\
+          --bert all-MiniLM-L6-v2 --features cache --output runs/fused
+
+      kbert train translation --config run.yaml
+    """
+    check_config_file(config)
+    values = {**given_values(given, TranslationConfig), "task": task or TRANSLATION}
+    made = TranslationConfig
+    _run_and_tell(made.from_dict(values) if config is None else made.from_yaml(config, **values))
 
 
 def check_config_file(config: Path | None) -> None:
@@ -90,7 +129,7 @@ def _check_task(task: Any) -> None:
         )
 
 
-def run_and_tell(config: AnyConfig) -> None:
+def _run_and_tell(config: AnyConfig) -> None:
     """Trains, and writes what came out to stdout.
 
     Args:
@@ -113,3 +152,4 @@ _SHOWN = (
     *("mean", "standard_deviation", "final"),
 )
 train = with_run_options(train, RunConfig)
+train_translation = with_run_options(train_translation, TranslationConfig)

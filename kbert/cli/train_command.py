@@ -5,7 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from kbert.cli.train_translation import train_translation
+from kbert.cli.train import train_translation
 from kbert.training.config_file import read_config_file
 from kbert.training.translation_config import TASK
 

@@ -6,7 +6,7 @@ from typing import Any
 from kbert.data.parallel_text import ParallelText, read_parallel
 from kbert.pipelines.translation import Translator
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.run_directory import is_run, load_run
 from kbert.training.translation_config import TranslationConfig
 from kbert.training.translation_data import read_table_of_pairs

@@ -4,7 +4,7 @@ from typing import Any
 
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.sizes import BERT_SIZES
-from kbert.training.contradictions import wrong
+from kbert.training.configuration import wrong
 from kbert.training.strategy_options import TPU
 
 READING_TASKS = ("question-answering", "span-tagging", "ner")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from kbert.data.text_files import nearest
@@ -77,3 +77,26 @@ class Configuration:
             **values: The values that change.
         """
         return type(self).from_dict({**self.to_dict(), **values})
+
+
+def wrong(key: str, expected: str, value: Any) -> ValueError:
+    """The error for a value that does not go with the others."""
+    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
+
+
+def check_default(config: Any, keys: Iterable[str], where: str) -> None:
+    """Checks that some keys were left at their defaults.
+
+    Args:
+        config: A configuration.
+        keys: The keys.
+        where: When they say nothing, as "without validation".
+
+    Raises:
+        ValueError: One of them was given.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(config)}
+    for key in keys:
+        value = getattr(config, key)
+        if value != defaults[key]:
+            raise wrong(key, f"left out {where}", value)

@@ -12,7 +12,7 @@ import keras
 from kbert.metrics.not_finite import NotFiniteError
 from kbert.training.any_config import AnyConfig
 from kbert.training.call_steps import steps_done
-from kbert.training.evaluation import is_better, numbers
+from kbert.training.monitor import is_better, numbers
 from kbert.training.run_log import RunLog
 from kbert.training.step_bar import draws_bar
 from kbert.training.train_state import check_finite

@@ -1,6 +1,6 @@
 """Measuring a model on examples, with the metrics of its task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +13,6 @@ from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.training.reading_evaluation import MONITORED, PreparedReading, prepare_reading
 from kbert.training.run_data import Examples, targets
 from kbert.training.run_input import RunInput, tokenized
-
-# These are the better the smaller they are.
-FALLING = ("cross_entropy", "mse", "loss", "perplexity")
-# Under which names a task measures its loss; it decides where the metric does not.
-_LOSSES = ("loss", "cross_entropy", "mse")
 
 
 @dataclass(frozen=True)
@@ -128,31 +123,3 @@ def monitored_metric(task: str, wanted: str | None, labels: Any, glue: str | Non
             f"`monitor` must be one of {', '.join(known)}. Received: monitor={wanted!r}"
         )
     return wanted
-
-
-def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
-    """Tells whether metrics are better than the best so far; of equal ones, by their loss.
-
-    Args:
-        metric: The name of the metric that they are compared by.
-        found: The new metrics.
-        best: The best so far, or None.
-
-    Returns:
-        False where both are equal, or where the task measures no loss: the earlier one stays.
-    """
-    if best is None:
-        return True
-    if found[metric] != best[metric]:
-        return bool((found[metric] < best[metric]) == (metric in FALLING))
-    loss = next((name for name in _LOSSES if name in found and name in best), None)
-    return loss is not None and bool(found[loss] < best[loss])
-
-
-def numbers(metrics: dict[str, Any]) -> dict[str, float]:
-    """Returns the metrics that are single numbers.
-
-    Args:
-        metrics: From `measure`.
-    """
-    return {name: value for name, value in metrics.items() if isinstance(value, (int, float))}

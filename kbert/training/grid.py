@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.training.environment import environment
-from kbert.training.evaluation import is_better
+from kbert.training.monitor import is_better
 from kbert.training.resumed_run import goes_on, kept_run
 from kbert.training.run_config import GRID_KEYS, RunConfig
 from kbert.training.run_data import RunData, read_run_data

@@ -12,11 +12,11 @@ import keras
 
 from kbert.training.bad_batch import BadBatch
 from kbert.training.call_steps import steps_done
+from kbert.training.collectives import any_signal, barrier
 from kbert.training.run_log import RunLog
 from kbert.training.state_saver import Saving
 from kbert.training.step_bar import draws_bar
 from kbert.training.stop_signals import StopSignals, TrainingStopped
-from kbert.training.team import asked_of_any, wait_for_all
 from kbert.training.train_state import Position, save_state
 
 # Between two lines about the steps inside an interval, where no progress bar can be drawn.
@@ -159,12 +159,12 @@ class IntervalRecord(keras.callbacks.Callback):
         save_state(self._saving.folder, self.model, self.position, self._saving.keep)
 
     def _stop_if_asked(self) -> None:
-        asked = None if self._stop is None else asked_of_any(self._stop.received)
+        asked = None if self._stop is None else any_signal(self._stop.received)
         if self._stop is None or asked is None:
             return
         if self.position.step < self._first_step + self._batches:
             self._save()
-        wait_for_all()
+        barrier()
         where = f"stopped by {asked} after step {self.position.step}"
         raise TrainingStopped(f"{where}. {self._stop.way_on}")
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kbert.data.corpus_cuts import BLOCK_BYTES
-from kbert.training.configuration import Configuration
-from kbert.training.contradictions import wrong
+from kbert.training.configuration import Configuration, wrong
 from kbert.training.option_kinds import choice, flag, number, option, patterns, text, whole
 
 _DATA, _EXAMPLES, _OUTPUT = "Data", "Examples", "Output"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kbert.tasks.pretraining_objectives import is_causal
-from kbert.training.contradictions import check_default, wrong
+from kbert.training.configuration import check_default, wrong
 
 # What an encoder that a run goes on from has decided already.
 _OF_A_NEW_MODEL = (

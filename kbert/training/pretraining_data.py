@@ -17,6 +17,7 @@ from kbert.data.pretraining_examples import ExampleMaker
 from kbert.data.pretraining_stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining_objectives import has_pairs
 from kbert.text.wordpiece import WordPiece
+from kbert.training.collectives import all_gather
 from kbert.training.found_files import found_files
 from kbert.training.found_records import found_records
 from kbert.training.pretraining_config import PretrainingConfig
@@ -26,7 +27,7 @@ from kbert.training.record_files import (
     held_out_records,
     record_batches,
 )
-from kbert.training.team import own_share, told_to_all
+from kbert.training.team import own_share
 
 # The input's speed is measured for about this long, and at least to the end of a first block.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
@@ -167,7 +168,7 @@ def place_after(dataset: Any, batches: int) -> dict[str, int]:
     own = asdict(dataset.stream.position(batches))
     return {
         f"{name}{_of_worker(number)}": value
-        for number, values in enumerate(told_to_all([own[name] for name in _PLACE]))
+        for number, values in enumerate(all_gather([own[name] for name in _PLACE]))
         for name, value in zip(_PLACE, values)
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kbert.training.any_config import AnyConfig
 from kbert.training.environment import environment
-from kbert.training.evaluation import is_better, numbers
+from kbert.training.monitor import is_better, numbers
 from kbert.training.resumed_run import goes_on, kept_run
 from kbert.training.run_config import RunConfig
 from kbert.training.run_data import read_run_data

@@ -10,9 +10,9 @@ import keras
 
 from kbert.training.bad_batch import BadBatch
 from kbert.training.call_steps import steps_done
+from kbert.training.collectives import any_signal, barrier
 from kbert.training.running_metrics import RunningMetrics
 from kbert.training.stop_signals import StopSignals, TrainingStopped
-from kbert.training.team import asked_of_any, wait_for_all
 from kbert.training.train_state import Position, save_state
 
 # At the end of an epoch a state is cheap to go on from, but short epochs need not each have one.
@@ -108,7 +108,7 @@ class StateSaver(keras.callbacks.Callback):
 
     def _save_if(self, is_time: bool) -> None:
         stop = self._stop
-        asked = None if stop is None else asked_of_any(stop.received)
+        asked = None if stop is None else any_signal(stop.received)
         if not is_time and asked is None:
             return
         save_state(
@@ -119,7 +119,7 @@ class StateSaver(keras.callbacks.Callback):
         )
         self._last, self._saved = time.monotonic(), self._position.step
         if stop is not None and asked is not None:
-            wait_for_all()
+            barrier()
             step = self._position.step
             raise TrainingStopped(f"stopped by {asked} after step {step}. {stop.way_on}")
 

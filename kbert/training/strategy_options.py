@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kbert.training.contradictions import wrong
+from kbert.training.configuration import wrong
 from kbert.training.option_kinds import choice, option, whole
 
 ONE, MIRRORED, MULTI_WORKER, TPU = "one", "mirrored", "multi-worker", "tpu"

@@ -3,8 +3,7 @@
 import atexit
 import contextlib
 import shutil
-import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from kbert.pipelines.row_splitting import check_divisible
+from kbert.training.collectives import barrier
 from kbert.training.configuration import Configuration
 from kbert.training.own_folder import WORKER, own_folder, remove_left
 from kbert.training.peers import GRACE, LostWorker, end_within, lost, watched
@@ -98,51 +98,6 @@ def own_share(config: Any) -> dict[str, int]:
     return {"batch_size": config.batch_size // workers, **share}
 
 
-def told_to_all(values: Sequence[int]) -> list[list[int]]:
-    """What each worker has to say, as all of them then know it; each waits for all.
-
-    Args:
-        values: Of this worker, as many as of the others.
-
-    Returns:
-        The values of each worker; of one alone its own.
-    """
-    current = tf.distribute.get_strategy()
-    if not _has_others(current):
-        return [list(values)]
-    cluster = read_cluster()
-    rows = [[0] * len(values) for _ in cluster.addresses]
-    rows[cluster.worker] = list(values)
-    local = len(current.extended.worker_devices)
-    found = _summed(current, tf.constant(rows, tf.int64)) // local
-    return [[int(value) for value in row] for row in found.numpy()]
-
-
-def asked_of_any(received: str | None) -> str | None:
-    """The signal that this worker, or another one, has got, as all of them then know it.
-
-    A scheduler asks workers one after the other. One that stopped by itself would leave the others
-    in the middle of a step that waits for it.
-
-    Args:
-        received: The name of the signal that this one has got, or None.
-    """
-    if not _has_others(tf.distribute.get_strategy()):
-        return received
-    number = 0 if received is None else signal.Signals[received].value
-    highest = max(max(told) for told in told_to_all([number]))
-    return signal.Signals(highest).name if highest else None
-
-
-def wait_for_all() -> None:
-    """Waits until every worker is here: whoever goes first would be missed by those that write."""
-    told_to_all([0])
-
-
-def _has_others(current: tf.distribute.Strategy) -> bool:
-    return isinstance(current, tf.distribute.MultiWorkerMirroredStrategy)
-
-
 @contextmanager
 def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
     with watched(cluster):
@@ -151,7 +106,7 @@ def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
             _check_batch(config, made)
             with made.scope():
                 yield config if cluster.worker == 0 else _elsewhere(config)
-                wait_for_all()
+                barrier()
         except _LOST as error:
             end_within(GRACE)
             reason = " ".join(str(error).split())
@@ -180,24 +135,3 @@ def _elsewhere(config: Config) -> Config:
     if kept is not None:
         shutil.copytree(kept, folder / kept.name)
     return config.with_values(output=str(folder / Path(output).name))
-
-
-def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
-    """The sum of what the replicas of all workers have."""
-    return made.experimental_local_results(_sum_function(made)(value))[0]
-
-
-@lru_cache(maxsize=None)
-def _sum_function(made: tf.distribute.Strategy) -> Any:
-    """One graph a shape: workers tell each other something after each step."""
-
-    def of_replica(value: tf.Tensor) -> tf.Tensor:
-        # The sum goes to the devices of what is added: an argument as such has none.
-        own = tf.identity(value)
-        return tf.distribute.get_replica_context().all_reduce("SUM", own)
-
-    @tf.function
-    def every(value: tf.Tensor) -> Any:
-        return made.run(of_replica, (value,))
-
-    return every

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kbert.training.config_checks import TFDS
-from kbert.training.contradictions import check_default, wrong
+from kbert.training.configuration import check_default, wrong
 
 PARTS = ("train", "validation", "test")
 # What says how subwords are learned; nothing is learned where they are ready.

@@ -16,7 +16,7 @@ from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.pipelines.translation import Translator
 from kbert.text.subword import Subword
 from kbert.text.wordpiece import WordPiece
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from kbert.training.run_directory import is_run, load_run
 from kbert.training.translation_config import TranslationConfig
 

@@ -5,7 +5,7 @@ from kbert.cli.answering import Answering, is_export, live_answering, open_model
 from kbert.pipelines.multiple_choice import MultipleChoice
 from kbert.pipelines.regression import Regressor
 from kbert.serving.saved_model import export
-from kbert.training.averaging import load_model
+from kbert.training.load_model import load_model
 from tests.small_pipelines import VOCABULARY, small_masked_language_model
 
 

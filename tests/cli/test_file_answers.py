@@ -138,7 +138,7 @@ def test_checksums_tell_models_apart(finished_run, tmp_path):
 @pytest.mark.slow
 def test_killed_at_random_moments(finished_run, tmp_path):
     """The same command again makes the same bytes as without a stop."""
-    from kbert.training.averaging import load_model
+    from kbert.training.load_model import load_model
 
     path = export(load_model(finished_run), tmp_path / "exports", "m", max_batch_size=2)
     assert load_export(path).labels

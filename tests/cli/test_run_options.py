@@ -6,8 +6,7 @@ import pytest
 
 from kbert.cli.pretrain import pretrain
 from kbert.cli.run_options import given_values, shown_default, with_run_options
-from kbert.cli.train import train
-from kbert.cli.train_translation import train_translation
+from kbert.cli.train import train, train_translation
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
 from kbert.training.translation_config import TranslationConfig

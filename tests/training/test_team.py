@@ -17,15 +17,7 @@ import tensorflow as tf
 
 from kbert.training.pretraining_config import PretrainingConfig
 from kbert.training.run_config import RunConfig
-from kbert.training.team import (
-    _elsewhere,
-    asked_of_any,
-    in_its_place,
-    own_share,
-    placed,
-    told_to_all,
-    wait_for_all,
-)
+from kbert.training.team import _elsewhere, in_its_place, own_share, placed
 from kbert.training.tf_config import worker_config
 from tests.training.tiny_corpus import TinyCorpus
 
@@ -41,9 +33,6 @@ def test_alone_nothing_changes():
     given = config()
     with in_its_place(given) as own:
         assert own is given and not tf.distribute.has_strategy()
-    assert told_to_all([3, 4]) == [[3, 4]]
-    wait_for_all()
-    assert asked_of_any(None) is None and asked_of_any("SIGTERM") == "SIGTERM"
     assert own_share(SimpleNamespace(strategy="one", batch_size=8)) == {"batch_size": 8}
 
 

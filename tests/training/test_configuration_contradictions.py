@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from kbert.training.contradictions import check_default, wrong
+from kbert.training.configuration import check_default, wrong
 
 
 @dataclasses.dataclass
