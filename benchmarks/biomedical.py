@@ -20,10 +20,10 @@ from biomedical_reader import READER, WINDOWS, made
 from side_by_side.results import machine, table
 
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.pretraining_run import pretrain
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.pretraining.run import pretrain
 from kbert.training.run import train
-from kbert.training.run_config import RunConfig
 
 RESULTS = Path(__file__).parent / "results" / "biomedical.json"
 ENCODER = "all-MiniLM-L6-v2"

@@ -13,11 +13,11 @@ import json
 import shutil
 from pathlib import Path
 
-from kbert.checkpoints.adapter_folder import CONFIG, WEIGHTS
+from kbert.checkpoints.native.adapter_folder import CONFIG, WEIGHTS
 from kbert.checkpoints.pretrained import SHIPPED
 from kbert.storage.atomic_directory import atomic_directory
+from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
-from kbert.training.run_config import RunConfig
 
 READER = "minilm-squad"
 WINDOWS = {"max_sequence_length": 192, "stride": 32}

@@ -12,9 +12,9 @@ from typing import Any
 
 from side_by_side.results import keep_row
 
-from kbert.data.conll import read_conll
-from kbert.data.squad import read_squad
-from kbert.pipelines.ner import EntityRecognizer
+from kbert.data.entities.conll import read_conll
+from kbert.data.questions.squad import read_squad
+from kbert.tasks.ner.model import EntityRecognizer
 
 RESULTS = Path(__file__).parent / "results" / "entity_places.json"
 KEY = ("file", "model")

@@ -20,13 +20,13 @@ import keras
 from side_by_side.results import Row, parser, write
 
 import kbert
-from kbert.cli.precision_measures import examples_of, metrics_of, rows_of
+from kbert.cli.results.precision_measures import examples_of, metrics_of, rows_of
+from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
-from kbert.data.text_pairs import read_text_examples
-from kbert.serving.exported import Exported, load_export
-from kbert.serving.graph_checks import sizes_of
-from kbert.serving.precision import PRECISIONS, in_precision
-from kbert.serving.together import export_together
+from kbert.export_check.graph_checks import sizes_of
+from kbert.serving.export.multi_task_export import export_together
+from kbert.serving.export.precision import PRECISIONS, in_precision
+from kbert.serving.loading.exported import Exported, load_export
 
 BASE = "all-MiniLM-L6-v2"
 FILES = {

@@ -17,13 +17,13 @@ import keras
 import numpy as np
 from side_by_side.results import keep_row, seeds
 
-from kbert.data.batching import batch_plan, padding_share, random_batches
-from kbert.data.glue_tasks import GLUE_TASKS, read_glue
+from kbert.data.batches.plans import batch_plan, padding_share, random_batches
+from kbert.data.classification.glue_tasks import GLUE_TASKS, read_glue
 from kbert.metrics.glue import glue_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.classification import Classifier
-from kbert.pipelines.regression import Regressor
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.regression.model import Regressor
 
 RESULTS = Path(__file__).parent / "results" / "finetuning.json"
 KEY = ("task", "seed", "epochs", "length", "batches")

@@ -21,8 +21,8 @@ from side_by_side.results import parser, write
 from side_by_side.training_slices import rows_of
 
 from kbert.checkpoints.pretrained import resolve
-from kbert.data.batching import BATCHES_PER_POOL
-from kbert.data.glue_tasks import GLUE_TASKS, read_glue
+from kbert.data.batches.plans import BATCHES_PER_POOL
+from kbert.data.classification.glue_tasks import GLUE_TASKS, read_glue
 
 WORKS = ("warm", "train")
 TASKS = ["sst2", "rte:256", "cola", "stsb"]

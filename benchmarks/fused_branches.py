@@ -14,7 +14,7 @@ from side_by_side.multi30k_data import TESTS, Split, read_split
 from side_by_side.results import keep_row
 from side_by_side.translation_scores import tokenized_bleu
 
-from kbert.pipelines.translation import Translator
+from kbert.tasks.translation.model import Translator
 
 RESULTS = Path(__file__).parent / "results" / "fused_branches.json"
 KEY = ("run", "weight_of_bert")

@@ -21,8 +21,8 @@ from typing import Any
 
 from side_by_side.results import write
 
-from kbert.serving.exported import Exported, load_export
-from kbert.serving.saved_model import export
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import Exported, load_export
 from tests import small_pipelines as small
 from tests.serving.hostile_strings import faults, hostile_strings
 from tests.small_translator import small_translator

@@ -18,8 +18,8 @@ from typing import Any
 from side_by_side.contender import Contender, play, ratio
 from side_by_side.results import parser, write
 
-from kbert.data.glue_tasks import GLUE_TASKS, read_glue
-from kbert.pipelines.classification import Classifier
+from kbert.data.classification.glue_tasks import GLUE_TASKS, read_glue
+from kbert.tasks.classification.model import Classifier
 
 WORKS = ("classify",)
 LENGTH = 128

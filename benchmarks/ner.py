@@ -22,15 +22,15 @@ import keras
 from side_by_side.results import keep_row, seeds
 
 from kbert.checkpoints.pretrained import resolve
-from kbert.data.batching import batch_plan
-from kbert.data.conll import read_conll
-from kbert.data.tagged_sentences import TaggedSentences, in_scheme
+from kbert.data.batches.plans import batch_plan
+from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
 from kbert.metrics.entities import entity_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.ner import EntityRecognizer
-from kbert.training.reading_data import tag_names
-from kbert.training.reading_evaluation import measure_entities
+from kbert.tasks.ner.model import EntityRecognizer
+from kbert.training.finetuning.reading_evaluation import measure_entities
+from kbert.training.finetuning.reading_examples import tag_names
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "ner.json"

@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 from side_by_side.results import parser, write
 
-from kbert.data.glue_tasks import read_glue
-from kbert.pipelines.classification import Classifier
+from kbert.data.classification.glue_tasks import read_glue
+from kbert.tasks.classification.model import Classifier
 
 INPUTS = {"token_ids": tf.int32, "segment_ids": tf.int32, "padding_mask": tf.bool}
 DTYPES = ("float32", "mixed_bfloat16")

@@ -17,9 +17,9 @@ from shipped_entity_recognizer import common_types
 from side_by_side.results import write
 
 import kbert
-from kbert.cli.precision_measures import examples_of, metrics_of, rows_of
-from kbert.data.tagged_sentences import TaggedSentences
-from kbert.serving.precision import PRECISIONS, in_precision
+from kbert.cli.results.precision_measures import examples_of, metrics_of, rows_of
+from kbert.data.entities.tagged_sentences import TaggedSentences
+from kbert.serving.export.precision import PRECISIONS, in_precision
 
 RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
 SHOWN = ("accuracy", "exact_match", "f1", "exact")

@@ -21,8 +21,8 @@ from side_by_side.results import machine, table
 from side_by_side.tuned_encoders import RANDOM, tuned_rows
 
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.pretraining_run import pretrain
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.pretraining.run import pretrain
 
 RESULTS = Path(__file__).parent / "results" / "pretraining.json"
 SIZE, TOKENS = "mini", 8000

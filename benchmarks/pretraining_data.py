@@ -26,13 +26,13 @@ from official.nlp.data import create_pretraining_data as model_garden
 from official.nlp.tools.tokenization import FullTokenizer
 from side_by_side.results import parser, write
 
-from kbert.data.corpus import Corpus
-from kbert.data.pretraining_dataset import pretraining_dataset
-from kbert.data.pretraining_records import write_records
-from kbert.text.sentences import split_sentences
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece import WordPiece
-from kbert.text.wrapped_lines import joined_lines
+from kbert.data.pretraining.corpus import Corpus
+from kbert.data.pretraining.dataset import pretraining_dataset
+from kbert.data.pretraining.records import write_records
+from kbert.text.plain.sentences import split_sentences
+from kbert.text.plain.wrapped_lines import joined_lines
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 
 LENGTH, PREDICTIONS, GOALS = 128, 20, ("in memory", "written as TFRecords")
 

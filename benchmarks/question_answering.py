@@ -16,13 +16,13 @@ from typing import Any
 import keras
 from side_by_side.results import keep_row
 
-from kbert.data.batching import batch_plan, padding_share
-from kbert.data.question_examples import QuestionExamples
-from kbert.data.squad import read_squad
+from kbert.data.batches.plans import batch_plan, padding_share
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.data.questions.squad import read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.tasks.question_answering.model import QuestionAnswerer
 
 RESULTS = Path(__file__).parent / "results" / "question_answering.json"
 KEY = ("precision", "questions", "epochs", "rate", "seed")

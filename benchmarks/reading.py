@@ -22,11 +22,11 @@ from side_by_side.contender import Contender, play, ratio
 from side_by_side.results import keep_row, machine, parser, write
 
 from kbert import __version__
-from kbert.data.squad import read_squad
+from kbert.data.questions.squad import read_squad
 from kbert.metrics.squad import squad_metrics
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.serving.exported import load_export
-from kbert.serving.saved_model import export
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import load_export
+from kbert.tasks.question_answering.model import QuestionAnswerer
 
 WORKS = ("answer",)
 EVERY_KEY = ("file", "model")

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from side_by_side.results import keep_row
 
-from kbert.data.question_examples import QuestionExamples
-from kbert.data.squad import read_squad
-from kbert.pipelines.like_sizes import answers_of_rows
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.windowed_model import PREDICTION_ROWS
-from kbert.serving.exported import load_export
-from kbert.serving.saved_model import export
-from kbert.serving.session_loader import Session
-from kbert.training.reading_evaluation import measure_answers
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.data.questions.squad import read_squad
+from kbert.pipelines.base.windowed_model import PREDICTION_ROWS
+from kbert.pipelines.inference.size_batches import answers_of_rows
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import load_export
+from kbert.serving.loading.session_loader import Session
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.training.finetuning.reading_evaluation import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "same_answers.json"
 KEY = ("file", "model", "questions")

@@ -22,9 +22,9 @@ from side_by_side.serving_models import sentences
 from side_by_side.serving_process import ServingProcess, serving
 from side_by_side.serving_traffic import Traffic
 
-from kbert.pipelines.classification import Classifier
-from kbert.serving.loaded_model import LoadedModel
-from kbert.serving.saved_model import export
+from kbert.serving.export.export import export
+from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.tasks.classification.model import Classifier
 
 MODEL = "classifier"
 THREADS, PLACES, WARM_SECONDS = 48, 16, 10.0

@@ -15,16 +15,16 @@ from pathlib import Path
 
 import keras
 
-from kbert.data.batching import batch_plan
-from kbert.data.conll import read_conll
-from kbert.data.tagged_sentences import TaggedSentences, in_scheme
+from kbert.data.batches.plans import batch_plan
+from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.ner import EntityRecognizer
-from kbert.pipelines.saved_pipeline import save_adapters
+from kbert.pipelines.base.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.reading_data import tag_names
-from kbert.training.reading_evaluation import measure_entities
+from kbert.tasks.ner.model import EntityRecognizer
+from kbert.training.finetuning.reading_evaluation import measure_entities
+from kbert.training.finetuning.reading_examples import tag_names
 
 BASE = "all-MiniLM-L6-v2"
 TYPES = {

@@ -15,18 +15,18 @@ from typing import Any
 
 import keras
 
-from kbert.data.answer_alignment import align_answers, all_occurrences
-from kbert.data.batching import batch_plan
-from kbert.data.question_examples import QuestionExamples
-from kbert.data.squad import read_squad
+from kbert.data.batches.plans import batch_plan
+from kbert.data.questions.answer_alignment import align_answers, all_occurrences
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.data.questions.squad import read_squad
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.saved_pipeline import save_adapters
+from kbert.pipelines.base.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.state_saver import Saving, StateSaver, fit_from
-from kbert.training.train_state import Position, load_state
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
+from kbert.training.resume.train_state import Position, load_state
 
 BASE = "all-MiniLM-L6-v2"
 SEED = 1

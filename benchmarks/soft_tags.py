@@ -17,16 +17,16 @@ from typing import Any
 import keras
 from side_by_side.results import keep_row
 
-from kbert.data.batching import batch_plan
-from kbert.data.question_examples import QuestionExamples
-from kbert.data.question_splits import split_by_title
-from kbert.data.squad import read_squad
+from kbert.data.batches.plans import batch_plan
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.data.questions.question_splits import split_by_title
+from kbert.data.questions.squad import read_squad
 from kbert.metrics.spans import exact_and_overlap_f1
 from kbert.metrics.squad import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.span_tagging import SpanTagger
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.span_tagging.model import SpanTagger
 
 RESULTS = Path(__file__).parent / "results" / "soft_tags.json"
 KEY = ("gold", "seed", "epochs", "rate")

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from side_by_side.results import write
 
-from kbert.training.launcher import cores_of, free_addresses
-from kbert.training.tf_config import worker_config
+from kbert.launch.launcher import cores_of, free_addresses
+from kbert.training.distributed.tf_config import worker_config
 
 RESULT = Path(__file__).parent / "results" / "strategies.json"
 SETUPS = ("one", "mirrored", "multi-worker")
@@ -34,9 +34,9 @@ def made_model() -> Any:
 
     from kbert.models.bert import Bert
     from kbert.optimization.adamw import AdamW
-    from kbert.pipelines.classification import Classifier
-    from kbert.text.vocabulary import Vocabulary
-    from kbert.text.wordpiece import WordPiece
+    from kbert.tasks.classification.model import Classifier
+    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.wordpiece.wordpiece import WordPiece
 
     keras.utils.set_random_seed(1)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(VOCABULARY - 5))]

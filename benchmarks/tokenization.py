@@ -22,9 +22,9 @@ import tensorflow as tf
 from side_by_side.results import write
 from tokenizers import BertWordPieceTokenizer
 
-from kbert.text.packing import PackedText, pack
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece import WordPiece
+from kbert.text.sequences.packing import PackedText, pack
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 
 RESULTS = Path(__file__).parent / "results" / "tokenization.json"
 BATCH, LENGTH = 256, 128

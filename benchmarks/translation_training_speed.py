@@ -17,8 +17,8 @@ from side_by_side.contender import Contender, play, ratio
 from side_by_side.multi30k_data import read_split, train_pieces
 from side_by_side.results import parser, write
 
-from kbert.data.parallel_pipeline import PackedPairs, parallel_dataset
-from kbert.data.token_rows import token_rows
+from kbert.data.batches.token_rows import token_rows
+from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.models.sizes import transformer_size
 
 WORKS = ("train",)

@@ -17,13 +17,13 @@ from typing import Any
 import keras
 from side_by_side.results import keep_row
 
-from kbert.data.batching import batch_plan
-from kbert.data.question_splits import split_by_title, with_non_answers
-from kbert.data.squad import read_squad
+from kbert.data.batches.plans import batch_plan
+from kbert.data.questions.question_splits import split_by_title, with_non_answers
+from kbert.data.questions.squad import read_squad
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.training.reading_evaluation import measure_answers
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.training.finetuning.reading_evaluation import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "unanswerable.json"
 KEY = ("model", "answerable", "share", "rate")

@@ -10,9 +10,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbert.serving.compatibility import check_export
-from kbert.serving.saved_model import export
-from kbert.training.load_model import load_model
+from kbert.serving.export.export import export
+from kbert.serving.format.servable import check_export
+from kbert.training.runs.load_model import load_model
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

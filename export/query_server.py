@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kbert.serving.client import Client
+from kbert.serving.client.client import Client
 
 
 def columns_of(texts: Sequence[bytes], inputs: int) -> list[list[Any]]:

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from kbert.models.bert import Bert
     from kbert.models.bert_fused_transformer import BertFusedTransformer
     from kbert.models.transformer import Transformer
-    from kbert.pipelines.classification import Classifier
-    from kbert.pipelines.masked_language_model import MaskedLanguageModel
-    from kbert.pipelines.multiple_choice import MultipleChoice
-    from kbert.pipelines.ner import EntityRecognizer
-    from kbert.pipelines.question_answering import QuestionAnswerer
-    from kbert.pipelines.regression import Regressor
-    from kbert.pipelines.span_tagging import SpanTagger
-    from kbert.pipelines.translation import Translator
-    from kbert.serving.load_any import load
-    from kbert.serving.saved_model import export
-    from kbert.serving.together import export_together
-    from kbert.text.subword import Subword
-    from kbert.text.subword_training import train_subwords
-    from kbert.text.vocabulary import Vocabulary
-    from kbert.text.wordpiece import WordPiece
+    from kbert.serving.export.export import export
+    from kbert.serving.export.multi_task_export import export_together
+    from kbert.serving.loading.load_any import load
+    from kbert.tasks.classification.model import Classifier
+    from kbert.tasks.multiple_choice.model import MultipleChoice
+    from kbert.tasks.ner.model import EntityRecognizer
+    from kbert.tasks.pretraining.model import MaskedLanguageModel
+    from kbert.tasks.question_answering.model import QuestionAnswerer
+    from kbert.tasks.regression.model import Regressor
+    from kbert.tasks.span_tagging.model import SpanTagger
+    from kbert.tasks.translation.model import Translator
+    from kbert.text.subword.subword import Subword
+    from kbert.text.subword.training import train_subwords
+    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.wordpiece.wordpiece import WordPiece
 
 __version__ = "0.1.0"
 
@@ -42,22 +42,22 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.bert_fused_transformer",
-    "Classifier": "kbert.pipelines.classification",
-    "EntityRecognizer": "kbert.pipelines.ner",
-    "MaskedLanguageModel": "kbert.pipelines.masked_language_model",
-    "MultipleChoice": "kbert.pipelines.multiple_choice",
-    "QuestionAnswerer": "kbert.pipelines.question_answering",
-    "Regressor": "kbert.pipelines.regression",
-    "SpanTagger": "kbert.pipelines.span_tagging",
-    "Subword": "kbert.text.subword",
+    "Classifier": "kbert.tasks.classification.model",
+    "EntityRecognizer": "kbert.tasks.ner.model",
+    "MaskedLanguageModel": "kbert.tasks.pretraining.model",
+    "MultipleChoice": "kbert.tasks.multiple_choice.model",
+    "QuestionAnswerer": "kbert.tasks.question_answering.model",
+    "Regressor": "kbert.tasks.regression.model",
+    "SpanTagger": "kbert.tasks.span_tagging.model",
+    "Subword": "kbert.text.subword.subword",
     "Transformer": "kbert.models.transformer",
-    "Translator": "kbert.pipelines.translation",
-    "Vocabulary": "kbert.text.vocabulary",
-    "WordPiece": "kbert.text.wordpiece",
-    "export": "kbert.serving.saved_model",
-    "export_together": "kbert.serving.together",
-    "load": "kbert.serving.load_any",
-    "train_subwords": "kbert.text.subword_training",
+    "Translator": "kbert.tasks.translation.model",
+    "Vocabulary": "kbert.text.wordpiece.vocabulary",
+    "WordPiece": "kbert.text.wordpiece.wordpiece",
+    "export": "kbert.serving.export.export",
+    "export_together": "kbert.serving.export.multi_task_export",
+    "load": "kbert.serving.loading.load_any",
+    "train_subwords": "kbert.text.subword.training",
 }
 
 __all__ = [

@@ -16,12 +16,12 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from kbert.models.encoder_task import EncoderTask
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
-from kbert.pipelines.replicated_model import ReplicatedModel
-from kbert.tasks.encoder_task import EncoderTask
+from kbert.pipelines.replication.replicated_model import ReplicatedModel
 from tests.replica_process import two_devices
 
 CLASSES, WORDS, LONGEST = 3, 7, 5

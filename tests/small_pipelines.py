@@ -8,18 +8,18 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.data.text_tensor import text_tensor
+from kbert.data.batches.text_tensor import text_tensor
 from kbert.models.bert import Bert
-from kbert.pipelines.classification import Classifier
-from kbert.pipelines.masked_language_model import MaskedLanguageModel
-from kbert.pipelines.multiple_choice import MultipleChoice
-from kbert.pipelines.ner import EntityRecognizer
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.regression import Regressor
-from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.span_tagging import SpanTagger
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece import WordPiece
+from kbert.pipelines.base.signatures import model_inputs
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.multiple_choice.model import MultipleChoice
+from kbert.tasks.ner.model import EntityRecognizer
+from kbert.tasks.pretraining.model import MaskedLanguageModel
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.regression.model import Regressor
+from kbert.tasks.span_tagging.model import SpanTagger
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 
 TOKENS = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),

@@ -9,9 +9,9 @@ import pytest
 import typer
 
 from kbert.cli.main import app
-from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.run_config import RunConfig
-from kbert.training.translation_config import TranslationConfig
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.translation_config import TranslationConfig
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -16,10 +16,11 @@ from tests.small_pipelines import small_classifier
 
 def test_the_table_names_every_class_that_registers(in_checkout):
     found = {}
-    for file in sorted(in_checkout("kbert").glob("*/*.py")):
+    for file in sorted(in_checkout("kbert").glob("*/**/*.py")):
         classes = re.findall(r'"kbert"\)\nclass (\w+)', file.read_text(encoding="utf-8"))
         if classes:
-            found[f"{file.parent.name}.{file.stem}"] = sorted(classes)
+            module = file.relative_to(in_checkout("kbert")).with_suffix("")
+            found[".".join(module.parts)] = sorted(classes)
     assert {m: sorted(names.split()) for m, names in keras_names.NAMES.items()} == found
 
 

@@ -32,12 +32,12 @@ STEPS = [
     ("kbert", {*HEAVY, "tensorflow", "keras", "numpy"}),
     ("kbert.layers", {*HEAVY, "tensorflow", "keras", "numpy"}),
     # The command line makes its options from these, also for --help.
-    ("kbert.training.run_config", {"tensorflow", "keras", "numpy"}),
-    ("kbert.training.translation_config", {"tensorflow", "keras", "numpy"}),
-    ("kbert.training.pretraining_config", {"tensorflow", "keras", "numpy"}),
-    ("kbert.tasks.pretraining_objectives", {"tensorflow", "keras", "numpy"}),
-    ("kbert.serving.metadata", {"tensorflow", "keras", "numpy"}),
-    ("kbert.serving.version_folders", {"tensorflow", "keras", "numpy"}),
+    ("kbert.training.config.finetuning_config", {"tensorflow", "keras", "numpy"}),
+    ("kbert.training.config.translation_config", {"tensorflow", "keras", "numpy"}),
+    ("kbert.training.config.pretraining_config", {"tensorflow", "keras", "numpy"}),
+    ("kbert.tasks.pretraining.objectives", {"tensorflow", "keras", "numpy"}),
+    ("kbert.serving.format.metadata", {"tensorflow", "keras", "numpy"}),
+    ("kbert.serving.format.version_folders", {"tensorflow", "keras", "numpy"}),
     ("kbert.checkpoints.read_checkpoint", {"tensorflow", "tf_keras", "keras"}),
 ]
 # Keras itself probes jax where it is installed: only what kbert adds to these counts.

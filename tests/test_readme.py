@@ -47,7 +47,8 @@ def served(monkeypatch):
     for module in ("uvicorn", "starlette", "grpc", "tensorflow_serving"):
         pytest.importorskip(module)
     stopped = SimpleNamespace(set=lambda: None, wait=lambda seconds: True)
-    monkeypatch.setattr("kbert.cli.serve.threading", SimpleNamespace(Event=lambda: stopped))
+    waiting = SimpleNamespace(Event=lambda: stopped)
+    monkeypatch.setattr("kbert.cli.commands.serve.threading", waiting)
     numbers = (signal.SIGTERM, signal.SIGINT)
     handlers = [signal.getsignal(number) for number in numbers]
     level = logging.getLogger("kbert").level

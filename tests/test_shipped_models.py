@@ -2,15 +2,15 @@
 
 import pytest
 
-from kbert.checkpoints.json_object import read_json_object
+from kbert.checkpoints.arrays.json_object import read_json_object
+from kbert.checkpoints.arrays.safetensors_files import open_safetensors
 from kbert.checkpoints.pretrained import PRETRAINED, SHIPPED, resolve
-from kbert.checkpoints.safetensors_files import open_safetensors
-from kbert.data.conll import read_conll
+from kbert.data.entities.conll import read_conll
+from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
-from kbert.data.squad import read_squad
 from kbert.metrics.entities import entity_metrics
 from kbert.metrics.squad import squad_metrics
-from kbert.pipelines.load import load
+from kbert.tasks.load import load
 
 # Bytes of all files together, as promised in the documentation.
 MOST = {"minilm-squad": 8_000_000, "minilm-ner": 2_000_000}

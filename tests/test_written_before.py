@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import kbert
-from kbert.serving.check import check
+from kbert.export_check.check import check
+from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
-from kbert.training.run_config import RunConfig
-from kbert.training.run_directory import load_run
+from kbert.training.runs.run_directory import load_run
 from tests.test_pinned_formats import TASKS
 from tests.training.eager_steps import eager_steps
 from tests.written_before import ANSWERS, ARCHIVE, ASKED, answers, asked

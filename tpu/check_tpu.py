@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbert.training.tpu_chips import CHIPS, variables_of_a_machine
+from kbert.training.distributed.tpu_chips import CHIPS, variables_of_a_machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.update(variables_of_a_machine(CHIPS[given.chip]))
     # Only now: TensorFlow and libtpu read the variables when they are loaded.
-    from kbert.training.any_config import config_from_yaml
-    from kbert.training.tpu_check import check_config, report_lines
+    from kbert.tpu_check.check import check_config, report_lines
+    from kbert.training.config.any_config import config_from_yaml
 
     try:
         report = check_config(config_from_yaml(given.config), given.chip, given.cores)

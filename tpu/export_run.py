@@ -26,8 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--name", help="the model's name for the server; its Keras name if absent")
     given = parser.parse_args(arguments)
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
-    from kbert.serving.saved_model import export
-    from kbert.training.load_model import load_model
+    from kbert.serving.export.export import export
+    from kbert.training.runs.load_model import load_model
 
     try:
         print(export(load_model(given.run), given.base, given.name))

@@ -26,10 +26,10 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     if given.output is not None:
         values["output"] = given.output
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
-    from kbert.training.any_config import config_from_yaml
-    from kbert.training.pretraining_run import pretrain
+    from kbert.training.config.any_config import config_from_yaml
+    from kbert.training.pretraining.run import pretrain
+    from kbert.training.resume.stop_signals import TrainingStopped
     from kbert.training.run import train
-    from kbert.training.stop_signals import TrainingStopped
 
     try:
         config = config_from_yaml(given.config, **values)

@@ -33,14 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--compress", action="store_true", help="gzip the files")
     given = parser.parse_args(arguments)
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
-    from kbert.data.corpus import Corpus
-    from kbert.data.pretraining_dataset import own_errors, pretraining_dataset
-    from kbert.data.pretraining_records import write_records
-    from kbert.text.vocabulary import Vocabulary
-    from kbert.text.wordpiece import WordPiece
-    from kbert.training.any_config import config_from_yaml
-    from kbert.training.found_files import found_files
-    from kbert.training.pretraining_config import PretrainingConfig
+    from kbert.data.pretraining.corpus import Corpus
+    from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
+    from kbert.data.pretraining.records import write_records
+    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.wordpiece.wordpiece import WordPiece
+    from kbert.training.config.any_config import config_from_yaml
+    from kbert.training.config.pretraining_config import PretrainingConfig
+    from kbert.training.pretraining.input_files import found_files
 
     try:
         config: Any = config_from_yaml(given.config)

@@ -14,8 +14,8 @@ from side_by_side.fit_slices import FitSlices
 
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.classification import Classifier
-from kbert.pipelines.regression import Regressor
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.regression.model import Regressor
 
 
 def main() -> None:

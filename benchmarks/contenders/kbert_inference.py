@@ -8,9 +8,9 @@ from side_by_side.turns import Turns
 
 turns = Turns()
 
-from kbert.pipelines.classification import Classifier
-from kbert.serving.exported import load_export
-from kbert.serving.saved_model import export
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import load_export
+from kbert.tasks.classification.model import Classifier
 
 BATCH = 32
 

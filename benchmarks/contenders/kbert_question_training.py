@@ -11,10 +11,10 @@ turns = Turns()
 import keras
 from side_by_side.fit_slices import FitSlices
 
-from kbert.data.question_examples import Answer
+from kbert.data.questions.question_examples import Answer
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.question_answering import QuestionAnswerer
+from kbert.tasks.question_answering.model import QuestionAnswerer
 
 
 def main() -> None:

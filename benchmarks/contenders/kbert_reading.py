@@ -7,7 +7,7 @@ from side_by_side.turns import Turns, memory
 
 turns = Turns()
 
-from kbert.serving.exported import load_export
+from kbert.serving.loading.exported import load_export
 
 
 def main() -> None:

@@ -9,8 +9,8 @@ turns = Turns()
 
 import tensorflow as tf
 
-from kbert.data.text_tensor import text_tensor
-from kbert.pipelines.translation import Translator
+from kbert.data.batches.text_tensor import text_tensor
+from kbert.tasks.translation.model import Translator
 
 # Sentences of the work "single".
 SINGLE = 50

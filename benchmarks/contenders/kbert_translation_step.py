@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.models.transformer import Transformer
-from kbert.tasks.translation import Translation
+from kbert.tasks.translation.head import Translation
 
 
 def main() -> None:

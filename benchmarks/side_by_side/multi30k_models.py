@@ -5,14 +5,14 @@ from pathlib import Path
 
 import keras
 
-from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
-from kbert.pipelines.saved_pipeline import tokenizer_of
-from kbert.pipelines.translation import Translator
-from kbert.text.subword import Subword
+from kbert.pipelines.base.saved_pipeline import tokenizer_of
+from kbert.tasks.translation.model import Translator
+from kbert.text.subword.subword import Subword
 
 ENCODER = "all-MiniLM-L6-v2"
 # vanilla: from random weights. more: the same model, trained on. fused: with a pretrained encoder.

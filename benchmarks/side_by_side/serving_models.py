@@ -8,13 +8,13 @@ from typing import Any
 
 from kbert.data.samples import sample_path
 from kbert.models.transformer import Transformer
-from kbert.pipelines.classification import Classifier
-from kbert.pipelines.load import load
-from kbert.pipelines.ner import EntityRecognizer
-from kbert.pipelines.question_answering import QuestionAnswerer
-from kbert.pipelines.translation import Translator
-from kbert.serving.saved_model import export
-from kbert.text.subword_training import train_subwords
+from kbert.serving.export.export import export
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.load import load
+from kbert.tasks.ner.model import EntityRecognizer
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.translation.model import Translator
+from kbert.text.subword.training import train_subwords
 
 Rows = list[dict[str, str]]
 _READERS: dict[str, Callable[[str], Any]] = {

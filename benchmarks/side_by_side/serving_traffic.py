@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kbert.serving.client import Client
-from kbert.serving.retries import Retries
-from kbert.serving.server_errors import DeadlineExceeded, Overloaded, ServerError
+from kbert.serving.client.client import Client
+from kbert.serving.client.retries import Retries
+from kbert.serving.client.server_errors import DeadlineExceeded, Overloaded, ServerError
 
 TOLERANCE = 1e-4
 

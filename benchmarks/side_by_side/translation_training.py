@@ -8,15 +8,15 @@ from typing import Any
 
 import keras
 
-from kbert.data.parallel_pipeline import PackedPairs
+from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.pipelines.bert_features import bert_features
-from kbert.pipelines.translation import Translator
 from kbert.storage.atomic_directory import write_atomically
-from kbert.training.checkpoint_average import WeightsKeeper, average_weights, kept_weights
-from kbert.training.state_saver import Saving, StateSaver, fit_from
-from kbert.training.train_state import Position, load_state
+from kbert.tasks.translation.bert_features import bert_features
+from kbert.tasks.translation.model import Translator
+from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
+from kbert.training.resume.train_state import Position, load_state
+from kbert.training.translation.weight_average import WeightsKeeper, average_weights, kept_weights
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 import keras
 
 from kbert.models.bert import Bert
+from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
-from kbert.training.run_config import RunConfig
 
 RANDOM = "random"
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.json_object import json_text
-from kbert.checkpoints.transformer_names import transformer_shapes
-from kbert.checkpoints.weight_table import WeightEntry, check_tensors
+from kbert.checkpoints.arrays.json_object import json_text
+from kbert.checkpoints.arrays.transformer_names import transformer_shapes
+from kbert.checkpoints.arrays.weight_table import WeightEntry, check_tensors
 from kbert.storage.atomic_directory import atomic_directory
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
@@ -65,7 +65,7 @@ def write_ctranslate2(
     Args:
         config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
             "learned": waves are a table too.
-        arrays: canonical name -> array; see `kbert.checkpoints.transformer_names`.
+        arrays: canonical name -> array; see `kbert.checkpoints.arrays.transformer_names`.
         tokens: the vocabularies.
         directory: the folder to make.
         alignment_layer: whose attention to the source CTranslate2 gives as the attention, the mean

@@ -5,8 +5,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbert.checkpoints import adapter_folder, huggingface, native, translation_folder
-from kbert.checkpoints.object_graph import GRAPH_KEY
+from kbert.checkpoints.huggingface import files as huggingface
+from kbert.checkpoints.native import adapter_folder
+from kbert.checkpoints.native import encoder_folder as native
+from kbert.checkpoints.native import translation_folder
+from kbert.checkpoints.tensorflow.object_graph import GRAPH_KEY
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _MAX_LISTED = 20

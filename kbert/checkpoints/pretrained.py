@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.huggingface import CONFIG, INDEX, WEIGHTS
+from kbert.checkpoints.huggingface.files import CONFIG, INDEX, WEIGHTS
 from kbert.storage.checksums import verify_sha256
 
 # Only these are fetched from the hub: no pickle, no code, no other framework's copy.

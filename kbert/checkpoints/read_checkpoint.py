@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from kbert.checkpoints.adapter_folder import read_adapters
-from kbert.checkpoints.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.detection import detect_format
-from kbert.checkpoints.huggingface import read_huggingface
-from kbert.checkpoints.model_garden import read_model_garden
-from kbert.checkpoints.native import read_native
+from kbert.checkpoints.huggingface.files import read_huggingface
+from kbert.checkpoints.native.adapter_folder import read_adapters
+from kbert.checkpoints.native.encoder_folder import read_native
 from kbert.checkpoints.pretrained import resolve
-from kbert.checkpoints.tf1_bert import read_tf1_bert
+from kbert.checkpoints.tensorflow.model_garden import read_model_garden
+from kbert.checkpoints.tensorflow.tf1_bert import read_tf1_bert
 
 
 def _read_adapters(path: Path) -> Checkpoint:

@@ -11,20 +11,20 @@ os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 import typer
 
 import kbert
-from kbert.cli.check import check
-from kbert.cli.convert import convert
-from kbert.cli.demo import demo
-from kbert.cli.errors import DEBUG
-from kbert.cli.evaluate import evaluate
-from kbert.cli.export import export
-from kbert.cli.info import info
-from kbert.cli.launch import PASSED_ON, launch
-from kbert.cli.plot import plot
-from kbert.cli.predict import predict
-from kbert.cli.prepare import prepare
-from kbert.cli.pretrain import pretrain
-from kbert.cli.serve import serve
-from kbert.cli.train import train
+from kbert.cli.commands.check import check
+from kbert.cli.commands.convert import convert
+from kbert.cli.commands.evaluate import evaluate
+from kbert.cli.commands.export import export
+from kbert.cli.commands.info import info
+from kbert.cli.commands.launch import PASSED_ON, launch
+from kbert.cli.commands.plot import plot
+from kbert.cli.commands.predict import predict
+from kbert.cli.commands.prepare import prepare
+from kbert.cli.commands.pretrain import pretrain
+from kbert.cli.commands.serve import serve
+from kbert.cli.commands.train import train
+from kbert.cli.demo.command import demo
+from kbert.cli.show.errors import DEBUG
 from kbert.cli.train_command import TrainCommand
 
 app = typer.Typer(

@@ -5,9 +5,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from kbert.cli.train import train_translation
-from kbert.training.config_file import read_config_file
-from kbert.training.translation_config import TASK
+from kbert.cli.commands.train import train_translation
+from kbert.training.config.config_file import read_config_file
+from kbert.training.config.translation_config import TASK
 
 _CONFIG = "--config"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import keras
 
-from kbert.layers.bert_embeddings import BertEmbeddings
-from kbert.layers.encoder_block import EncoderBlock
-from kbert.layers.linear import Linear
-from kbert.layers.masks import last_real_state, sequence_attention_mask
-from kbert.layers.real_tokens import RealTokens, real_tokens
+from kbert.layers.attention.masks import last_real_state, sequence_attention_mask
+from kbert.layers.attention.unpadded_tokens import RealTokens, real_tokens
+from kbert.layers.bert.bert_embeddings import BertEmbeddings
+from kbert.layers.blocks.encoder_block import EncoderBlock
+from kbert.layers.core.linear import Linear
 from kbert.models.new_weights import NewWeights
 from kbert.models.pretrained_encoder import PretrainedEncoder
 from kbert.models.sizes import bert_size

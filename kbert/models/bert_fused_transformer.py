@@ -9,9 +9,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.fused_decoder_block import FusedDecoderBlock
-from kbert.layers.fused_encoder_block import FusedEncoderBlock
-from kbert.layers.masks import padding_attention_mask
+from kbert.layers.attention.masks import padding_attention_mask
+from kbert.layers.fused.fused_decoder_block import FusedDecoderBlock
+from kbert.layers.fused.fused_encoder_block import FusedEncoderBlock
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import (
     assign_arrays,
@@ -48,9 +48,9 @@ class BertFusedTransformer(Transformer):
     """A `Transformer` with an attention to BERT in every block.
 
     BERT reads the source in its own tokens, with a mask of its own; [CLS] and [SEP] can be seen.
-    Each fused attention has a drop-net, see `kbert.layers.drop_net`. BERT is frozen as a rule; it
-    then runs without dropout, also in training (in the paper's code with it), so that its states
-    of a text are always the same and can be kept.
+    Each fused attention has a drop-net, see `kbert.layers.fused.drop_net`. BERT is frozen as a
+    rule; it then runs without dropout, also in training (in the paper's code with it), so that its
+    states of a text are always the same and can be kept.
 
     Args:
         *args: sizes and rates, the arguments of `Transformer`.

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import keras
 
-from kbert.checkpoints.checkpoint import Checkpoint
-from kbert.checkpoints.huggingface import write_huggingface
-from kbert.checkpoints.native import write_native
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface.files import write_huggingface
+from kbert.checkpoints.native.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.tf1_bert import write_tf1_bert
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.new_weights import weights_follow
 

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.key_value_cache import path_mask
-from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.attention.key_value_cache import path_mask
+from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
 from kbert.models.sizes import transformer_size
 from kbert.models.transformer_layers import TransformerLayers
 

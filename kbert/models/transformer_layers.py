@@ -4,14 +4,14 @@ from typing import Any
 
 import keras
 
-from kbert.layers.bias import Bias
-from kbert.layers.decoder_block import DecoderBlock
-from kbert.layers.dropout import Dropout
-from kbert.layers.encoder_block import EncoderBlock
-from kbert.layers.layer_norm import LayerNorm
-from kbert.layers.linear import Linear
-from kbert.layers.positions import LearnedPositions, SinusoidalPositions
-from kbert.layers.token_embedding import TokenEmbedding
+from kbert.layers.blocks.decoder_block import DecoderBlock
+from kbert.layers.blocks.encoder_block import EncoderBlock
+from kbert.layers.core.bias import Bias
+from kbert.layers.core.dropout import Dropout
+from kbert.layers.core.layer_norm import LayerNorm
+from kbert.layers.core.linear import Linear
+from kbert.layers.core.positions import LearnedPositions, SinusoidalPositions
+from kbert.layers.core.token_embedding import TokenEmbedding
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
 TIED = ("all", "target", "none")

@@ -9,5 +9,5 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     if name == "Client":
-        return importlib.import_module("kbert.serving.client").Client
+        return importlib.import_module("kbert.serving.client.client").Client
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kbert.training.strategies import strategy
+    from kbert.training.distributed.strategies import strategy
 
 __all__ = ["strategy"]
 
@@ -13,4 +13,4 @@ def __getattr__(name: str) -> Any:
     """Loads `strategy` when it is first used: it needs TensorFlow, which takes seconds."""
     if name not in __all__:
         raise AttributeError(f"module 'kbert.training' has no attribute {name!r}")
-    return getattr(importlib.import_module("kbert.training.strategies"), name)
+    return getattr(importlib.import_module("kbert.training.distributed.strategies"), name)

@@ -9,22 +9,22 @@ from pathlib import Path
 
 from kbert.checkpoints.detection import detect_format
 from kbert.checkpoints.pretrained import find_name
-from kbert.data.first_rows import check_columns
-from kbert.data.glue_tasks import glue_file, glue_split, glue_task
-from kbert.data.multiple_choice import check_choice_columns
-from kbert.data.text_files import nearest
-from kbert.data.text_pairs import check_text_columns
-from kbert.training.any_config import StoredConfig
-from kbert.training.config_checks import READING_TASKS, TFDS
-from kbert.training.found_files import ELSEWHERE, found_files
-from kbert.training.preparation_config import PreparationConfig
-from kbert.training.pretraining_config import PretrainingConfig
-from kbert.training.resumed_run import goes_on
-from kbert.training.run_config import RunConfig
-from kbert.training.run_directory import check_output, is_run, load_run
-from kbert.training.tf_config import VARIABLE
-from kbert.training.translation_checks import PARTS
-from kbert.training.translation_config import TranslationConfig
+from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
+from kbert.data.classification.multiple_choice import check_choice_columns
+from kbert.data.classification.text_pairs import check_text_columns
+from kbert.data.tables.first_rows import check_columns
+from kbert.data.tables.table import nearest
+from kbert.training.config.any_config import StoredConfig
+from kbert.training.config.finetuning_checks import READING_TASKS, TFDS
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.translation_checks import PARTS
+from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.distributed.tf_config import VARIABLE
+from kbert.training.pretraining.input_files import ELSEWHERE, found_files
+from kbert.training.resume.resumed_run import goes_on
+from kbert.training.runs.run_directory import check_output, is_run, load_run
 
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 

@@ -10,12 +10,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from kbert.training.environment import environment
-from kbert.training.monitor import is_better
-from kbert.training.resumed_run import goes_on, kept_run
-from kbert.training.run_config import GRID_KEYS, RunConfig
-from kbert.training.run_data import RunData, read_run_data
-from kbert.training.run_directory import (
+from kbert.training.config.finetuning_config import GRID_KEYS, RunConfig
+from kbert.training.finetuning.examples import RunData, read_run_data
+from kbert.training.finetuning.run import train_once
+from kbert.training.resume.resumed_run import goes_on, kept_run
+from kbert.training.resume.sub_runs import begin_parts, changed_examples
+from kbert.training.runs.environment import environment
+from kbert.training.runs.monitor import is_better
+from kbert.training.runs.run_directory import (
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -26,10 +28,8 @@ from kbert.training.run_directory import (
     run_directory,
     write_json,
 )
-from kbert.training.run_log import RunLog
-from kbert.training.run_parts import begin_parts, changed_examples
+from kbert.training.runs.run_log import RunLog
 from kbert.training.seeds import summarize, train_seeds
-from kbert.training.single_run import train_once
 
 GRID: dict[str, list[Any]] = {
     "batch_size": [16, 32],

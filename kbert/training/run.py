@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from kbert.training.any_config import AnyConfig
+from kbert.training.config.any_config import AnyConfig
+from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.finetuning.run import train_once
 from kbert.training.grid import train_grid
-from kbert.training.resumed_run import way_on
+from kbert.training.resume.placement import placed
+from kbert.training.resume.resumed_run import way_on
+from kbert.training.resume.stop_signals import stop_signals
 from kbert.training.seeds import train_seeds
-from kbert.training.single_run import train_once
-from kbert.training.stop_signals import stop_signals
-from kbert.training.team import placed
-from kbert.training.translation_config import TranslationConfig
-from kbert.training.translation_data import read_translation_data
-from kbert.training.translation_run import train_translation
+from kbert.training.translation.examples import read_translation_data
+from kbert.training.translation.run import train_translation
 
 
 @placed
@@ -22,14 +22,15 @@ def train(config: AnyConfig) -> Path:
 
     The run directory holds `config.yaml`, `model/` (kbert's own format, with the vocabulary),
     `metrics.json` (final, and epoch by epoch), `report.json`, `environment.json` and `log.txt`. It
-    is called `<output>.incomplete` until the run is finished. See `kbert.training.run_directory`.
-    A run of translation also holds `subwords/`. What was stopped goes on, see docs/resuming.md.
+    is called `<output>.incomplete` until the run is finished. See
+    `kbert.training.runs.run_directory`. A run of translation also holds `subwords/`. What was
+    stopped goes on, see docs/resuming.md.
 
     Args:
         config: The configuration.
 
     Returns:
-        The run directory, for `kbert.training.run_directory.load_run`.
+        The run directory, for `kbert.training.runs.run_directory.load_run`.
 
     Raises:
         ValueError: Data, encoder or configuration are wrong or do not fit each other.

@@ -7,13 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kbert.training.any_config import AnyConfig
-from kbert.training.environment import environment
-from kbert.training.monitor import is_better, numbers
-from kbert.training.resumed_run import goes_on, kept_run
-from kbert.training.run_config import RunConfig
-from kbert.training.run_data import read_run_data
-from kbert.training.run_directory import (
+from kbert.training.config.any_config import AnyConfig
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.finetuning.examples import read_run_data
+from kbert.training.finetuning.run import train_once
+from kbert.training.resume.resumed_run import goes_on, kept_run
+from kbert.training.resume.sub_runs import begin_parts, changed_examples
+from kbert.training.runs.environment import environment
+from kbert.training.runs.monitor import is_better, numbers
+from kbert.training.runs.run_directory import (
     ENVIRONMENT,
     LOG,
     METRICS,
@@ -24,9 +26,7 @@ from kbert.training.run_directory import (
     run_directory,
     write_json,
 )
-from kbert.training.run_log import RunLog
-from kbert.training.run_parts import begin_parts, changed_examples
-from kbert.training.single_run import train_once
+from kbert.training.runs.run_log import RunLog
 
 
 def train_seeds(

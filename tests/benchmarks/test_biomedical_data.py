@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from kbert.checkpoints.adapter_folder import read_adapters
-from kbert.checkpoints.checkpoint import Checkpoint
-from kbert.data.question_examples import QuestionExamples
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.native.adapter_folder import read_adapters
+from kbert.data.questions.question_examples import QuestionExamples
 
 COUNTS = {"long": 9, "short": 2, "middle": 4}
 
@@ -45,7 +45,7 @@ def test_at_most(
 def test_a_reader_s_adapters_belong_to_another_encoder(
     program: Callable[[str], ModuleType], tmp_path: Path
 ):
-    """What stands in the folder that it writes, as `kbert.checkpoints.adapter_folder` reads it."""
+    """The arrays of the folder that it writes."""
     (tmp_path / "encoder").mkdir()
     put_on = program("biomedical_reader").put_on
     put_on(tmp_path / "encoder", tmp_path / "reader")

@@ -1,6 +1,6 @@
 """What stands in a folder for CTranslate2, and what it cannot hold.
 
-That it translates alike is tested in tests/pipelines/test_ctranslate2_folder.py.
+That it translates alike is tested in tests/tasks/translation/test_ctranslate2_folder.py.
 """
 
 import json
@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from kbert.checkpoints.arrays.transformer_names import transformer_shapes
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
-from kbert.checkpoints.transformer_names import transformer_shapes
 
 CONFIG = {
     "vocabulary_size": 6,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.data.parallel_text import read_parallel
+from kbert.data.translation.parallel_text import read_parallel
 
 
 @pytest.fixture(scope="session")

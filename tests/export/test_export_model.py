@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kbert.models.bert import Bert
-from kbert.pipelines.classification import Classifier
-from kbert.serving.exported import load_export
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece import WordPiece
+from kbert.serving.loading.exported import load_export
+from kbert.tasks.classification.model import Classifier
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 
 
 @pytest.fixture(scope="module")

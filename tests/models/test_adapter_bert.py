@@ -11,7 +11,7 @@ from kbert.models.adapter_bert import AdapterBert, is_adapted
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import encoder_arrays
 from kbert.optimization.adamw import AdamW
-from kbert.tasks.question_answering import SpanExtraction
+from kbert.tasks.question_answering.head import SpanExtraction
 from tests import numpy_reference as reference
 from tests.small_bert import ARRAYS, CONFIG, INPUTS, MASK, SEGMENTS, SHAPES, TOKENS, small_bert
 

@@ -5,7 +5,7 @@ import pytest
 
 from kbert.models.bert import Bert
 from kbert.models.sizes import BERT_SIZES, bert_size
-from kbert.tasks.classification import SequenceClassification
+from kbert.tasks.classification.head import SequenceClassification
 
 # Layers, width, heads, inner width: Turc et al. 2019, table 1, and Devlin et al. 2018, section 3.
 PUBLISHED = {

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kbert.optimization.adamw import AdamW, is_decayed
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.tasks.classification import SequenceClassification
+from kbert.tasks.classification.head import SequenceClassification
 from tests import numpy_reference as reference
 from tests.small_bert import small_bert
 

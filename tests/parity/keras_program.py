@@ -10,32 +10,32 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.layers.activations import activate
-from kbert.layers.adapter import Adapter
-from kbert.layers.adapter_encoder_block import AdapterEncoderBlock
-from kbert.layers.adapter_residual import AdapterResidual
-from kbert.layers.attention import SelfAttention
-from kbert.layers.bert_embeddings import BertEmbeddings
-from kbert.layers.cross_attention import CrossAttention
-from kbert.layers.dropout import Dropout
-from kbert.layers.encoder_block import EncoderBlock
-from kbert.layers.feed_forward import FeedForward
-from kbert.layers.layer_norm import LayerNorm
-from kbert.layers.linear import Linear
-from kbert.layers.masks import causal_attention_mask, padding_attention_mask
-from kbert.layers.positions import LearnedPositions, SinusoidalPositions
-from kbert.layers.residual import Residual
-from kbert.layers.token_embedding import TokenEmbedding
+from kbert.layers.attention.attention import SelfAttention
+from kbert.layers.attention.cross_attention import CrossAttention
+from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.bert.adapter import Adapter
+from kbert.layers.bert.adapter_encoder_block import AdapterEncoderBlock
+from kbert.layers.bert.adapter_residual import AdapterResidual
+from kbert.layers.bert.bert_embeddings import BertEmbeddings
+from kbert.layers.blocks.encoder_block import EncoderBlock
+from kbert.layers.core.activations import activate
+from kbert.layers.core.dropout import Dropout
+from kbert.layers.core.feed_forward import FeedForward
+from kbert.layers.core.layer_norm import LayerNorm
+from kbert.layers.core.linear import Linear
+from kbert.layers.core.positions import LearnedPositions, SinusoidalPositions
+from kbert.layers.core.residual import Residual
+from kbert.layers.core.token_embedding import TokenEmbedding
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy, span_accuracy
-from kbert.tasks.classification import SequenceClassification
-from kbert.tasks.multiple_choice import ChoiceSelection
-from kbert.tasks.question_answering import SpanExtraction
-from kbert.tasks.regression import SequenceRegression
-from kbert.tasks.token_classification import TokenClassification
+from kbert.tasks.classification.head import SequenceClassification
+from kbert.tasks.multiple_choice.head import ChoiceSelection
+from kbert.tasks.ner.head import TokenClassification
+from kbert.tasks.question_answering.head import SpanExtraction
+from kbert.tasks.regression.head import SequenceRegression
 
 ACTIVATIONS = ("gelu", "gelu_approximate", "relu", "tanh", "silu")
 B, T, S, D = 3, 5, 7, 8

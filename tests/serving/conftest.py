@@ -9,13 +9,13 @@ import keras
 import pytest
 
 from kbert.models.bert import Bert
-from kbert.pipelines.classification import Classifier
-from kbert.pipelines.masked_language_model import MaskedLanguageModel
-from kbert.serving.exported import Exported, load_export
-from kbert.serving.saved_model import export
-from kbert.serving.session_loader import build_session_loader
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece import WordPiece
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import Exported, load_export
+from kbert.serving.loading.session_loader import build_session_loader
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.pretraining.model import MaskedLanguageModel
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.serving.tiny_models import Meter
 from tests.small_pipelines import small_masked_language_model
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.serving.exported import Exported
+from kbert.serving.loading.exported import Exported
 
 _WORDS = "a the film good bad very goodness ! . é zebra [UNK] I'm x-y 3,000 GOOD Straße ǅ".split()
 _SPECIAL = ["[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]", "[unused1]", "##ness", "[mask]", "[MASK"]

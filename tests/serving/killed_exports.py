@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import kbert.serving.saved_model as saved_model
+import kbert.serving.export.export as saved_model
 from tests.serving.tiny_models import Meter
 
 NAME = "meter"

@@ -13,9 +13,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.serving.local_server.refusals import Refusal
-from kbert.serving.local_server.server import LocalServer, ServerOptions
-from kbert.serving.saved_model import export
+from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.server import LocalServer, ServerOptions
+from kbert.serving.export.export import export
 
 MODEL = "topics"
 VERSION = 3

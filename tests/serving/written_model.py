@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from kbert.checkpoints.wire_format import field_bytes as field
+from kbert.checkpoints.arrays.wire_format import field_bytes as field
 
 
 def write_model(folder: Path, op: str = "Identity", batch: int = 2**64 - 1) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kbert.training import step_bar
+from kbert.training.callbacks import step_bar
 from kbert.training.run import train
 from tests.training.eager_steps import eager_steps
 from tests.training.tiny_runs import Tiny

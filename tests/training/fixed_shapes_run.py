@@ -16,11 +16,11 @@ from tests.replica_process import two_devices
 def main() -> None:
     """Trains a translator and an encoder."""
     two_devices()
-    from kbert.training import team
-    from kbert.training.pretraining_run import pretrain
+    from kbert.training.distributed.strategies import strategy
+    from kbert.training.pretraining.run import pretrain
+    from kbert.training.resume import placement as team
     from kbert.training.run import train
-    from kbert.training.run_directory import load_run
-    from kbert.training.strategies import strategy
+    from kbert.training.runs.run_directory import load_run
     from tests.training.tiny_corpus import TinyCorpus
     from tests.training.tiny_translations import TinyPairs
 

@@ -69,9 +69,9 @@ def wait_for_new_states(process: "subprocess.Popen[str]", states: Path, count: i
 
 def main() -> None:
     """Trains as a file says."""
-    from kbert.training.any_config import config_from_dict
-    from kbert.training.pretraining_config import PretrainingConfig
-    from kbert.training.pretraining_run import pretrain
+    from kbert.training.config.any_config import config_from_dict
+    from kbert.training.config.pretraining_config import PretrainingConfig
+    from kbert.training.pretraining.run import pretrain
     from kbert.training.run import train
 
     config = config_from_dict(json.loads(Path(sys.argv[1]).read_text()))

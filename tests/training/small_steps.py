@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW
-from kbert.tasks.classification import SequenceClassification
-from kbert.training.tpu_check_models import CheckedModel
+from kbert.tasks.classification.head import SequenceClassification
+from kbert.tpu_check.models import CheckedModel
 
 ROWS, LENGTH, LABELS = 3, 8, 2
 

@@ -4,7 +4,7 @@ import pytest
 
 from kbert.training.grid import grid_points
 from kbert.training.run import train
-from kbert.training.run_directory import load_run, run_directory, write_config, write_json
+from kbert.training.runs.run_directory import load_run, run_directory, write_config, write_json
 from tests.pinned import check_run
 from tests.training.test_seeds import metrics
 

@@ -1,8 +1,8 @@
 import pytest
 
-from kbert.pipelines.load import load
+from kbert.tasks.load import load
 from kbert.training.run import train
-from kbert.training.run_directory import load_run
+from kbert.training.runs.run_directory import load_run
 
 
 @pytest.mark.slow

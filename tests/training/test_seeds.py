@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from kbert.training.run import train
-from kbert.training.run_directory import load_run, run_directory, write_config, write_json
+from kbert.training.runs.run_directory import load_run, run_directory, write_config, write_json
 from kbert.training.seeds import summarize, summary_line, train_seeds
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps

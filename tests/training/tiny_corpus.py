@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from kbert.training.pretraining_config import PretrainingConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
 from tests.training.tiny_runs import WORDS, write_vocabulary
 
 

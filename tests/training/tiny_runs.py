@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.models.bert import Bert
-from kbert.training.run_config import RunConfig
+from kbert.training.config.finetuning_config import RunConfig
 
 WORDS = ("good fine bad dull the a film plot was very it and not rain sun blue red one two").split()
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, "##s", "."]

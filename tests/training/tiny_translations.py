@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kbert.training.translation_config import TranslationConfig
+from kbert.training.config.translation_config import TranslationConfig
 
 WORDS = {"red": "rot", "blue": "blau", "old": "alt", "big": "gross", "dog": "hund", "cat": "katze"}
 SOURCES = [f"{a} {b} {c}" for a in WORDS for b in WORDS for c in ("dog", "cat")]

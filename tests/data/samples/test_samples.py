@@ -6,13 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from kbert.data.conll import read_conll
-from kbert.data.labels import check_labels, label_names
-from kbert.data.parallel_text import read_parallel_tsv
+from kbert.data.classification.labels import check_labels, label_names
+from kbert.data.classification.text_pairs import read_text_examples
+from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tag_schemes import detect_scheme
+from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
-from kbert.data.squad import read_squad
-from kbert.data.tag_schemes import detect_scheme
-from kbert.data.text_pairs import read_text_examples
+from kbert.data.translation.parallel_text import read_parallel_tsv
 
 SIZES = {"train": 360, "validation": 90, "test": 90}
 PAIR_SIZES = {"train": 600, "validation": 75, "test": 75}

@@ -1,0 +1,200 @@
+"""The table that ties each canonical weight to the tensors of a file, and both ways through it."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.canonical_names import POOLER, canonical_shapes
+
+_BLOCK = re.compile(r"encoder_block_(\d+)/(.+)")
+
+
+@dataclass(frozen=True)
+class WeightEntry:
+    """One canonical weight and the tensors that it is made of.
+
+    Attributes:
+        canonical: Its canonical name.
+        shape: Its canonical shape.
+        sources: The tensors of the file: one, or query, key and value, which lie side by side on
+            the last axis of the canonical weight.
+        source_shape: The shape that each of them must have.
+        transposed: Whether the file holds (out, in) instead of (in, out). Else the two shapes
+            differ at most by splitting an axis into heads, which is a plain reshape.
+    """
+
+    canonical: str
+    shape: tuple[int, ...]
+    sources: tuple[str, ...]
+    source_shape: tuple[int, ...]
+    transposed: bool = False
+
+    @property
+    def part_shape(self) -> tuple[int, ...]:
+        """The canonical shape of the part that one source fills."""
+        return (*self.shape[:-1], self.shape[-1] // len(self.sources))
+
+
+def weight_table(
+    config: Mapping[str, Any],
+    names: Mapping[str, tuple[str, ...]],
+    block_names: Mapping[str, tuple[str, ...]],
+    source_shape: Callable[[str, tuple[int, ...]], tuple[int, ...]] | None = None,
+    transposed_kernels: bool = False,
+) -> list[WeightEntry]:
+    """Makes the table of a format.
+
+    Args:
+        config: Hyperparameters under kbert's names.
+        names: Canonical name -> names in the file, of the weights outside the blocks.
+        block_names: The same for one block, without `encoder_block_{i}/`; `{i}` in a name of the
+            file stands for the block's number.
+        source_shape: Gives the shape in the file from the canonical name and the part's shape;
+            equal shapes if left out.
+        transposed_kernels: Whether the file's kernels are (out, in).
+
+    Returns:
+        One entry a weight, in canonical order.
+    """
+    table = []
+    for canonical, shape in canonical_shapes(config).items():
+        block = _BLOCK.fullmatch(canonical)
+        if block:
+            sources = tuple(name.format(i=block[1]) for name in block_names[block[2]])
+        else:
+            sources = names[canonical]
+        transposed = transposed_kernels and canonical.endswith("/kernel")
+        part = (*shape[:-1], shape[-1] // len(sources))
+        if transposed:
+            in_file = part[::-1]
+        else:
+            in_file = source_shape(canonical, part) if source_shape else part
+        table.append(WeightEntry(canonical, shape, sources, in_file, transposed))
+    return table
+
+
+def without_absent_pooler(
+    table: Sequence[WeightEntry], found: Iterable[str], report: list[str]
+) -> list[WeightEntry]:
+    """Drops the pooler from the table where the file has none of it, and reports that."""
+    pooler = {name for entry in table if entry.canonical in POOLER for name in entry.sources}
+    if pooler & set(found):
+        return list(table)
+    report.append("The source has no pooler: its weights stay as the model was initialized.")
+    return [entry for entry in table if entry.canonical not in POOLER]
+
+
+def check_tensors(
+    table: Sequence[WeightEntry],
+    found: Mapping[str, tuple[int, ...]],
+    left_over: Iterable[str],
+    source: str,
+    model: str = "a BERT encoder",
+) -> None:
+    """Checks that a file holds just the tensors of the table, in their shapes.
+
+    Args:
+        table: The weights that are needed.
+        found: Tensor -> shape, as the file has them.
+        left_over: Tensors that nothing could be done with.
+        source: What the error names as the origin.
+        model: What the error says that the weights must be of.
+
+    Raises:
+        ValueError: Naming every missing, left-over or wrongly shaped tensor.
+    """
+    wanted = {name: entry.source_shape for entry in table for name in entry.sources}
+    problems = []
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        problems.append("missing: " + ", ".join(missing))
+    unknown = sorted(left_over)
+    if unknown:
+        problems.append("not known: " + ", ".join(unknown))
+    wrong = [
+        f"{name} (expected {shape}, found {tuple(found[name])})"
+        for name, shape in wanted.items()
+        if name in found and tuple(found[name]) != shape
+    ]
+    if wrong:
+        problems.append("of another shape than the configuration says: " + ", ".join(wrong))
+    if problems:
+        raise ValueError(
+            f"{source}: the weights must be those of {model} of this configuration. "
+            f"Received: {'; '.join(problems)}."
+        )
+
+
+def assemble(
+    table: Sequence[WeightEntry], load: Callable[[str], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Makes the canonical arrays from a file's tensors, which were checked before.
+
+    Args:
+        table: The weights.
+        load: Gives the array of a tensor of the file.
+
+    Returns:
+        Canonical name -> C-contiguous array, in the dtype of the file.
+
+    Raises:
+        ValueError: If query, key and value differ in dtype: side by side they share one.
+    """
+    arrays = {}
+    for entry in table:
+        parts = [load(name) for name in entry.sources]
+        if len({part.dtype for part in parts}) > 1:
+            raise ValueError(
+                f"{', '.join(entry.sources)} must have one dtype. Received: "
+                f"{', '.join(str(part.dtype) for part in parts)}"
+            )
+        parts = [part.T if entry.transposed else part.reshape(entry.part_shape) for part in parts]
+        joined = np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+        arrays[entry.canonical] = np.ascontiguousarray(joined)
+    return arrays
+
+
+def disassemble(
+    table: Sequence[WeightEntry], arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Makes a file's tensors from the canonical arrays: the inverse of `assemble`.
+
+    Args:
+        table: The weights.
+        arrays: Canonical name -> array.
+
+    Returns:
+        Tensor of the file -> C-contiguous array.
+    """
+    tensors = {}
+    for entry in table:
+        parts = np.split(np.asarray(arrays[entry.canonical]), len(entry.sources), axis=-1)
+        for name, part in zip(entry.sources, parts, strict=True):
+            part = part.T if entry.transposed else part.reshape(entry.source_shape)
+            tensors[name] = np.ascontiguousarray(part)
+    return tensors
+
+
+def canonical_table(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[WeightEntry]:
+    """The table of arrays that have the canonical names already, without an absent pooler."""
+    names = {name: (name,) for name in canonical_shapes(config)}
+    table = [
+        WeightEntry(name, shape, names[name], shape)
+        for name, shape in canonical_shapes(config).items()
+    ]
+    return without_absent_pooler(table, arrays, [])
+
+
+def check_arrays(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], source: str) -> None:
+    """Checks canonical arrays against the configuration, the pooler being free to be absent.
+
+    Raises:
+        ValueError: Naming every missing, unknown or wrongly shaped array.
+    """
+    table = canonical_table(config, arrays)
+    known = {entry.canonical for entry in table}
+    found = {name: tuple(array.shape) for name, array in arrays.items()}
+    check_tensors(table, found, set(found) - known, source)

@@ -1,0 +1,212 @@
+"""Checkpoints of Hugging Face's transformers: `config.json` and `model.safetensors`."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_config import CAUSAL
+from kbert.checkpoints.arrays.json_object import json_text, read_json_object
+from kbert.checkpoints.arrays.lowercase import resolve_lowercase, tokenizer_rules
+from kbert.checkpoints.arrays.safetensors_files import (
+    SafetensorsFiles,
+    dtype_of,
+    open_safetensors,
+    shards_of,
+    write_safetensors,
+)
+from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.weight_table import (
+    assemble,
+    check_arrays,
+    check_tensors,
+    disassemble,
+    weight_table,
+    without_absent_pooler,
+)
+from kbert.checkpoints.huggingface.architectures import (
+    architecture_has_pooler,
+    check_architecture,
+    choose_architecture,
+)
+from kbert.checkpoints.huggingface.config import (
+    config_from_huggingface,
+    config_to_huggingface,
+    set_labels,
+)
+from kbert.checkpoints.huggingface.names import (
+    BLOCK_NAMES,
+    BUFFERS,
+    NAMES,
+    PREFIX,
+    is_head,
+    modern_names,
+)
+from kbert.checkpoints.huggingface.tied_output import without_copies
+from kbert.storage.atomic_directory import atomic_directory
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+
+
+def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
+    """Reads a folder in Hugging Face's format.
+
+    Weights are read with or without the prefix `bert.`, in one file or in shards, and stay in their
+    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position numbers and copies of tied
+    weights, which older versions saved, are left out and reported. Every other tensor too many or
+    too few is an error.
+
+    Args:
+        directory: The folder.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        ValueError: If a file is damaged, the model is no plain BERT encoder, or tensors are
+            missing, unknown or of a wrong shape; each is named.
+        FileNotFoundError: If a file is missing.
+    """
+    directory = Path(directory)
+    raw = read_json_object(directory / CONFIG)
+    config = config_from_huggingface(raw, f"`{directory / CONFIG}`")
+    single = directory / WEIGHTS
+    paths = [single] if single.is_file() else shards_of(directory / INDEX)
+    report: list[str] = []
+    with open_safetensors(*paths) as files:
+        arrays, heads = _read_tensors(files, config, f"`{directory}`", report)
+    if config.get(CAUSAL) and "pooler/kernel" in arrays:
+        report.append("The pooler reads the last token, as the encoder is causal.")
+    vocabulary_path, tokens = find_vocabulary(directory, config["vocabulary_size"])
+    if tokens is None:
+        report.append("The source has no vocabulary.")
+    lowercase, reason = resolve_lowercase(directory, raw, tokens)
+    report.append(reason)
+    return Checkpoint(
+        config=config,
+        arrays=arrays,
+        heads=heads,
+        vocabulary_path=vocabulary_path,
+        lowercase=lowercase,
+        tokenizer_rules=tokenizer_rules(directory),
+        source_config=raw,
+        format="huggingface",
+        report=report,
+        vocabulary_tokens=tokens if vocabulary_path is None else None,
+    )
+
+
+def write_huggingface(
+    checkpoint: Checkpoint,
+    directory: str | os.PathLike[str],
+    overwrite: bool = False,
+    architecture: str | None = None,
+) -> Path:
+    """Writes a folder that transformers loads with no weight missing or left over.
+
+    The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
+    vocabulary, `vocab.txt`. As transformers writes it, the encoder has the prefix `bert.` just when
+    there are heads, and classes without a pooler (token classification, question answering,
+    masked LM) do not get one.
+
+    Args:
+        checkpoint: What to write. Arrays keep their dtype, so weights read from Hugging Face's
+            format come back byte for byte. Unknown fields of `source_config` stay.
+        directory: The folder to make.
+        overwrite: Whether an existing folder may be replaced.
+        architecture: The class of transformers to name, needed where a `classifier` could be of
+            several; by default the source's, or what the heads and the pooler say.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: If arrays do not fit the configuration, or no class has such heads.
+        FileExistsError: If the folder is there and `overwrite` is False.
+    """
+    config = checkpoint.config
+    check_arrays(config, checkpoint.arrays, "`checkpoint`")
+    name = _architecture(checkpoint, architecture)
+    tensors = _write_names(checkpoint, name)
+    raw = config_to_huggingface(config, checkpoint.source_config, name, dtype_of(tensors))
+    if "classifier.weight" in checkpoint.heads and name != "BertForMultipleChoice":
+        set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
+    vocabulary = checkpoint.vocabulary_bytes()
+    with atomic_directory(directory, overwrite=overwrite) as folder:
+        (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
+        # transformers refuses files whose header does not name the framework.
+        write_safetensors(folder / WEIGHTS, tensors, format="pt")
+        (folder / "tokenizer_config.json").write_text(
+            json_text(_tokenizer_config(checkpoint)), encoding="utf-8"
+        )
+        if vocabulary is not None:
+            (folder / "vocab.txt").write_bytes(vocabulary)
+    return Path(directory)
+
+
+def _read_tensors(
+    files: SafetensorsFiles, config: Mapping[str, Any], source: str, report: list[str]
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The encoder's arrays under canonical names, and the heads'."""
+    in_file = modern_names(files.shapes, report)
+    table = weight_table(config, NAMES, BLOCK_NAMES, transposed_kernels=True)
+    table = without_absent_pooler(table, in_file, report)
+    known = {name for entry in table for name in entry.sources}
+    heads = [name for name in in_file if is_head(name)]
+    buffers = [name for name in in_file if name in BUFFERS]
+    if buffers:
+        report.append(f"Left out, as they are no weights: {', '.join(buffers)}.")
+    if heads:
+        report.append(f"Kept the tensors of heads: {', '.join(heads)}.")
+    check_tensors(
+        table,
+        {name: files.shapes[in_file[name]] for name in in_file},
+        {in_file[name] for name in set(in_file) - known - set(heads) - set(buffers)},
+        source,
+    )
+    arrays = assemble(table, lambda name: files.load(in_file[name]))
+    loaded = {name: files.load(in_file[name]) for name in heads}
+    return arrays, without_copies(loaded, arrays["embeddings/token_embedding/embeddings"], report)
+
+
+def _architecture(checkpoint: Checkpoint, wanted: str | None) -> str:
+    """The class of transformers to write."""
+    causal = checkpoint.config.get(CAUSAL, False)
+    if wanted is not None:
+        check_architecture(wanted, checkpoint.heads, checkpoint.has_pooler, causal)
+        return wanted
+    named = checkpoint.source_config.get("architectures") or [None]
+    chosen = choose_architecture(checkpoint.heads, checkpoint.has_pooler, named[0], causal)
+    check_architecture(chosen, checkpoint.heads, checkpoint.has_pooler, causal)
+    return chosen
+
+
+def _write_names(checkpoint: Checkpoint, architecture: str) -> dict[str, np.ndarray]:
+    """All tensors under the names of the file."""
+    table = weight_table(checkpoint.config, NAMES, BLOCK_NAMES, transposed_kernels=True)
+    if not (checkpoint.has_pooler and architecture_has_pooler(architecture)):
+        table = [entry for entry in table if not entry.canonical.startswith("pooler/")]
+    prefix = PREFIX if checkpoint.heads else ""
+    encoder = disassemble(table, checkpoint.arrays)
+    return {f"{prefix}{name}": array for name, array in encoder.items()} | checkpoint.heads
+
+
+def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The content of `tokenizer_config.json`."""
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": checkpoint.lowercase,
+        "tokenize_chinese_chars": checkpoint.tokenizer_rules.get("handle_cjk", True),
+        "strip_accents": checkpoint.tokenizer_rules.get("strip_accents"),
+        "model_max_length": checkpoint.config["max_sequence_length"],
+        "unk_token": "[UNK]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "cls_token": "[CLS]",
+        "mask_token": "[MASK]",
+    }

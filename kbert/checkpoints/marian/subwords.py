@@ -1,0 +1,179 @@
+"""SentencePiece models with the ids of another vocabulary.
+
+A Marian model in Hugging Face's layout has one or two SentencePiece models that cut its texts, and
+a `vocab.json` with the ids of the pieces, of both languages together. Here the SentencePiece model
+itself gets these ids, so that whoever has it needs nothing beside it.
+
+Source: transformers, `models/marian/tokenization_marian.py`; SentencePiece,
+`sentencepiece_model.proto`.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kbert.checkpoints.arrays.wire_format import field_bytes, read_fields
+
+SPACE = "\u2581"  # how a SentencePiece model writes a space
+_LANGUAGE = re.compile(r">>.+<<")
+# An unknown character is as likely as the rarest piece, less so many powers of e
+# (`kUnkPenalty` in SentencePiece's unigram_model.cc).
+_UNKNOWN_PENALTY = 10.0
+# Fields of a model and of its parts.
+_PIECES, _TRAINER, _NORMALIZER, _SELF_TEST = 1, 2, 3, 4
+_PIECE_NAME, _PIECE_SCORE, _PIECE_TYPE = 1, 2, 3
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = range(1, 7)
+_SPELLED = (_NORMAL, _USER_DEFINED, _BYTE)
+_MODEL_TYPE, _VOCABULARY_SIZE, _ADD_DUMMY_PREFIX = 3, 4, 3
+_UNIGRAM, _TYPES = 1, {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+_SPECIAL_IDS = {"unknown": 40, "start": 41, "end": 42, "padding": 43}
+_SPECIAL_NAMES = {"unknown": 45, "start": 46, "end": 47, "padding": 48}
+
+
+@dataclass(frozen=True)
+class SpecialPieces:
+    """The pieces that no text spells, by their names in the vocabulary."""
+
+    unknown: str
+    padding: str
+    start: str
+    end: str
+
+
+class _Piece(NamedTuple):
+    name: str
+    score: float
+    type: int
+    raw: bytes
+
+
+def pieces_without_id(model: bytes, vocabulary: Collection[str]) -> list[str]:
+    """The pieces that a SentencePiece model cuts texts into and a vocabulary does not have.
+
+    Args:
+        model: the content of a SentencePiece file.
+        vocabulary: the pieces that have an id.
+
+    Raises:
+        ValueError: `model` is no SentencePiece model.
+    """
+    pieces = _parts(model)[0]
+    return [p.name for p in pieces if p.type in _SPELLED and p.name not in vocabulary]
+
+
+def piece_count(model: bytes) -> int:
+    """The number of pieces of a SentencePiece model.
+
+    Args:
+        model: the content of a SentencePiece file.
+
+    Raises:
+        ValueError: `model` is no SentencePiece model.
+    """
+    return len(_parts(model)[0])
+
+
+def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> bytes:
+    """Gives the pieces of a SentencePiece model the ids of a vocabulary.
+
+    Texts are cut as by the model before, with two differences. A character that only the vocabulary
+    has is found there, as Marian's tokenizer finds it; but next to an unknown character it stays
+    known. And a language code such as ">>deu<<", which stands there before the text, is one piece
+    wherever a word begins with it; its name gets the space that the model puts before a text.
+
+    Args:
+        model: the content of a SentencePiece file.
+        pieces: the vocabulary, in the order of its ids; it must have all pieces of the model.
+            Those that the model lacks are never spelled, but they have a text.
+        special: the pieces of the vocabulary for unknown characters, padding, start and end. Start
+            may be one of the others.
+
+    Returns:
+        The content of the new SentencePiece file.
+
+    Raises:
+        ValueError: `model` is no SentencePiece model, or is one of pairs of bytes, which other
+            pieces would change.
+    """
+    before, trainer, normalizer, rest = _parts(model)
+    own = {piece.name: piece for piece in before}
+    rarest = min((piece.score for piece in before if piece.type == _NORMAL), default=0.0)
+    prefix = SPACE if _number(normalizer, _ADD_DUMMY_PREFIX, 1) else ""
+    control = (special.padding, special.start, special.end)
+    after, foreign = [], []
+    for name in pieces:
+        if name == special.unknown:
+            after.append(_piece(name, 0.0, _UNKNOWN))
+        elif name in control:
+            after.append(_piece(name, 0.0, _CONTROL))
+        elif name in own:
+            after.append(own[name].raw)
+        elif _LANGUAGE.fullmatch(name):
+            after.append(_piece(f"{prefix}{name}", 0.0, _USER_DEFINED))
+        elif len(name) == 1:
+            after.append(_piece(name, rarest - _UNKNOWN_PENALTY, _NORMAL))
+        else:
+            after.append(_piece(name, 0.0, _UNUSED))
+            foreign.append(name)
+    kind = _number(trainer, _MODEL_TYPE, _UNIGRAM)
+    if foreign and kind != _UNIGRAM:
+        raise ValueError(
+            "`model` must be a SentencePiece model of the type unigram where the vocabulary has "
+            "other pieces too: pairs of characters would be joined to them. Received: the type "
+            f"{_TYPES.get(kind, kind)} and {len(foreign)} other pieces, such as {foreign[0]!r}"
+        )
+    trainer += field_bytes(_VOCABULARY_SIZE, len(pieces))
+    for role, name in vars(special).items():
+        trainer += field_bytes(_SPECIAL_IDS[role], pieces.index(name))
+        trainer += field_bytes(_SPECIAL_NAMES[role], name)
+    written = b"".join(field_bytes(_PIECES, piece) for piece in after)
+    written += field_bytes(_TRAINER, trainer) + field_bytes(_NORMALIZER, normalizer)
+    return written + rest
+
+
+def _piece(name: str, score: float, kind: int) -> bytes:
+    return (
+        field_bytes(_PIECE_NAME, name)
+        + field_bytes(_PIECE_SCORE, score)
+        + field_bytes(_PIECE_TYPE, kind)
+    )
+
+
+def _parts(model: bytes) -> tuple[list[_Piece], bytes, bytes, bytes]:
+    """Pieces, how it was trained, how it normalizes, and all else that a model has."""
+    pieces, trainer, normalizer, rest = [], b"", b"", b""
+    try:
+        for field in read_fields(model):
+            if field.number == _PIECES:
+                pieces.append(_parsed_piece(field.value))
+            elif field.number == _TRAINER:
+                trainer += field.value
+            elif field.number == _NORMALIZER:
+                normalizer += field.value
+            elif field.number != _SELF_TEST:  # examples with the ids before
+                rest += field.raw
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _no_model(model) from error
+    if not pieces:
+        raise _no_model(model)
+    return pieces, trainer, normalizer, rest
+
+
+def _parsed_piece(message: bytes) -> _Piece:
+    values = {field.number: field.value for field in read_fields(message)}
+    name = values[_PIECE_NAME].decode() if _PIECE_NAME in values else ""
+    return _Piece(name, values.get(_PIECE_SCORE, 0.0), values.get(_PIECE_TYPE, _NORMAL), message)
+
+
+def _number(message: bytes, number: int, default: int) -> int:
+    """A field of a message that holds an int; the last one counts."""
+    found = [field.value for field in read_fields(message) if field.number == number]
+    return int(found[-1]) if found else default
+
+
+def _no_model(model: bytes) -> ValueError:
+    return ValueError(
+        f"`model` must be a SentencePiece model. Received: {len(model)} bytes, beginning with "
+        f"{model[:16]!r}"
+    )

@@ -1,0 +1,138 @@
+"""Folders that hold what a training added to a published encoder, and the encoder's name.
+
+`kbert_adapters.json` says what it is; `adapters.safetensors` holds adapters, heads and those of the
+encoder's weights that changed.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.json_object import json_text, read_json_object
+from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
+from kbert.storage.atomic_directory import atomic_directory
+
+CONFIG = "kbert_adapters.json"
+WEIGHTS = "adapters.safetensors"
+FORMAT_VERSION = 1
+_GROUPS = ("adapters", "heads", "arrays")
+_DTYPES = ("float16", "float32")
+# What a training may choose for itself; the weights fit whatever it is.
+_OF_TRAINING = ("dropout", "attention_dropout")
+
+
+def write_adapters(
+    checkpoint: Checkpoint,
+    base: Checkpoint,
+    base_name: str,
+    directory: str | os.PathLike[str],
+    dtype: str = "float16",
+) -> Path:
+    """Writes what a checkpoint has beyond its base.
+
+    Args:
+        checkpoint: What was trained.
+        base: The encoder that it began with.
+        base_name: The name by which the base is found again.
+        directory: The folder to make.
+        dtype: "float16" or "float32", of the weights that are written.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: The two are of different sizes, or the dtype is another one.
+        FileExistsError: The folder is there.
+    """
+    if dtype not in _DTYPES:
+        raise ValueError(f"`dtype` must be one of {', '.join(_DTYPES)}. Received: dtype={dtype!r}")
+    different = sorted(
+        key
+        for key in checkpoint.config.keys() | base.config.keys()
+        if key not in _OF_TRAINING and checkpoint.config.get(key) != base.config.get(key)
+    )
+    if different:
+        raise ValueError(
+            f"`checkpoint` must have the configuration of `base`. Different: {', '.join(different)}"
+        )
+    changed = {
+        name: array
+        for name, array in checkpoint.arrays.items()
+        if name not in base.arrays or not np.array_equal(array, base.arrays[name])
+    }
+    groups = {"adapters": checkpoint.adapters, "heads": checkpoint.heads, "arrays": changed}
+    tensors = {
+        f"{group}/{name}": _narrowed(name, array, dtype)
+        for group, arrays in groups.items()
+        for name, array in arrays.items()
+    }
+    about = {
+        "format_version": FORMAT_VERSION,
+        "base": base_name,
+        "lowercase": checkpoint.lowercase,
+        "pipeline": checkpoint.pipeline,
+    }
+    with atomic_directory(directory) as folder:
+        (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
+        write_safetensors(folder / WEIGHTS, tensors, format="kbert")
+    return Path(directory)
+
+
+def _narrowed(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        narrow = array.astype(dtype)
+    if not np.array_equal(np.isfinite(narrow), np.isfinite(array)):
+        raise ValueError(
+            f"`dtype` must hold the weights. Received: {dtype} for {name}, whose largest number is "
+            f"{np.abs(array).max():g}"
+        )
+    return narrow
+
+
+def read_adapters(
+    directory: str | os.PathLike[str], read_base: Callable[[str], Checkpoint]
+) -> Checkpoint:
+    """Reads such a folder, and the encoder that it belongs to.
+
+    Args:
+        directory: The folder.
+        read_base: Reads a checkpoint by its name.
+
+    Raises:
+        ValueError: A file is damaged or newer than this version.
+        FileNotFoundError: A file is missing, or the base is not known.
+        OSError: The base cannot be reached.
+    """
+    folder = Path(directory)
+    about = read_json_object(folder / CONFIG)
+    version = about.get("format_version")
+    if version != FORMAT_VERSION or not isinstance(about.get("base"), str):
+        raise ValueError(
+            f"`{folder / CONFIG}` must have `format_version` {FORMAT_VERSION} and a `base`. "
+            f"Received: format_version={version!r}, base={about.get('base')!r}"
+        )
+    groups: dict[str, dict[str, Any]] = {group: {} for group in _GROUPS}
+    with open_safetensors(folder / WEIGHTS) as files:
+        for name in files.shapes:
+            group, _, rest = name.partition("/")
+            if group not in groups:
+                raise ValueError(f"`{folder / WEIGHTS}` must not hold {name!r}")
+            groups[group][rest] = files.load(name).astype("float32")
+    checkpoint = read_base(about["base"])
+    unknown = sorted(set(groups["arrays"]) - set(checkpoint.arrays))
+    if unknown:
+        raise ValueError(
+            f"`{folder / WEIGHTS}` must hold weights of {about['base']}. Received: {unknown}"
+        )
+    checkpoint.arrays = {**checkpoint.arrays, **groups["arrays"]}
+    checkpoint.heads = groups["heads"]
+    checkpoint.adapters = groups["adapters"]
+    checkpoint.pipeline = about.get("pipeline", {})
+    checkpoint.lowercase = about.get("lowercase", checkpoint.lowercase)
+    checkpoint.source_config = {}
+    checkpoint.format = "kbert_adapters"
+    return checkpoint

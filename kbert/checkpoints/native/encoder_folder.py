@@ -1,0 +1,112 @@
+"""kbert's own folders: `kbert.json`, `model.safetensors` and `vocabulary.txt`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_config import check_config
+from kbert.checkpoints.arrays.json_object import json_text, read_json_object
+from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
+from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.weight_table import check_arrays
+from kbert.storage.atomic_directory import atomic_directory
+
+CONFIG = "kbert.json"
+WEIGHTS = "model.safetensors"
+VOCABULARY = "vocabulary.txt"
+FORMAT_VERSION = 1
+_HEAD = "heads/"
+_ADAPTER = "adapters/"
+_KEYS = ("format_version", "config", "lowercase", "source_config")
+
+
+def write_native(
+    checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Writes a folder in kbert's own format, from which the whole checkpoint can be read again.
+
+    Args:
+        checkpoint: What to write. Arrays keep their dtype.
+        directory: The folder to make.
+        overwrite: Whether an existing folder may be replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: If the arrays do not fit the configuration.
+        FileExistsError: If the folder is there and `overwrite` is False.
+    """
+    check_config(checkpoint.config, "`checkpoint`")
+    check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
+    about: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "config": checkpoint.config,
+        "lowercase": checkpoint.lowercase,
+        "source_config": checkpoint.source_config,
+        "pipeline": checkpoint.pipeline,
+        "tokenizer_rules": checkpoint.tokenizer_rules,
+    }
+    more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
+    more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
+    vocabulary = checkpoint.vocabulary_bytes()
+    with atomic_directory(directory, overwrite=overwrite) as folder:
+        (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
+        write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
+        if vocabulary is not None:
+            (folder / VOCABULARY).write_bytes(vocabulary)
+    return Path(directory)
+
+
+def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
+    """Reads a folder in kbert's own format.
+
+    Args:
+        directory: The folder.
+
+    Returns:
+        The checkpoint.
+
+    Raises:
+        ValueError: If a file is damaged or newer than this version, or weights are missing, unknown
+            or of a wrong shape; each is named.
+        FileNotFoundError: If a file is missing.
+    """
+    directory = Path(directory)
+    source = f"`{directory / CONFIG}`"
+    about = read_json_object(directory / CONFIG)
+    version = about.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"{source}: `format_version` must be {FORMAT_VERSION}, which this version of kbert "
+            f"reads. Received: format_version={version!r}"
+        )
+    missing = [key for key in _KEYS if key not in about]
+    if missing or not isinstance(about["config"], dict):
+        raise ValueError(f"{source} must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}")
+    config = about["config"]
+    check_config(config, source)
+    arrays, heads, adapters = {}, {}, {}
+    with open_safetensors(directory / WEIGHTS) as files:
+        for name in files.shapes:
+            if name.startswith(_HEAD):
+                heads[name.removeprefix(_HEAD)] = files.load(name)
+            elif name.startswith(_ADAPTER):
+                adapters[name.removeprefix(_ADAPTER)] = files.load(name)
+            else:
+                arrays[name] = files.load(name)
+    check_arrays(config, arrays, f"`{directory / WEIGHTS}`")
+    vocabulary_path, _ = find_vocabulary(directory, config["vocabulary_size"], VOCABULARY)
+    return Checkpoint(
+        config=config,
+        arrays=arrays,
+        heads=heads,
+        vocabulary_path=vocabulary_path,
+        lowercase=bool(about["lowercase"]),
+        source_config=about["source_config"],
+        pipeline=about.get("pipeline", {}),
+        tokenizer_rules=about.get("tokenizer_rules", {}),
+        adapters=adapters,
+        format="kbert",
+    )

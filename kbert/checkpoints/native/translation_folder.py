@@ -1,0 +1,129 @@
+"""Folders of translation models: the Transformer, its subwords, and the BERT of a fused one."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.json_object import json_text, read_json_object
+from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
+from kbert.checkpoints.native.encoder_folder import read_native, write_native
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.checksums import sha256_of, verify_sha256
+
+CONFIG = "kbert_translation.json"
+WEIGHTS = "model.safetensors"
+SUBWORDS = {"source": "source.model", "target": "target.model"}
+BERT = "bert"
+FORMAT_VERSION = 1
+_KEYS = ("transformer", "settings", "sha256")
+
+
+@dataclass
+class TranslationCheckpoint:
+    """A translation model as arrays, with all that is needed to use it.
+
+    Attributes:
+        transformer: arguments of `Transformer`, or of `BertFusedTransformer` without its BERT, in
+            JSON's types.
+        arrays: name -> array of the Transformer, without those of a BERT.
+        source_subwords: the SentencePiece model of the source.
+        target_subwords: that of the target; the same bytes where both languages share one.
+        settings: how the model searches, in JSON's types.
+        bert: what a fused model attends to, with its vocabulary; None for others.
+    """
+
+    transformer: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+    source_subwords: bytes
+    target_subwords: bytes
+    settings: dict[str, Any] = field(default_factory=dict)
+    bert: Checkpoint | None = None
+
+
+def write_translation(
+    checkpoint: TranslationCheckpoint, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Writes a folder from which the whole model can be read again.
+
+    Args:
+        checkpoint: what to write. Arrays keep their dtype.
+        directory: the folder to make.
+        overwrite: whether an existing folder may be replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FileExistsError: the folder is there and `overwrite` is False.
+    """
+    subwords = {"source": checkpoint.source_subwords}
+    if checkpoint.target_subwords != checkpoint.source_subwords:
+        subwords["target"] = checkpoint.target_subwords
+    with atomic_directory(directory, overwrite=overwrite) as folder:
+        write_safetensors(folder / WEIGHTS, checkpoint.arrays, format="kbert")
+        for side, model in subwords.items():
+            (folder / SUBWORDS[side]).write_bytes(model)
+        if checkpoint.bert is not None:
+            write_native(checkpoint.bert, folder / BERT)
+        files = (WEIGHTS, *(SUBWORDS[side] for side in subwords))
+        about = {
+            "format_version": FORMAT_VERSION,
+            "transformer": checkpoint.transformer,
+            "settings": checkpoint.settings,
+            "sha256": {name: sha256_of(folder / name) for name in files},
+        }
+        (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
+    return Path(directory)
+
+
+def is_translation(directory: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder that `write_translation` wrote."""
+    return (Path(directory) / CONFIG).is_file()
+
+
+def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
+    """Reads a folder of `write_translation`.
+
+    Args:
+        directory: the folder.
+
+    Raises:
+        ValueError: a file is damaged, or newer than this version.
+        FileNotFoundError: a file is missing.
+    """
+    folder = Path(directory)
+    if not is_translation(folder):
+        raise FileNotFoundError(
+            f"`directory` must be a folder of a translation model, with {CONFIG}. Received: "
+            f"directory={str(directory)!r}"
+        )
+    about = read_json_object(folder / CONFIG)
+    version = about.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"`{folder / CONFIG}`: `format_version` must be {FORMAT_VERSION}, which this version "
+            f"of kbert reads. Received: format_version={version!r}"
+        )
+    missing = [key for key in _KEYS if not isinstance(about.get(key), dict)]
+    if missing:
+        raise ValueError(
+            f"`{folder / CONFIG}` must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}"
+        )
+    for name, expected in about["sha256"].items():
+        verify_sha256(folder / name, expected)
+    with open_safetensors(folder / WEIGHTS) as files:
+        arrays = {name: files.load(name) for name in files.shapes}
+    source = (folder / SUBWORDS["source"]).read_bytes()
+    shared = SUBWORDS["target"] not in about["sha256"]
+    return TranslationCheckpoint(
+        transformer=about["transformer"],
+        arrays=arrays,
+        source_subwords=source,
+        target_subwords=source if shared else (folder / SUBWORDS["target"]).read_bytes(),
+        settings=about["settings"],
+        bert=read_native(folder / BERT) if (folder / BERT).is_dir() else None,
+    )

@@ -1,0 +1,137 @@
+"""The `.index` file of a TensorFlow checkpoint, read without TensorFlow.
+
+It is a LevelDB table: sorted keys with shared prefixes in blocks, then a block that lists the
+blocks, then a footer that says where that one lies. Each value is a `BundleEntryProto`.
+
+Source: tensorflow, `core/util/tensor_bundle/tensor_bundle.cc` and
+`core/protobuf/tensor_bundle.proto`; leveldb, `doc/table_format.md`.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from kbert.checkpoints.arrays.wire_format import read_fields, read_varint
+
+_FOOTER = 48
+_MAGIC = bytes.fromhex("57fb808b247547db")
+# Behind each block: one byte for its compression, four for its checksum.
+_TRAILER = 5
+# Numbers of `types.proto`.
+_DTYPES = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    7: "string",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    19: "float16",
+}
+
+
+class IndexEntry(NamedTuple):
+    """One tensor of a checkpoint.
+
+    Attributes:
+        shape: Its shape.
+        dtype: The name of its type, for example "float32"; "other" for one that no encoder has.
+        shard: The number of its data file.
+        offset: Where its bytes begin in that file.
+        size: How many they are.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    shard: int
+    offset: int
+    size: int
+
+
+def read_index(prefix: str) -> dict[str, IndexEntry]:
+    """Reads what a checkpoint holds.
+
+    Args:
+        prefix: The checkpoint's prefix, to which ".index" is added.
+
+    Returns:
+        Key -> entry, without slices of partitioned variables.
+
+    Raises:
+        ValueError: If the file is damaged, cut off or compressed.
+        OSError: If it cannot be read.
+    """
+    content = Path(f"{prefix}.index").read_bytes()
+    if len(content) < _FOOTER or content[-8:] != _MAGIC:
+        raise ValueError("not an index: it does not end as a table does")
+    # Two handles of two numbers each: of a block of filters, which is empty, and of the list.
+    handles = content[-_FOOTER:]
+    _rows(content, handles)
+    for _ in range(2):
+        handles = handles[read_varint(handles, 0)[1] :]
+    rows = [row for _, handle in _rows(content, handles) for row in _rows(content, handle)]
+    # The empty key has the number of data files; keys of slices begin with a zero byte.
+    return {key.decode(): _entry(value) for key, value in rows if key and key[0]}
+
+
+def _rows(content: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
+    """The keys and values of the block at a handle: its offset and its size, two varints."""
+    offset, place = read_varint(handle, 0)
+    size, _ = read_varint(handle, place)
+    block = content[offset : offset + size]
+    if len(content) < offset + size + _TRAILER or size < 4:
+        raise ValueError("a block is cut off")
+    if content[offset + size]:
+        raise ValueError("its blocks are compressed")
+    if _masked_crc32c(content[offset : offset + size + 1]) != content[offset + size + 1 :][:4]:
+        raise ValueError("a block differs from its checksum")
+    restarts = int.from_bytes(block[-4:], "little")
+    end, place, key = size - 4 * (restarts + 1), 0, b""
+    found = []
+    while place < end:
+        shared, place = read_varint(block, place)
+        own, place = read_varint(block, place)
+        length, place = read_varint(block, place)
+        key = key[:shared] + block[place : place + own]
+        place += own
+        found.append((key, block[place : place + length]))
+        place += length
+    return found
+
+
+def _masked_crc32c(content: bytes) -> bytes:
+    """The checksum of bytes, turned and shifted as the format has it."""
+    value = 0xFFFFFFFF
+    for byte in content:
+        value = _CRC32C[(value ^ byte) & 255] ^ (value >> 8)
+    value ^= 0xFFFFFFFF
+    masked = ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return masked.to_bytes(4, "little")
+
+
+def _crc32c_of(byte: int) -> int:
+    """The remainder of one byte by Castagnoli's polynomial, its bits in reverse."""
+    for _ in range(8):
+        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+    return byte
+
+
+_CRC32C = [_crc32c_of(byte) for byte in range(256)]
+
+
+def _entry(value: bytes) -> IndexEntry:
+    """One `BundleEntryProto`."""
+    shape: list[int] = []
+    numbers = {1: 0, 3: 0, 4: 0, 5: 0}
+    for field in read_fields(value):
+        if field.number == 2:
+            dimensions = [part for part in read_fields(field.value) if part.number == 2]
+            shape = [_size(part.value) for part in dimensions]
+        elif field.number in numbers:
+            numbers[field.number] = field.value
+    dtype, shard, offset, size = numbers.values()
+    return IndexEntry(tuple(shape), _DTYPES.get(dtype, "other"), shard, offset, size)
+
+
+def _size(dimension: bytes) -> int:
+    """The size in a `TensorShapeProto.Dim`; one of zero is not written."""
+    return next((part.value for part in read_fields(dimension) if part.number == 1), 0)

@@ -1,0 +1,230 @@
+"""Checkpoints of TensorFlow Model Garden (tf-models-official): the object graph of a BertEncoder.
+
+Source: tf-models-official, `nlp/modeling/networks/bert_encoder.py`, `nlp/configs/encoders.py`,
+`nlp/modeling/layers/transformer_encoder_block.py`.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_config import check_config
+from kbert.checkpoints.arrays.json_object import read_json_object
+from kbert.checkpoints.arrays.lowercase import resolve_lowercase
+from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.weight_table import (
+    WeightEntry,
+    assemble,
+    check_tensors,
+    weight_table,
+    without_absent_pooler,
+)
+from kbert.checkpoints.tensorflow.bert_config import CONFIG, config_from_google
+from kbert.checkpoints.tensorflow.model_garden_encoder import EncoderKeys, find_encoder
+from kbert.checkpoints.tensorflow.object_graph import ObjectGraph
+
+PARAMS = "params.yaml"
+# Canonical name -> path of attributes from the encoder object.
+_NAMES = {
+    "embeddings/token_embedding/embeddings": ("_embedding_layer/embeddings",),
+    "embeddings/position_embedding/embeddings": ("_position_embedding_layer/embeddings",),
+    "embeddings/segment_embedding/embeddings": ("_type_embedding_layer/embeddings",),
+    "embeddings/layer_norm/gamma": ("_embedding_norm_layer/gamma",),
+    "embeddings/layer_norm/beta": ("_embedding_norm_layer/beta",),
+    "pooler/kernel": ("_pooler_layer/kernel",),
+    "pooler/bias": ("_pooler_layer/bias",),
+}
+_LAYER = "_transformer_layers/{i}/"
+_QKV = tuple(f"{_LAYER}_attention_layer/_{part}_dense/" for part in ("query", "key", "value"))
+_BLOCK_NAMES = {
+    "attention/qkv/kernel": tuple(f"{part}kernel" for part in _QKV),
+    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
+    "attention/output/kernel": (f"{_LAYER}_attention_layer/_output_dense/kernel",),
+    "attention/output/bias": (f"{_LAYER}_attention_layer/_output_dense/bias",),
+    "attention_residual/layer_norm/gamma": (f"{_LAYER}_attention_layer_norm/gamma",),
+    "attention_residual/layer_norm/beta": (f"{_LAYER}_attention_layer_norm/beta",),
+    "feed_forward/intermediate/kernel": (f"{_LAYER}_intermediate_dense/kernel",),
+    "feed_forward/intermediate/bias": (f"{_LAYER}_intermediate_dense/bias",),
+    "feed_forward/output/kernel": (f"{_LAYER}_output_dense/kernel",),
+    "feed_forward/output/bias": (f"{_LAYER}_output_dense/bias",),
+    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}_output_layer_norm/gamma",),
+    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}_output_layer_norm/beta",),
+}
+# BertEncoderConfig's fields and defaults.
+_PARAMS: dict[str, tuple[str, Any]] = {
+    "vocabulary_size": ("vocab_size", 30522),
+    "hidden_dim": ("hidden_size", 768),
+    "num_layers": ("num_layers", 12),
+    "num_heads": ("num_attention_heads", 12),
+    "intermediate_dim": ("intermediate_size", 3072),
+    "max_sequence_length": ("max_position_embeddings", 512),
+    "num_segments": ("type_vocab_size", 2),
+    "dropout": ("dropout_rate", 0.1),
+    "attention_dropout": ("attention_dropout_rate", 0.1),
+    "initializer_range": ("initializer_range", 0.02),
+}
+# Model Garden's own "gelu" has always been the tanh form.
+_GELU = "gelu_approximate"
+_MASKED_LM = {
+    "cls.predictions.bias": "bias",
+    "cls.predictions.transform.dense.weight": "dense/kernel",
+    "cls.predictions.transform.dense.bias": "dense/bias",
+    "cls.predictions.transform.LayerNorm.weight": "layer_norm/gamma",
+    "cls.predictions.transform.LayerNorm.bias": "layer_norm/beta",
+}
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
+    """Reads a checkpoint of Model Garden.
+
+    The encoder is found wherever it lies in the object graph: `Checkpoint(encoder=...)`,
+    `Checkpoint(model=...)`, or inside a classifier, span labeler or pretrainer. The configuration
+    comes from `bert_config.json` or `params.yaml` beside the files; else from the shapes, with the
+    default dropout rates.
+
+    Args:
+        prefix: The files' common beginning, for example `.../bert_model.ckpt-1`.
+        values: Whether the arrays hold the values; else zeros, without TensorFlow.
+
+    Returns:
+        The checkpoint. A classification head and a masked-LM head get Hugging Face's names; other
+        variables outside the encoder are left out and reported.
+
+    Raises:
+        ValueError: If there is no BERT encoder in it, or variables of the encoder are missing,
+            unknown or of another shape than the configuration says; each is named.
+        ImportError: If TensorFlow is not installed.
+    """
+    prefix = Path(prefix)
+    graph = ObjectGraph(str(prefix), values)
+    encoder, numbered = find_encoder(graph, f"`{prefix}`")
+    keys = EncoderKeys(graph, encoder, numbered)
+    report: list[str] = []
+    config, raw = _configuration(prefix.parent, keys, report)
+    table = weight_table(config, _NAMES, _BLOCK_NAMES, _split_heads(config["num_heads"]))
+    found = {name: graph.shapes[key] for name in _sources(table) if (key := keys.find(name))}
+    table = without_absent_pooler(table, found, report)
+    used = {keys.of(name) for name in found}
+    check_tensors(table, found, keys.inside() - used, f"`{prefix}`")
+    heads = _heads(graph, used)
+    outside = sorted(key.removesuffix(_SUFFIX) for key in set(graph.shapes) - used)
+    if outside:
+        report.append(f"Left out what is not of the encoder: {', '.join(outside)}.")
+    if heads:
+        report.append(f"Kept the tensors of heads: {', '.join(heads)}.")
+    vocabulary_path, tokens = find_vocabulary(prefix.parent, config["vocabulary_size"])
+    lowercase, reason = resolve_lowercase(prefix.parent, raw, tokens)
+    report.append(reason)
+    return Checkpoint(
+        config=config,
+        arrays=assemble(table, lambda name: graph.load(keys.of(name))),
+        heads=heads,
+        vocabulary_path=vocabulary_path,
+        lowercase=lowercase,
+        format="model_garden",
+        report=report,
+        vocabulary_tokens=tokens if vocabulary_path is None else None,
+    )
+
+
+def _configuration(
+    directory: Path, keys: EncoderKeys, report: list[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The configuration, and the raw one that it comes from, or {}."""
+    path = directory / CONFIG
+    if path.is_file():
+        raw = read_json_object(path)
+        return config_from_google(raw, f"`{path}`", gelu=_GELU), raw
+    path = directory / PARAMS
+    if path.is_file():
+        raw = _encoder_params(path)
+        config = config_from_google(raw, f"`{path}`", _GELU, _PARAMS, "hidden_activation")
+        return config, raw
+    query = keys.shape("_transformer_layers/0/_attention_layer/_query_dense/kernel")
+    if len(query) != 3:
+        raise ValueError(
+            f"`{directory}` must hold {CONFIG} or {PARAMS}: the attention's kernels do not say the "
+            f"number of heads. Received: shape={query}"
+        )
+    config = {
+        "vocabulary_size": keys.shape("_embedding_layer/embeddings")[0],
+        "hidden_dim": query[0],
+        "num_layers": keys.num_layers,
+        "num_heads": query[1],
+        "intermediate_dim": keys.shape("_transformer_layers/0/_intermediate_dense/kernel")[1],
+        "max_sequence_length": keys.shape("_position_embedding_layer/embeddings")[0],
+        "num_segments": keys.shape("_type_embedding_layer/embeddings")[0],
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+        "activation": _GELU,
+        "layer_norm_epsilon": 1e-12,
+        "initializer_range": 0.02,
+    }
+    check_config(config, f"`{directory}`")
+    report.append(
+        f"No {CONFIG} and no {PARAMS}: sizes are those of the variables; dropout rates, activation "
+        "and initializer are Model Garden's defaults."
+    )
+    return config, {}
+
+
+def _encoder_params(path: Path) -> dict[str, Any]:
+    """The fields of the encoder, wherever they lie in `params.yaml`."""
+    try:
+        queue: list[Any] = [yaml.safe_load(path.read_text(encoding="utf-8"))]
+    except yaml.YAMLError as error:
+        raise ValueError(f"`{path}` must be a YAML file. Received: {error}") from error
+    for value in queue:
+        if isinstance(value, dict):
+            if "hidden_size" in value and "num_attention_heads" in value:
+                if value.get("norm_first"):
+                    raise ValueError(f"`{path}`: `norm_first` must be false. Received: true")
+                return value
+            queue.extend(value.values())
+    raise ValueError(f"`{path}` must hold the fields of an encoder, hidden_size and the others.")
+
+
+def _split_heads(num_heads: int) -> Any:
+    """The shapes in the file: attention splits an axis into heads."""
+
+    def source_shape(canonical: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        if canonical.endswith(("attention/qkv/kernel", "attention/qkv/bias")):
+            return (*shape[:-1], num_heads, shape[-1] // num_heads)
+        if canonical.endswith("attention/output/kernel"):
+            return (num_heads, shape[0] // num_heads, shape[1])
+        return shape
+
+    return source_shape
+
+
+def _sources(table: list[WeightEntry]) -> list[str]:
+    """All paths of a table."""
+    return [name for entry in table for name in entry.sources]
+
+
+def _heads(graph: ObjectGraph, used: set[str]) -> dict[str, np.ndarray]:
+    """The heads that have a counterpart in Hugging Face's format; their keys join `used`."""
+    heads: dict[str, np.ndarray] = {}
+    for node in graph.nodes():
+        children = graph.children(node)
+        if "out_proj" in children and "dense" not in children:
+            names = {"classifier.weight": "out_proj/kernel", "classifier.bias": "out_proj/bias"}
+        elif {"embedding_table", "dense", "layer_norm"} <= set(children):
+            names = _MASKED_LM
+        else:
+            continue
+        keys = {name: graph.key(node, path) for name, path in names.items()}
+        if None in keys.values() or set(keys) & set(heads):
+            continue
+        for name, key in keys.items():
+            array = graph.load(str(key))
+            turned = re.fullmatch(r".*(out_proj|dense)/kernel", names[name])
+            heads[name] = np.ascontiguousarray(array.T) if turned else array
+            used.add(str(key))
+    return heads

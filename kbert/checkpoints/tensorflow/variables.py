@@ -1,0 +1,90 @@
+"""The variables of a checkpoint in TensorFlow's own format.
+
+What there is stands in the index, which is read here; the values are read by TensorFlow.
+"""
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.wire_format import read_varint
+from kbert.checkpoints.tensorflow.bundle_index import read_index
+from kbert.checkpoints.tensorflow.lazy_import import import_tensorflow
+
+
+class TensorflowVariables:
+    """The variables of one checkpoint, loaded one by one.
+
+    Args:
+        prefix: The checkpoint's prefix.
+        purpose: What TensorFlow is needed for, for the error where it is not installed.
+        values: Whether `load` gives the values; else zeros of the same shape and type, for which
+            TensorFlow is not imported.
+
+    Attributes:
+        shapes: Key of a variable -> shape.
+
+    Raises:
+        ValueError: If the index is damaged or cut off.
+    """
+
+    def __init__(self, prefix: str, purpose: str, values: bool = True) -> None:
+        self._prefix = prefix
+        self._purpose = purpose
+        self._values = values
+        self._reader: Any = None
+        try:
+            self._index = read_index(prefix)
+        except (ValueError, OSError) as error:
+            raise self._damaged(error) from error
+        self.shapes = {key: entry.shape for key, entry in self._index.items()}
+
+    def string(self, key: str) -> bytes:
+        """Returns the value of a variable that holds one string.
+
+        Raises:
+            ValueError: If the data is damaged or cut off.
+        """
+        entry = self._index[key]
+        prefix = Path(self._prefix)
+        try:
+            name = f"{glob.escape(prefix.name)}.data-{entry.shard:05d}-of-*"
+            path = next(prefix.parent.glob(name))
+            with path.open("rb") as file:
+                file.seek(entry.offset)
+                content = file.read(entry.size)
+            length, place = read_varint(content, 0)
+        except (ValueError, OSError, StopIteration) as error:
+            raise self._damaged(error) from error
+        # Between the length and the string lies the length's checksum, of four bytes.
+        if place + 4 + length != len(content):
+            raise self._damaged(ValueError(f"{key} is cut off"))
+        return content[place + 4 :]
+
+    def load(self, key: str) -> np.ndarray:
+        """Returns the array of a variable.
+
+        Raises:
+            ValueError: If the data is damaged or cut off.
+            ImportError: If TensorFlow is not installed.
+        """
+        entry = self._index[key]
+        if not self._values and entry.dtype.startswith("float"):
+            return np.zeros(entry.shape, entry.dtype)
+        tensorflow = import_tensorflow(self._purpose)
+        # TensorFlow turns some failures into exceptions of Python, by what their texts say.
+        try:
+            if self._reader is None:
+                self._reader = tensorflow.train.load_checkpoint(self._prefix)
+            return np.asarray(self._reader.get_tensor(key))
+        except (tensorflow.errors.OpError, LookupError, RuntimeError) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> ValueError:
+        """The error for files that cannot be read."""
+        return ValueError(
+            f"`{self._prefix}` must be a whole checkpoint of TensorFlow; its files are damaged or "
+            f"were cut off. Received: {error}"
+        )

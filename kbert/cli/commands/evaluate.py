@@ -1,0 +1,187 @@
+"""`kbert evaluate`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from kbert.cli.show.errors import reported
+from kbert.cli.show.json_output import write_result
+from kbert.cli.show.label_table import show_labels
+from kbert.training.config.finetuning_checks import READING_TASKS, TASKS, TFDS
+from kbert.training.config.pretraining_config import TASK as PRETRAINING
+from kbert.training.config.translation_config import TASK as TRANSLATION
+
+_PANEL = "Translation"
+_Paths = Annotated[
+    list[Path],
+    typer.Argument(help="One run (or more with --average), then the file.", metavar="RUN... FILE"),
+]
+_Glue = Annotated[Optional[str], typer.Option(help="Measure on this GLUE task, not on a file.")]
+_Data = Annotated[Optional[Path], typer.Option(help="Folder of GLUE.")]
+_Split = Annotated[str, typer.Option(help="Split of the GLUE task.")]
+_Submission = Annotated[
+    Optional[Path],
+    typer.Option(help="Folder for the file that the GLUE server takes; with --split test."),
+]
+_Average = Annotated[bool, typer.Option(help="Take the mean of the runs' predictions.")]
+_Predictions = Annotated[
+    Optional[Path],
+    typer.Option(help="Of question answering: write the official predictions file there."),
+]
+_TextA = Annotated[Optional[str], typer.Option(help="Column of the text.")]
+_TextB = Annotated[Optional[str], typer.Option(help="Column of the second text.")]
+_Label = Annotated[Optional[str], typer.Option(help="Column of the label.")]
+_Source = Annotated[
+    Optional[Path],
+    typer.Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL),
+]
+_Target = Annotated[
+    Optional[Path], typer.Option(help="Their right translations.", rich_help_panel=_PANEL)
+]
+_Language = Annotated[
+    Optional[str],
+    typer.Option(
+        help="Of the translations, such as de: adds the tokenised lower-cased BLEU.",
+        rich_help_panel=_PANEL,
+    ),
+]
+_Translations = Annotated[
+    Optional[Path], typer.Option(help="Write the translations there.", rich_help_panel=_PANEL)
+]
+
+
+@reported
+def evaluate(
+    paths: _Paths,
+    glue: _Glue = None,
+    data: _Data = None,
+    split: _Split = "dev",
+    submission: _Submission = None,
+    average: _Average = False,
+    text_a: _TextA = None,
+    text_b: _TextB = None,
+    label: _Label = None,
+    predictions: _Predictions = None,
+    source: _Source = None,
+    target: _Target = None,
+    language: _Language = None,
+    translations: _Translations = None,
+) -> None:
+    """Measure a trained model on labelled examples.
+
+    The metrics are those of its task, the official ones where there
+    are such. The result on stdout is JSON.
+    Columns are by default those that the run was trained with.
+
+    Examples:
+
+      kbert evaluate runs/topics test.tsv
+
+      kbert evaluate runs/sst2 --glue sst2 --data glue/ --split dev
+
+      kbert evaluate runs/sst2 --glue sst2 --data glue/ --split test \\
+          --submission upload/
+
+      kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
+
+      kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
+
+      kbert evaluate runs/en-de --source test.en --target test.de
+
+      kbert evaluate runs/papers held-out.txt
+    """
+    of_pairs = source is not None or target is not None
+    runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
+    given = {"text_a": text_a, "text_b": text_b, "label": label}
+    task = _look_first(runs, file, (source, target), (glue, data, split), given)
+    translated = of_pairs or task == TRANSLATION
+    _check_options(task, predictions, None if translated else language or translations)
+    if translated:
+        from kbert.cli.results.translation_results import evaluate_translation
+
+        write_result(evaluate_translation(runs, file, (source, target), language, translations))
+        return
+    from kbert.cli.results.evaluation_data import evaluate_runs, read_examples
+
+    found = _of_long_texts(task, runs, file, label, predictions)
+    if found is not None:
+        write_result(found)
+        return
+    examples, glue_name = read_examples(runs[0], file, (glue, data, split), given)
+    result = evaluate_runs(runs, examples, glue_name, split, submission)
+    show_labels(result.get("metrics", {}))
+    write_result(result)
+
+
+def _look_first(
+    runs: list[Path],
+    file: Path | None,
+    sides: tuple[Path | None, Path | None],
+    glue: tuple[str | None, Path | None, str],
+    columns: dict[str, str | None],
+) -> str | None:
+    """The task of a file; tells of wrong names and columns before TensorFlow is imported."""
+    from kbert.cli.models.model_kinds import check_model, columns_of, task_of
+    from kbert.training.first_look import check_file, check_glue, check_table
+
+    for run in runs:
+        check_model(run, exports=False)
+    for option, path in (("--source", sides[0]), ("--target", sides[1])):
+        if path is not None:
+            check_file(option, path)
+    if glue[0] is not None and glue[1] is not None:
+        check_glue(glue[0], glue[1], glue[2])
+    if file is None:
+        return None
+    task = task_of(runs[0])
+    if not str(file).startswith(TFDS):
+        check_file("FILE", file)
+        if task in TASKS:
+            check_table(task, str(file), columns_of(runs[0], columns))
+    return task
+
+
+def _check_options(task: str | None, predictions: Path | None, of_translators: object) -> None:
+    """Tells of options that are for other tasks."""
+    if of_translators is not None:
+        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    if predictions is not None and task not in READING_TASKS:
+        raise ValueError("`--predictions` must be given for a run of question answering only.")
+
+
+def _of_long_texts(
+    task: str | None,
+    runs: list[Path],
+    file: Path | None,
+    label: str | None,
+    predictions: Path | None,
+) -> dict[str, Any] | None:
+    """What is found where texts are read in windows, or None for other tasks."""
+    from kbert.cli.results.pretraining_results import evaluate_pretraining
+    from kbert.cli.results.reading_results import evaluate_reading
+
+    if file is not None and task in READING_TASKS:
+        return evaluate_reading(runs, file, label, predictions)
+    if file is not None and task == PRETRAINING:
+        return evaluate_pretraining(runs, file)
+    return None
+
+
+def _divided(
+    paths: list[Path], glue: str | None, data: Path | None, average: bool
+) -> tuple[list[Path], Path | None]:
+    """The runs and the file among the arguments."""
+    file = None if glue is not None else paths[-1]
+    runs = paths if glue is not None else paths[:-1]
+    if not runs:
+        raise ValueError(
+            f"`kbert evaluate` must have a run and then a file (or --glue). Received: {paths[0]}"
+        )
+    if glue is not None and data is None:
+        raise ValueError("`--data` must be the folder of GLUE with `--glue`. Received: none")
+    if len(runs) > 1 and not average:
+        raise ValueError(
+            f"`--average` must be given for several runs. Received: {', '.join(map(str, runs))}"
+        )
+    return runs, file

@@ -1,0 +1,117 @@
+"""`kbert info`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kbert.cli.show.errors import reported
+from kbert.cli.show.json_output import write_result
+
+
+@reported
+def info(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A run, an export, a checkpoint, or a published name.",
+            metavar="RUN_OR_EXPORT_OR_CHECKPOINT",
+        ),
+    ],
+) -> None:
+    """Tell what a folder holds: a run, an export or a checkpoint.
+
+    The result on stdout is JSON.
+
+    Examples:
+
+      kbert info runs/topics
+
+      kbert info exports/topics
+
+      kbert info all-MiniLM-L6-v2
+    """
+    from kbert.cli.models.model_kinds import check_model, is_export, is_translator
+    from kbert.training.runs.run_directory import is_run
+
+    check_model(path)
+    if is_run(path):
+        write_result(_of_run(path))
+    elif is_export(path):
+        write_result(_of_export(path))
+    elif is_translator(path):
+        write_result(_of_translation(path))
+    else:
+        write_result(_of_checkpoint(path))
+
+
+def _of_run(path: str) -> dict[str, Any]:
+    from kbert.training.runs.run_directory import REPORT, load_run
+
+    run = load_run(path)
+    report = json.loads((Path(path) / REPORT).read_text(encoding="utf-8"))
+    metrics = {k: v for k, v in run.metrics.items() if k not in ("epochs", "intervals")}
+    return {"kind": "run", "config": run.config.to_dict(), "report": report, "metrics": metrics}
+
+
+def _of_export(path: str) -> dict[str, Any]:
+    from kbert.serving.format.metadata import read_metadata
+    from kbert.serving.format.servable import check_export
+
+    report = check_export(path)
+    return {
+        "kind": "export",
+        "path": str(report.path),
+        **read_metadata(report.path),
+        "servable": report.is_servable,
+        "problems": list(report.problems),
+        "text_ops": list(report.text_ops),
+        "bytes": report.variable_bytes + report.other_bytes,
+    }
+
+
+def _of_translation(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.marian.files import is_marian, read_marian
+    from kbert.checkpoints.marian.subwords import piece_count
+    from kbert.checkpoints.native.translation_folder import read_translation
+
+    of_marian = is_marian(path)
+    found = read_marian(path) if of_marian else read_translation(path)
+    arrays = list(found.arrays.values())
+    bert = None if found.bert is None else found.bert.config
+    if found.bert is not None:
+        arrays += found.bert.arrays.values()
+    return {
+        "kind": "checkpoint",
+        "format": "marian" if of_marian else "kbert",
+        "config": found.transformer,
+        "bert": bert,
+        "task": {"class": "Translator", **found.settings},
+        "parameters": sum(int(array.size) for array in arrays),
+        "dtypes": sorted({str(array.dtype) for array in arrays}),
+        "subwords": {
+            "source": piece_count(found.source_subwords),
+            "target": piece_count(found.target_subwords),
+            "joint": found.source_subwords == found.target_subwords,
+        },
+    }
+
+
+def _of_checkpoint(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.read_checkpoint import read_checkpoint
+
+    checkpoint = read_checkpoint(path, values=False)
+    arrays = {**checkpoint.arrays, **checkpoint.heads}
+    return {
+        "kind": "checkpoint",
+        "format": checkpoint.format,
+        "config": checkpoint.config,
+        "task": checkpoint.pipeline,
+        "parameters": sum(int(array.size) for array in arrays.values()),
+        "dtypes": sorted({str(array.dtype) for array in arrays.values()}),
+        "heads": {name: list(array.shape) for name, array in checkpoint.heads.items()},
+        "vocabulary": checkpoint.vocabulary_bytes() is not None,
+        "lowercase": checkpoint.lowercase,
+        "notes": checkpoint.report,
+    }

@@ -1,0 +1,41 @@
+"""`kbert launch`."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kbert.cli.show.errors import reported
+from kbert.launch.launcher import launch_workers
+
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@reported
+def launch(
+    context: typer.Context,
+    workers: Annotated[int, typer.Option(help="Processes to start.")] = 2,
+    restarts: Annotated[
+        int, typer.Option(help="How often all are started again when one died.")
+    ] = 3,
+) -> None:
+    """Start several workers on this machine, and start all again when one dies.
+
+    What follows is a command of kbert; it gets --strategy multi-worker.
+    Each worker gets TF_CONFIG with free ports of this machine, and its
+    share of the cores. The result of the first one goes to stdout.
+
+    Example:
+
+      kbert launch --workers 2 pretrain corpus/*.txt --vocabulary vocab.txt \\
+          --size mini --output runs/mini
+    """
+    if not context.args:
+        raise ValueError(
+            "`COMMAND` must be given: a verb of kbert and its options, such as pretrain or train. "
+            "Received: none"
+        )
+    command = [sys.executable, "-m", "kbert.cli.main", *context.args]
+    code = launch_workers([*command, "--strategy", "multi-worker"], workers, restarts)
+    if code:
+        raise typer.Exit(code)

@@ -1,0 +1,194 @@
+"""`kbert plot`."""
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from kbert.cli.show.errors import reported
+from kbert.cli.show.json_output import write_result
+
+
+class Picture(str, Enum):
+    """What is drawn."""
+
+    span = "span"
+    attention = "attention"
+    alignment = "alignment"
+    curve = "curve"
+
+
+@reported
+def plot(
+    model: Annotated[Path, typer.Argument(help="A run or a model's folder.", metavar="RUN")],
+    output: Annotated[Path, typer.Option(help="The picture: a .png, .svg or .pdf file.")],
+    picture: Annotated[
+        Optional[Picture],
+        typer.Option(
+            help="Start and end along the text, a heat map of the encoder's attention, what a "
+            "translation comes from, or the curves of the training; by default the alignment of "
+            "translators, else attention."
+        ),
+    ] = None,
+    text: Annotated[Optional[str], typer.Option(help="The text, for a model of one.")] = None,
+    question: Annotated[Optional[str], typer.Option(help="The question.")] = None,
+    context: Annotated[Optional[str], typer.Option(help="The text that answers it.")] = None,
+    layer: Annotated[
+        Optional[int],
+        typer.Option(
+            help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
+            "all layers of an alignment."
+        ),
+    ] = None,
+    head: Annotated[
+        Optional[int], typer.Option(help="Head of the attention, from 1; by default their mean.")
+    ] = None,
+    metrics: Annotated[
+        Optional[str], typer.Option(help="Names of metrics of a curve, with a comma between.")
+    ] = None,
+    pieces: Annotated[
+        bool, typer.Option("--pieces", help="Pieces of words in an alignment, not whole words.")
+    ] = False,
+) -> None:
+    """Draw where an answer lies, what tokens attend to, or how a training went.
+
+    Examples:
+
+      kbert plot runs/squad --picture span --output span.png \\
+          --question "Who wrote it?" --context "Ann wrote the book."
+
+      kbert plot runs/topics --text "Where is my parcel?" --layer 2 \\
+          --output attention.png
+
+      kbert plot runs/en-de --text "A man reads a book." --output alignment.png
+
+      kbert plot runs/topics --picture curve --output curve.svg
+    """
+    from kbert.cli.models.model_kinds import check_model
+    from kbert.plots.figures import check_ending
+
+    check_ending(output)
+    if picture is Picture.curve:
+        figure = _curve(model, metrics)
+    else:
+        check_model(model, exports=False)
+        texts = _texts(text, question, context)
+        from kbert.training.runs.load_model import load_model
+
+        figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
+    from kbert.plots.figures import write_figure
+
+    write_result({"picture": str(write_figure(figure, output))})
+
+
+def _curve(directory: Path, metrics: str | None) -> Any:
+    from kbert.plots.curves import plot_curves, usual_metrics
+    from kbert.training.runs.run_directory import load_run
+
+    found = load_run(directory).metrics
+    records = found.get("epochs") or found.get("intervals") or []
+    if not records:
+        raise ValueError(
+            f"`--picture curve` must be given for the run of one training. Received: {directory}, "
+            "which has no epochs"
+        )
+    names = usual_metrics(records, found.get("monitor"))
+    if metrics is not None:
+        names = [name.strip() for name in metrics.split(",")]
+    if not found.get("epochs"):
+        return plot_curves(records, names, "step")
+    kept = [number for number in (found.get("kept_epoch"),) if number]
+    return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept)
+
+
+def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:
+    if text is not None and question is None and context is None:
+        return [text]
+    if text is None and question is not None and context is not None:
+        return [question, context]
+    raise ValueError("`--text`, or `--question` and `--context`, must be given.")
+
+
+def _of_texts(
+    model: Any,
+    picture: Picture | None,
+    texts: list[str],
+    layer: int | None,
+    head: int | None,
+    pieces: bool,
+) -> Any:
+    if picture is None:
+        picture = Picture.alignment if hasattr(model, "align") else Picture.attention
+    if picture is Picture.span:
+        return _span(model, texts)
+    if picture is Picture.alignment:
+        return _alignment(model, texts, layer, head, pieces)
+    return _attention(model, texts, layer, head)
+
+
+def _span(model: Any, texts: list[str]) -> Any:
+    from kbert.plots.spans import plot_span
+
+    if not hasattr(model, "boundaries") or len(texts) != 2:
+        raise ValueError(
+            "`--picture span` must be given for a model that answers questions, with --question "
+            f"and --context. Received: {type(model).__name__}"
+        )
+    found = model.boundaries(*texts)
+    return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
+
+
+def _attention(model: Any, texts: list[str], layer: int | None, head: int | None) -> Any:
+    from kbert.pipelines.inference.text_attention import attention_of_text
+    from kbert.plots.attention import plot_attention
+
+    tokens, scores = attention_of_text(model, texts)
+    number = _layer(-1 if layer is None else layer, len(scores))
+    chosen = scores[number]  # (N, T, T)
+    _check_head(head, len(chosen))
+    matrix = chosen.mean(axis=0) if head is None else chosen[head - 1]
+    return plot_attention(tokens, tokens, matrix, f"attention, {_which(number, head)}")
+
+
+def _alignment(
+    model: Any, texts: list[str], layer: int | None, head: int | None, pieces: bool
+) -> Any:
+    from kbert.plots.alignment import plot_alignment
+    from kbert.tasks.translation.text_alignment import alignment_of_text
+
+    if not hasattr(model, "align") or len(texts) != 1:
+        raise ValueError(
+            "`--picture alignment` must be given for a translator, with --text. "
+            f"Received: {type(model).__name__}"
+        )
+    number = None
+    if layer:
+        number = _layer(layer, model.transformer.num_decoder_layers)
+    _check_head(head, model.transformer.num_heads)
+    found = alignment_of_text(model, texts[0])
+    if layer is None:
+        number = found.layer
+    if not found.target:
+        raise ValueError("`--text` must have something to translate. Received: an empty text")
+    shown = found if pieces else found.in_words()
+    matrix = shown.mean(number, None if head is None else head - 1)
+    title = f"alignment, {_which(number, head)}"
+    return plot_alignment(shown.source, shown.target, matrix, title)
+
+
+def _layer(layer: int, count: int) -> int:
+    number = layer - 1 if layer > 0 else count + layer
+    if not 0 <= number < count:
+        raise ValueError(f"`--layer` must be in 1 to {count}. Received: {layer}")
+    return number
+
+
+def _check_head(head: int | None, count: int) -> None:
+    if head is not None and not 1 <= head <= count:
+        raise ValueError(f"`--head` must be in 1 to {count}. Received: {head}")
+
+
+def _which(number: int | None, head: int | None) -> str:
+    layer = "mean of the layers" if number is None else f"layer {number + 1}"
+    return f"{layer}, {'mean of the heads' if head is None else f'head {head}'}"

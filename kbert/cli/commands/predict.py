@@ -1,0 +1,187 @@
+"""`kbert predict`."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from kbert.cli.show.errors import reported
+from kbert.cli.show.json_output import write_line, write_result
+from kbert.cli.show.marked_text import show_marked
+from kbert.cli.show.text_lines import read_batches
+
+_BATCH_SIZE = 256
+_Show = Annotated[
+    bool,
+    typer.Option(
+        "--show", help="Mark answers, entities or words for [MASK] in the text, instead of JSON."
+    ),
+]
+_Nbest = Annotated[
+    Optional[int],
+    typer.Option(min=1, help="How many translations, or words for each [MASK], best first."),
+]
+
+
+_Model = Annotated[
+    Path, typer.Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+]
+_Text = Annotated[
+    Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
+]
+_TextA = Annotated[
+    Optional[str],
+    typer.Option(help="The first text of a pair; with --input, the column of the (first) text."),
+]
+_TextB = Annotated[
+    Optional[str], typer.Option(help="The second text of a pair; with --input, its column.")
+]
+_Question = Annotated[
+    Optional[list[str]], typer.Option(help="A question; may be given several times.")
+]
+_Context = Annotated[Optional[str], typer.Option(help="The text that answers it.")]
+_ContextFile = Annotated[
+    Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
+]
+_Task = Annotated[Optional[str], typer.Option(help="The task, of an export that has several.")]
+_Input = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--input",
+        help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet, with the columns that "
+        "the run was trained with.",
+    ),
+]
+_Output = Annotated[
+    Optional[Path],
+    typer.Option(help="The file to make of them, with the answers; its end tells its format."),
+]
+_BatchSize = Annotated[
+    int, typer.Option(min=1, help="Lines that are read and answered at a time.")
+]
+
+
+@reported
+def predict(
+    model: _Model,
+    text: _Text = None,
+    text_a: _TextA = None,
+    text_b: _TextB = None,
+    question: _Question = None,
+    context: _Context = None,
+    context_file: _ContextFile = None,
+    show: _Show = False,
+    nbest: _Nbest = None,
+    task: _Task = None,
+    source: _Input = None,
+    output: _Output = None,
+    batch_size: _BatchSize = _BATCH_SIZE,
+) -> None:
+    """Answer, fill or translate texts: one JSON object a line, in their order.
+
+    Texts come from --text, or one a line from stdin, of any number.
+    For a model of pairs, a tab stands between the two, also between
+    question and context; for multiple choice, between the context and
+    each choice. A line may also be a JSON object with the names of the
+    texts.
+
+    Examples:
+
+      kbert predict runs/topics --text "Where is my parcel?"
+
+      kbert predict runs/topics < questions.txt > answers.jsonl
+      kbert predict runs/en-de --text "A man reads." --nbest 3
+
+      kbert predict exports/topics --input mails.jsonl --output answers.parquet
+
+      kbert predict bert-base-uncased --text "Paris is the [MASK] of France."
+
+      kbert predict runs/squad --question "Who wrote it?" \\
+          --context-file article.txt --show
+    """
+    _look_first(model, task)
+    if source is not None or output is not None:
+        has_texts = show or any((text, question, context, context_file))
+        _answer_file(model, source, output, has_texts, nbest, task, (text_a, text_b))
+        return
+    rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
+    from kbert.cli.models.answering import open_model
+
+    answering = open_model(model, nbest, task)
+    if rows is not None:
+        answering.check(rows, "the options")
+        batches: Iterator[list[tuple[str, ...]]] = iter([rows])
+    else:
+        batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
+    console = Console(highlight=False)
+    for batch in batches:
+        for row, answer in zip(batch, answering.answers(batch)):
+            if show:
+                show_marked(row, answer, console)
+            else:
+                write_line(answer)
+        sys.stdout.flush()
+
+
+def _look_first(model: Path, task: str | None) -> None:
+    """Tells what is wrong with names before TensorFlow is imported."""
+    from kbert.cli.models.model_kinds import check_model, check_task_of_export
+
+    check_model(model)
+    if task is not None:
+        check_task_of_export(model, task)
+
+
+def _answer_file(
+    model: Path,
+    source: Path | None,
+    output: Path | None,
+    has_texts: bool,
+    nbest: int | None,
+    task: str | None,
+    columns: tuple[str | None, str | None],
+) -> None:
+    """Answers the rows of a file into another."""
+    if source is None or output is None or has_texts:
+        raise ValueError(
+            "`--input` and `--output` must be given together, and without texts or --show "
+            "(--text-a and --text-b name their columns)."
+        )
+    from kbert.cli.results.file_answers import answer_file
+
+    write_result(answer_file(model, source, output, nbest, task, columns))
+
+
+def _asked(
+    questions: list[str] | None, context: str | None, file: Path | None
+) -> list[tuple[str, ...]] | None:
+    """The rows of questions that options give, or None where there are none."""
+    if not questions and context is None and file is None:
+        return None
+    if not questions or (context is None) == (file is None):
+        raise ValueError(
+            "`--question` must be given together with either `--context` or `--context-file`."
+        )
+    if file is not None:
+        from kbert.training.first_look import check_file
+
+        check_file("--context-file", file)
+        context = file.read_text(encoding="utf-8")
+    return [(question, context or "") for question in questions]
+
+
+def _given(
+    text: list[str] | None, text_a: str | None, text_b: str | None
+) -> list[tuple[str, ...]] | None:
+    """The rows that options give, or None where the rows come from stdin."""
+    if text and (text_a is not None or text_b is not None):
+        raise ValueError("`--text` must not be given together with `--text-a` and `--text-b`.")
+    if (text_a is None) != (text_b is None):
+        received = "--text-a" if text_b is None else "--text-b"
+        raise ValueError(f"`--text-a` and `--text-b` must be given together. Received: {received}")
+    if text_a is not None and text_b is not None:
+        return [(text_a, text_b)]
+    return [(one,) for one in text] if text else None

@@ -1,0 +1,31 @@
+"""`kbert demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kbert.cli.show.errors import reported
+
+
+@reported
+def demo(
+    output: Annotated[
+        Path, typer.Option(help="Folder for the demo's run and export; its old run is replaced.")
+    ] = Path("runs/demo"),
+) -> None:
+    """The whole way in about three minutes: train, measure, export, ask.
+
+    A small classifier learns to sort messages to a shop's support by
+    topic, with the encoder all-MiniLM-L6-v2 and the sample messages
+    that come with kbert. Where both are installed, no network is needed.
+    Then a toy translator learns a little German from sample sentences.
+
+    Example:
+
+      kbert demo --output runs/demo
+    """
+    typer.echo("Loading TensorFlow ...", err=True)
+    from kbert.cli.demo.steps import run_demo
+
+    run_demo(output)

@@ -1,0 +1,212 @@
+"""Runs, saved models and exports behind one face: rows of texts in, answers out."""
+
+import functools
+import json
+import os
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.cli.models.model_kinds import check_task_of_export, is_export
+from kbert.cli.show.text_lines import Row
+from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.size_batches import answers_of_rows
+from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.loading.exported import load_export
+from kbert.training.runs.load_model import load_model
+from kbert.training.runs.run_directory import is_run
+
+BATCH_ROWS = 32
+# The outputs that hold several answers, as the last dimension: of a translator, and of a model that
+# finds words for each [MASK].
+_NBEST = ("nbest_translation", "word")
+# What gives a row on the command line, where that is not one option --text.
+_OPTIONS: dict[tuple[str, ...], str] = {
+    ("question", "context"): " (--question with --context or --context-file)",
+    ("text_a", "text_b"): " (--text-a with --text-b)",
+}
+
+
+class Answering:
+    """A model that answers rows of texts.
+
+    Args:
+        inputs: What a row holds: ("text",), ("text_a", "text_b"), or ("context", "choices").
+        answer: Turns a column for each input into one dict a row.
+        nbest: How many of the best translations or words an answer has; None leaves it as it is.
+    """
+
+    def __init__(self, inputs: tuple[str, ...], answer: Any, nbest: int | None = None) -> None:
+        self.inputs = inputs
+        self._answer = answer
+        self._nbest = nbest
+
+    def split(self, line: str, number: int) -> Row:
+        """Splits a line of input at its tabs, or reads it as a JSON object.
+
+        Where a row holds several texts, a line may be an object with their names, so that a text
+        may hold line breaks.
+
+        Args:
+            line: The line.
+            number: Its number, for the message.
+
+        Raises:
+            ValueError: It has not as many parts as the model reads.
+        """
+        named = self._named(line, number)
+        if named is not None:
+            return named
+        # A tab inside a single text is white space to a tokenizer, and stays.
+        row = (line,) if len(self.inputs) == 1 else tuple(line.split("\t"))
+        self.check([row], f"stdin, line {number}")
+        return row
+
+    def _named(self, line: str, number: int) -> Row | None:
+        """The row of a JSON object, or None where the line is none."""
+        if len(self.inputs) == 1 or "choices" in self.inputs or not line.lstrip().startswith("{"):
+            return None
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            if line.count("\t") + 1 == len(self.inputs):
+                return None
+            raise ValueError(
+                f"stdin, line {number}: the line must be a JSON object or texts with a tab "
+                f"between. Received: {line[:80]!r} ({error.msg} at column {error.colno})"
+            ) from error
+        texts = tuple(value.get(name) for name in self.inputs)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"stdin, line {number}: the object must have the texts {', '.join(self.inputs)}. "
+                f"Received: {line[:80]!r}"
+            )
+        return texts
+
+    def check(self, rows: list[Row], source: str) -> None:
+        """Checks that rows hold what the model reads.
+
+        Args:
+            rows: The rows.
+            source: Where they come from, for the message.
+
+        Raises:
+            ValueError: A row has too few or too many texts.
+        """
+        choices = self.inputs == ("context", "choices")
+        for row in rows:
+            if len(row) >= 3 if choices else len(row) == len(self.inputs):
+                continue
+            wanted = f"one {self.inputs[0]}" if len(self.inputs) == 1 else " and ".join(self.inputs)
+            wanted = "a context and two choices or more" if choices else wanted
+            between = ", with a tab between" if len(self.inputs) > 1 else ""
+            options = _OPTIONS.get(self.inputs, "")
+            raise ValueError(
+                f"{source}: the model reads {wanted}{between}{options}. Received: {len(row)} "
+                f"{'text' if len(row) == 1 else 'texts'}: {', '.join(map(repr, row))}"
+            )
+
+    def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
+        """Answers rows, in their order.
+
+        Args:
+            rows: Rows that `check` accepts.
+
+        Raises:
+            ValueError: Rows have different numbers of choices.
+        """
+        if self.inputs == ("context", "choices"):
+            return self._answer([row[0] for row in rows], [list(row[1:]) for row in rows])
+        answers = self._answer(*(list(column) for column in zip(*rows)))
+        if self._nbest is not None:
+            answers = [_with_fewer(one, self._nbest) for one in answers]
+        return answers
+
+
+def open_model(
+    path: str | os.PathLike[str], nbest: int | None = None, task: str | None = None
+) -> Answering:
+    """Opens a run, a folder of a saved model, or an export.
+
+    Args:
+        path: The folder.
+        nbest: How many of the best translations are wanted, of a translator, or of the best words
+            for each [MASK]; None for the model's own number.
+        task: The signature of one of several tasks of an export; None for the first.
+
+    Raises:
+        FileNotFoundError: There is none, or the run is not finished.
+        ValueError: It is something else, cannot give so many translations, or has no such task.
+    """
+    if task is not None:
+        check_task_of_export(path, task)
+    if not is_run(path) and is_export(path):
+        exported = load_export(path)
+        signature = SERVING_DEFAULT if task is None else task
+        outputs = exported.signatures[signature].outputs
+        found = next((outputs[name] for name in _NBEST if name in outputs), None)
+        _check_nbest(nbest, found is not None)
+        most = None if found is None or found.shape is None else found.shape[-1]
+        if nbest is not None and most is not None and nbest > most:
+            raise ValueError(
+                f"`--nbest` must be at most {most}, as many as the export gives: export a run with "
+                f"more. Received: {nbest}"
+            )
+        answer = functools.partial(exported.answers, signature=signature)
+        return Answering(tuple(exported.input_names(signature)), answer, nbest)
+    model = load_model(path)
+    _check_nbest(nbest, hasattr(model, "beam_size") or hasattr(model, "token_head"))
+    if nbest is not None:
+        _give_more(model, nbest)
+    return live_answering(model)
+
+
+def _check_nbest(nbest: int | None, has_several: bool) -> None:
+    if nbest is not None and not has_several:
+        raise ValueError(
+            "`--nbest` must be given for a translator or a model that fills [MASK] only. "
+            f"Received: {nbest}"
+        )
+
+
+def _give_more(model: Any, nbest: int) -> None:
+    """Makes a model give so many translations, or words for each [MASK]."""
+    if hasattr(model, "beam_size"):
+        model.beam_size = max(nbest, model.beam_size)
+    elif nbest > len(model.tokenizer.vocabulary):
+        raise ValueError(
+            f"`--nbest` must be at most {len(model.tokenizer.vocabulary)}, the words and pieces "
+            f"that the model knows. Received: {nbest}"
+        )
+    model.nbest = nbest
+
+
+def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:
+    """An answer with no more than so many translations, or words for each [MASK]."""
+    if "masks" in answer:
+        masks = [{**mask, "words": mask["words"][:nbest]} for mask in answer["masks"]]
+        return {**answer, "masks": masks}
+    return {**answer, "nbest": answer["nbest"][:nbest]}
+
+
+def live_answering(model: Any) -> Answering:
+    """Puts a model in Python behind the face of its export: the same function, the same names.
+
+    Args:
+        model: A `Classifier`, `Regressor` or `MultipleChoice`.
+    """
+    function, specs = model.signatures()[SERVING_DEFAULT]
+    # Traced once, for batches of any size; as in an export, without AutoGraph, which takes seconds.
+    compiled = tf.function(function, input_signature=specs, autograph=False)
+    inputs = tuple(spec.name for spec in specs)
+
+    def answer(*columns: list[Any]) -> list[dict[str, Any]]:
+        def run(rows: np.ndarray) -> dict[str, np.ndarray]:
+            found = compiled(*(tf.constant([column[i] for i in rows]) for column in columns))
+            return {name: found[name].numpy() for name in sorted(found)}
+
+        sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
+        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
+
+    return Answering(inputs, answer)

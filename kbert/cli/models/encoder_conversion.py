@@ -1,0 +1,130 @@
+"""Writing a checkpoint in another format, and comparing what was written with the source."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface.files import write_huggingface
+from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.cli.models.model_kinds import check_format, is_translator
+from kbert.cli.models.translator_conversion import convert_translator
+from kbert.models.bert import Bert
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.tasks.load import load
+from kbert.training.runs.run_directory import is_run, load_run
+
+_ROWS, _LENGTH = 4, 32
+
+
+def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) -> dict[str, Any]:
+    """Converts a checkpoint and compares both.
+
+    Args:
+        source: A run, what `read_checkpoint` takes, or the folder of a translator.
+        target: The folder to make.
+        format: "huggingface", "kbert" or "tf1"; for a translator see `convert_translator`.
+        overwrite: Whether `target` may be replaced.
+
+    Returns:
+        Formats, what was decided, and the largest absolute differences: of the encoder's outputs
+        on a fixed input, and of each head's weights.
+
+    Raises:
+        ValueError: The source is no checkpoint, or the format cannot hold its head.
+        FileNotFoundError: There is no source.
+        FileExistsError: The target is there and may not be replaced.
+    """
+    path = load_run(source).model_directory if is_run(source) else source
+    check_format(path, format)
+    if is_translator(path):
+        return convert_translator(str(path), target, format, overwrite)
+    before = read_checkpoint(path)
+    written = _write(before, str(path), target, format, overwrite)
+    after = read_checkpoint(written)
+    return {
+        "source": str(path),
+        "source_format": before.format,
+        "target": str(written),
+        "target_format": format,
+        "notes": before.report + _lost(before, format),
+        "largest_absolute_difference": {**_outputs(before, after), "heads": _heads(before, after)},
+    }
+
+
+def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
+    """Writes the target; returns what `read_checkpoint` takes to read it."""
+    if format == "kbert":
+        return write_native(before, target, overwrite=overwrite)
+    if format == "tf1":
+        return write_tf1_bert(before, target, overwrite=overwrite)
+    if not before.pipeline:
+        return write_huggingface(before, target, overwrite=overwrite)
+    # kbert's own models know their labels and the class of transformers that fits.
+    model = load(path)
+    with atomic_directory(target, overwrite=overwrite) as folder:
+        inner = model.save_pretrained(folder / "model", format="huggingface")
+        for file in sorted(Path(inner).iterdir()):
+            file.rename(folder / file.name)
+        Path(inner).rmdir()
+    return target
+
+
+def _lost(before: Checkpoint, format: str) -> list[str]:
+    """What the format has no place for."""
+    labels = before.pipeline.get("labels") or before.source_config.get("id2label")
+    if format == "tf1" and labels and before.heads:
+        return [f"The format tf1 has no place for the names of the labels: {labels}."]
+    return []
+
+
+def fixed_input(vocabulary_size: int, max_sequence_length: int) -> dict[str, np.ndarray]:
+    """Returns the input that both checkpoints are run on: all kinds of positions, and padding.
+
+    Args:
+        vocabulary_size: Token ids are below it.
+        max_sequence_length: The input is not longer.
+    """
+    length = min(_LENGTH, max_sequence_length)
+    # Multiples of a prime, so that the ids are spread over the vocabulary.
+    token_ids = (np.arange(_ROWS * length).reshape(_ROWS, length) * 7919) % vocabulary_size
+    position = np.arange(length)
+    real = position < np.array([[length], [length], [length // 2 + 1], [1]])
+    return {
+        "token_ids": np.where(real, token_ids, 0).astype("int32"),
+        "segment_ids": (real & (position >= length // 3)).astype("int32"),
+        "padding_mask": real,
+    }
+
+
+def _outputs(before: Checkpoint, after: Checkpoint) -> dict[str, float | None]:
+    config = before.config
+    inputs = fixed_input(config["vocabulary_size"], config["max_sequence_length"])
+    found = [
+        {name: np.asarray(value) for name, value in Bert.from_checkpoint(c)(inputs).items()}
+        for c in (before, after)
+    ]
+    real = inputs["padding_mask"]
+    sequences = [outputs["sequence_output"][real] for outputs in found]
+    pooled = [outputs["pooled_output"] for outputs in found]
+    return {
+        "sequence_output": _largest(*sequences),
+        # A checkpoint without a pooler gets random weights there, which are nobody's.
+        "pooled_output": _largest(*pooled) if before.has_pooler and after.has_pooler else None,
+    }
+
+
+def _heads(before: Checkpoint, after: Checkpoint) -> dict[str, float]:
+    missing = sorted(set(before.heads) - set(after.heads))
+    if missing:
+        raise ValueError(f"the target must hold every head. Missing: {', '.join(missing)}")
+    return {name: _largest(array, after.heads[name]) for name, array in before.heads.items()}
+
+
+def _largest(first: np.ndarray, second: np.ndarray) -> float:
+    if first.size == 0:
+        return 0.0
+    return float(np.max(np.abs(first.astype("float64") - second.astype("float64"))))

@@ -1,0 +1,151 @@
+"""What a path or name of a command line is, told without TensorFlow, which takes seconds."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from kbert.checkpoints.detection import detect_format
+from kbert.checkpoints.marian.files import is_marian
+from kbert.checkpoints.native.translation_folder import is_translation
+from kbert.checkpoints.pretrained import find_name
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.data.tables.table import nearest
+from kbert.serving.format.metadata import read_metadata
+from kbert.serving.format.version_folders import exports_in, find_export
+from kbert.training.config.finetuning_checks import CLASSES
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import TASK as PRETRAINING
+from kbert.training.config.translation_config import TASK as TRANSLATION
+from kbert.training.runs.run_directory import is_run, load_run
+
+_OF_TRANSLATORS = ("kbert", "ctranslate2")
+
+
+def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
+    """Checks that something is a run, an export, a model's folder or a known name.
+
+    Args:
+        path: The path or name.
+        exports: Whether it may be an export.
+
+    Raises:
+        FileNotFoundError: It is nothing, or a run that is not finished, or a folder of exports.
+        ValueError: It is something else.
+    """
+    if is_run(path):
+        load_run(path).model_directory
+    elif is_export(path):
+        if not exports:
+            raise ValueError(
+                "`RUN` must be a run or a model's folder. Received: "
+                f"{os.fspath(path)!r}, which is an export"
+            )
+    elif not is_translator(path) and Path(path).suffix != ".keras":
+        found = find_name(path)
+        if isinstance(found, Path):
+            _check_checkpoint(found, exports)
+
+
+def _check_checkpoint(path: Path, exports: bool) -> None:
+    try:
+        detect_format(path)
+    except ValueError:
+        if exports and exports_in(path):
+            find_export(path)  # tells the names of those that are in it
+        raise
+
+
+def is_export(path: str | os.PathLike[str]) -> bool:
+    """Tells whether a folder is an export: BASE/<model>, or BASE/<model>/<version>.
+
+    Args:
+        path: The folder.
+    """
+    try:
+        find_export(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def is_translator(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a folder of a translator, kbert's own or Marian's."""
+    return is_translation(path) or is_marian(path)
+
+
+def check_format(model: str | os.PathLike[str], format: str) -> None:
+    """Checks that a format is one of the model's kind.
+
+    Args:
+        model: A model's folder, or a known name.
+        format: A format of `kbert convert`.
+
+    Raises:
+        ValueError: It is for encoders alone, or for translators alone.
+    """
+    if is_translator(model):
+        if format not in _OF_TRANSLATORS:
+            raise ValueError(
+                f"`--format` must be one of {', '.join(_OF_TRANSLATORS)} for a translator. "
+                f"Received: {format!r}"
+            )
+    elif format == "ctranslate2":
+        raise ValueError(
+            "`SRC` must be a translator for the format ctranslate2, a run or folder of kbert or a "
+            f"Marian folder. Received: {os.fspath(model)}"
+        )
+
+
+def check_task_of_export(path: str | os.PathLike[str], task: str) -> None:
+    """Checks that an export has a task.
+
+    Args:
+        path: A path that `check_model` accepts.
+        task: The task's name.
+
+    Raises:
+        ValueError: It has no such task, or is no export of several.
+    """
+    if is_run(path) or not is_export(path):
+        raise ValueError(
+            f"`--task` must be given for an export of several tasks only. Received: {task!r}"
+        )
+    tasks = list(read_metadata(find_export(path)).get("tasks") or {})
+    if task not in tasks:
+        known = f"one of {tasks}" if tasks else "left out: there is but one"
+        near = nearest(task, tasks)
+        raise ValueError(f"`--task` must be {known}. Received: {task!r}{'.' if near else ''}{near}")
+
+
+def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:
+    """The columns of examples to measure a run on, those that it was trained with by default.
+
+    Args:
+        run: The run, or a model's folder.
+        given: `text_a`, `text_b` and `label`, by name or index; None for the run's own.
+    """
+    chosen: dict[str, Any] = {
+        name: int(value) if value.isdecimal() else value
+        for name, value in given.items()
+        if value is not None
+    }
+    config = load_run(run).config if is_run(run) else None
+    if isinstance(config, RunConfig) and config.glue is None:
+        return {**{name: getattr(config, name) for name in given}, **chosen}
+    return chosen
+
+
+def task_of(run: str | os.PathLike[str]) -> str:
+    """Returns the task of a run, or of a folder of a saved model.
+
+    Args:
+        run: The folder.
+    """
+    if is_run(run):
+        return load_run(run).config.task
+    if is_translator(run):
+        return TRANSLATION
+    name = read_checkpoint(run).pipeline.get("class")
+    by_class = {kind: task for task, kind in CLASSES.items()}
+    by_class["MaskedLanguageModel"] = PRETRAINING
+    return by_class.get(str(name), "classification")

@@ -1,0 +1,103 @@
+"""What `kbert evaluate` measures on, what it finds, and what it writes for the GLUE server."""
+
+from pathlib import Path
+from typing import Any
+
+from kbert.cli.models.model_kinds import columns_of, task_of
+from kbert.data.classification.glue_submission import write_glue_submission
+from kbert.data.classification.glue_tasks import glue_task, read_glue
+from kbert.data.classification.multiple_choice import read_choice_examples
+from kbert.data.classification.text_pairs import read_text_examples
+from kbert.training.finetuning.ensemble import Averaged, predict_average
+from kbert.training.finetuning.evaluation import measure
+from kbert.training.finetuning.examples import LabelledExamples, targets
+
+
+def read_examples(
+    run: Path,
+    file: Path | None,
+    glue: tuple[str | None, Path | None, str],
+    columns: dict[str, str | None],
+) -> tuple[LabelledExamples, str | None]:
+    """Reads the examples to measure a run on.
+
+    Args:
+        run: The first run, or a model's folder.
+        file: A file of examples; None with a GLUE task.
+        glue: The GLUE task, its folder and the split.
+        columns: `text_a`, `text_b` and `label`, by name or index; None for the run's own.
+
+    Returns:
+        The examples, and the GLUE task whose metrics apply, or None.
+
+    Raises:
+        ValueError: The file, a column or a label is wrong.
+        FileNotFoundError: A file is missing, or the run is not finished.
+    """
+    task, folder, split = glue
+    if task is not None and folder is not None:
+        return read_glue(task, folder, split), glue_task(task).name
+    if file is None:
+        raise ValueError("`file` must be given without a GLUE task. Received: file=None")
+    kind = task_of(run)
+    if kind == "multiple-choice":
+        return read_choice_examples(file), None
+    given = columns_of(run, columns)
+    return read_text_examples(file, **given, regression=kind == "regression"), None
+
+
+def evaluate_runs(
+    runs: list[Path],
+    examples: LabelledExamples,
+    task: str | None,
+    split: str,
+    submission: Path | None,
+) -> dict[str, Any]:
+    """Measures the mean of the runs' predictions, and writes the GLUE server's file on wish.
+
+    Args:
+        runs: One run, or more.
+        examples: From `read_examples`.
+        task: The GLUE task, or None.
+        split: The split of the GLUE task.
+        submission: The folder of the GLUE server's file, or None.
+
+    Returns:
+        What is known of the examples, the metrics where they have labels, the file where one was
+        written; as JSON can hold it.
+
+    Raises:
+        ValueError: The models do not fit the examples; there is neither a label nor a submission;
+            or the submission has no GLUE task, no test split or other labels than the model.
+    """
+    if submission is None and examples.labels is None:
+        raise ValueError(
+            f"{examples.source}: the examples must have labels to be measured (or give "
+            "--submission). Received: none"
+        )
+    if submission is not None and task is None:
+        raise ValueError("`--submission` must be given together with `--glue`. Received: no task")
+    averaged = predict_average(runs, examples)
+    result: dict[str, Any] = {
+        "models": [str(run) for run in runs],
+        "source": examples.source,
+        "examples": len(examples),
+    }
+    if examples.labels is not None:
+        right = targets(examples, averaged.labels)
+        result["metrics"] = measure(right, averaged.predictions, averaged.labels, task)
+    if submission is not None and task is not None:
+        file = _write_submission(task, split, examples, averaged, submission)
+        result["submission"] = str(file)
+    return result
+
+
+def _write_submission(
+    task: str, split: str, examples: LabelledExamples, averaged: Averaged, folder: Path
+) -> Path:
+    """Writes predictions as the GLUE server takes them; returns the file."""
+    if averaged.labels is None:
+        answers = averaged.predictions.tolist()
+    else:
+        answers = [averaged.labels[i] for i in averaged.predictions.argmax(axis=-1)]
+    return write_glue_submission(task, answers, folder, examples.ids, split=split)

@@ -1,0 +1,137 @@
+"""`kbert predict --input F --output F`: all rows of a file, with a progress bar."""
+
+import time
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from kbert.checkpoints.pretrained import resolve
+from kbert.cli.models.answering import is_export, open_model
+from kbert.data.classification.text_pairs import usual_columns
+from kbert.serving.batch_prediction.file_prediction import predict_file
+from kbert.serving.format.version_folders import find_export
+from kbert.storage.checksums import sha256_of, sha256_of_folder
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.runs.run_directory import is_run, load_run
+
+
+def answer_file(
+    model: Path,
+    source: Path,
+    output: Path,
+    nbest: int | None,
+    task: str | None,
+    columns: Sequence[str | None] = (),
+) -> dict[str, Any]:
+    """Answers the rows of a file; the bar is shown where stderr is a terminal.
+
+    Args:
+        model: A run, a model's folder or name, or an export.
+        source: The file.
+        output: The file to make.
+        nbest: As in `kbert.cli.models.answering.open_model`.
+        task: As there.
+        columns: The columns of the model's first and second text, or None for the run's own.
+
+    Returns:
+        The output, the number of rows, and the seconds, as JSON can hold them.
+
+    Raises:
+        ValueError: As `kbert.serving.batch_prediction.file_prediction.predict_file` and
+            `open_model`.
+        FileNotFoundError: As there.
+        FileExistsError: The output is there.
+    """
+    answering = open_model(model, nbest, task)
+    read = columns_to_read(model, answering.inputs, columns)
+    made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
+    made_of["choice of columns"] = read
+    start = time.monotonic()
+    console = Console(stderr=True)
+    parts = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*parts, console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task(source.name, total=1.0)
+
+        def tell(share: float, rows: int) -> None:
+            bar.update(shown, completed=share, description=f"{source.name}: {rows:,} rows")
+
+        rows = predict_file(
+            source,
+            output,
+            answering.inputs,
+            answering.answers,
+            columns=read,
+            made_of=made_of,
+            on_progress=tell,
+        )
+    seconds = time.monotonic() - start
+    return {"output": str(output), "rows": rows, "seconds": round(seconds, 3)}
+
+
+def columns_to_read(
+    model: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
+) -> list[list[str]]:
+    """The columns of a file that a model reads.
+
+    Args:
+        model: A run, which knows the columns that it was trained with; or another model.
+        inputs: What the model reads.
+        given: The columns that are wanted for its first and second text, or None.
+
+    Returns:
+        A column for each input; or several such choices, the first that is there counts. The last
+        one are the inputs' own names, unless others were given.
+
+    Raises:
+        ValueError: There are too few or too many.
+    """
+    named = [name for name in given if name is not None]
+    if len(inputs) == 1 and any(name is not None for name in given[1:]):
+        raise ValueError(
+            f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
+        )
+    config = load_run(model).config if is_run(model) else None
+    own: Sequence[Any] = ()
+    usual: list[list[str]] = []
+    if isinstance(config, TranslationConfig):
+        own = (config.source_column,)
+    elif isinstance(config, RunConfig) and config.task in ("classification", "regression"):
+        own, usual = (config.text_a, config.text_b), usual_columns(len(inputs))
+    last = [] if named else [list(inputs)]
+    # An index names a column of files without a header, which are none of these.
+    both = list(zip_longest(given, own))[: len(inputs)]
+    names = [name for pair in both if (name := next(filter(_is_name, pair), None)) is not None]
+    if len(names) == len(inputs):
+        return [names, *last]
+    if named:
+        raise ValueError(
+            "`--text-a` and `--text-b` must be given together for a model that reads "
+            f"{', '.join(inputs)}. Received: {named[0]} alone"
+        )
+    return [*usual, *last]
+
+
+def _is_name(column: Any) -> bool:
+    return isinstance(column, str)
+
+
+def model_checksum(model: Path) -> str:
+    """A checksum of all files of a model, wherever it lies.
+
+    Args:
+        model: A run, a model's folder, file or name, or an export.
+    """
+    if is_run(model):
+        return sha256_of_folder(load_run(model).model_directory)
+    path = find_export(model) if is_export(model) else resolve(model)
+    return sha256_of(path) if path.is_file() else sha256_of_folder(path)

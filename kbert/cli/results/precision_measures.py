@@ -1,0 +1,162 @@
+"""What a precision costs and gains, measured on a labelled file: for the card of an export."""
+
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from kbert.cli.models.answering import live_answering
+from kbert.cli.results.evaluation_data import read_examples
+from kbert.cli.results.reading_results import measure_reading, reading_examples
+from kbert.cli.show.text_lines import Row
+from kbert.data.classification.multiple_choice import ChoiceExamples
+from kbert.data.entities.tagged_sentences import TaggedSentences
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.models.encoder_arrays import named_weights
+from kbert.serving.export.half_weights import is_stored_as_half
+from kbert.serving.export.int8_weights import is_stored_as_int8
+from kbert.serving.export.precision import in_precision
+from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.training.finetuning.evaluation import measure
+from kbert.training.finetuning.examples import targets
+from kbert.training.finetuning.inputs import tokenized
+
+_MOST_ROWS = 256
+_ROUNDS = 3
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def measure_precisions(
+    model: Any, run: Path, file: Path, precisions: Sequence[str | None]
+) -> dict[str, Any]:
+    """Measures a model in several precisions: the task's metrics, and rows a second.
+
+    The speed is that of the function that is exported, called in Python with 32 rows or fewer at a
+    time: the median of three rounds over the file's first 256 rows, after one that is not counted.
+
+    Args:
+        model: The model.
+        run: Where it lies.
+        file: Labelled examples.
+        precisions: As `kbert.serving.export.precision.in_precision` takes them; each is measured
+            once.
+
+    Returns:
+        What `kbert.serving.bundle.model_card` says of precisions.
+
+    Raises:
+        ValueError: The file has no labels, or does not fit the model.
+    """
+    examples = examples_of(model, run, file)
+    rows = rows_of(examples)[:_MOST_ROWS]
+    of: dict[str, Any] = {}
+    for precision in precisions:
+        measured = in_precision(model, precision)
+        metrics = metrics_of(measured, examples)
+        of[precision or str(measured.compute_dtype)] = {
+            "weight_bytes": _weight_bytes(measured, precision),
+            "rows_per_second": _rows_per_second(measured, precision, rows),
+            "metrics": {k: float(v) for k, v in metrics.items() if isinstance(v, int | float)},
+        }
+    return {
+        "source": file.name,
+        "examples": len(examples),
+        "processor": _processor(),
+        "of": of,
+    }
+
+
+def examples_of(model: Any, run: Path, file: Path) -> Any:
+    """Labelled examples for a model.
+
+    Args:
+        model: The model.
+        run: Where it lies, or any folder.
+        file: The examples.
+
+    Raises:
+        ValueError: The file has no labels, or the model is of a task that is measured otherwise.
+    """
+    if hasattr(model, "transformer") or hasattr(model, "objective"):
+        raise ValueError(
+            "`--measure` must be given for a model that classifies, scores, chooses or reads. "
+            f"Received: a {type(model).__name__}"
+        )
+    if hasattr(model, "predict_tags") or hasattr(model, "stride"):
+        return reading_examples(model, run, file)
+    found, _ = read_examples(run, file, (None, None, "dev"), {})
+    if found.labels is None:
+        raise ValueError(f"{found.source}: the examples must have labels. Received: none")
+    return found
+
+
+def metrics_of(model: Any, examples: Any) -> dict[str, Any]:
+    """The metrics of the model's task.
+
+    Args:
+        model: The model.
+        examples: From `examples_of`.
+    """
+    if isinstance(examples, TaggedSentences | QuestionExamples):
+        return measure_reading(model, examples)[0]
+    labels = getattr(model, "labels", None)
+    predictions = tokenized(model, examples).predict(model).astype("float64")
+    return measure(targets(examples, labels), predictions, labels, None)
+
+
+def rows_of(examples: Any) -> list[Row]:
+    """What a model's main signature reads of each example.
+
+    Args:
+        examples: From `examples_of`.
+    """
+    if isinstance(examples, TaggedSentences):
+        return [(" ".join(words),) for words in examples.words]
+    if isinstance(examples, QuestionExamples):
+        return list(zip(examples.questions, examples.contexts))
+    if isinstance(examples, ChoiceExamples):
+        return [(one, *choices) for one, choices in zip(examples.contexts, examples.choices)]
+    if examples.text_b is None:
+        return [(text,) for text in examples.text_a]
+    return list(zip(examples.text_a, examples.text_b))
+
+
+def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
+    stand_ins = StandIns([model])
+    stand_ins.store_small(precision)
+    function, specs = model.signatures()[SERVING_DEFAULT]
+    exported = {SERVING_DEFAULT: (stand_ins.function(function), specs)}
+    answering = live_answering(SimpleNamespace(signatures=lambda: exported))
+    answering.answers(rows)
+    times = []
+    for _ in range(_ROUNDS):
+        start = time.perf_counter()
+        answering.answers(rows)
+        times.append(time.perf_counter() - start)
+    return len(rows) / float(np.median(times))
+
+
+def _weight_bytes(model: Any, precision: str | None) -> int:
+    size = 0
+    for variable in named_weights(model).values():
+        if precision == "int8" and is_stored_as_int8(variable):
+            width = 1
+        else:
+            width = 2 if "16" in variable.dtype or is_stored_as_half(variable) else 4
+        size += int(np.prod(variable.shape)) * width
+    return size
+
+
+def _processor() -> str:
+    """What Linux calls it."""
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

@@ -1,0 +1,40 @@
+"""What `kbert evaluate` finds for pretrained models."""
+
+from pathlib import Path
+from typing import Any
+
+from kbert.data.pretraining.corpus import Corpus
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.pretraining.evaluation import config_of_model, measure_pretrained
+from kbert.training.runs.run_directory import is_run, load_run
+
+
+def evaluate_pretraining(runs: list[Path], file: Path) -> dict[str, Any]:
+    """Measures a pretrained model on plain text.
+
+    Examples and masks are those that the run's seed makes of it, the same ones each time.
+
+    Args:
+        runs: One run, or a model's folder.
+        file: The text; see `kbert.data.pretraining.corpus`.
+
+    Returns:
+        The metrics, as JSON can hold them.
+
+    Raises:
+        ValueError: There are several runs, or the file is no text.
+        FileNotFoundError: The file is missing, or the run is not finished.
+    """
+    if len(runs) > 1:
+        raise ValueError(
+            "`kbert evaluate` must have one run where the task is pretraining. "
+            f"Received: {', '.join(map(str, runs))}"
+        )
+    folder, config = runs[0], None
+    if is_run(folder):
+        run = load_run(folder)
+        folder, config = run.model_directory, run.config
+    own = config if isinstance(config, PretrainingConfig) else config_of_model(folder)
+    corpus = Corpus([file], own.separator, encoding_errors=own.encoding_errors)
+    metrics = measure_pretrained(folder, corpus, own)
+    return {"models": [str(runs[0])], "source": str(corpus), "metrics": metrics}

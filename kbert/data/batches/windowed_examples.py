@@ -1,0 +1,196 @@
+"""Long texts as windows to train on: tokenized once, cut as in use, kept without padding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batches.dataset import mapped_columns
+from kbert.data.batches.packed_examples import PackedExamples
+from kbert.data.batches.text_tensor import text_tensor
+from kbert.text.cached_graph import cached_graph
+from kbert.text.sequences.windows import Windows, cut_windows, lay_out
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+_TEXTS_PER_CALL = 256
+
+
+@dataclass(frozen=True)
+class TokenPlaces:
+    """The tokens of n texts and where they stand, all texts one after the other.
+
+    Attributes:
+        token_ids: int32 (tokens of all texts).
+        start: int32, of the same shape: first code point of each token in its text.
+        end: int32: the code point after its last.
+        splits: int64 (n + 1,): the tokens of text i are `splits[i]` to `splits[i + 1]`.
+    """
+
+    token_ids: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    splits: np.ndarray
+
+    def of(self, text: int) -> tuple[np.ndarray, np.ndarray]:
+        """The starts and the ends of the tokens of one text."""
+        tokens = slice(self.splits[text], self.splits[text + 1])
+        return self.start[tokens], self.end[tokens]
+
+
+@dataclass(frozen=True)
+class WindowedExamples:
+    """The windows of n rows, a context each and perhaps a question.
+
+    Attributes:
+        packed: the windows' token ids, W examples.
+        row: int32 (W,), the row of each window.
+        first: int32 (W,), the context token that it begins with.
+        size: int32 (W,), its context tokens.
+        owned_from: int32 (W,), the first context token that it answers for.
+        owned_to: int32 (W,), the one after the last.
+        begin: int32 (W,), where the context begins in the window.
+        context: int64 (n,), the number of each row's context in `places`.
+        places: tokens of the different contexts.
+    """
+
+    packed: PackedExamples
+    row: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    owned_from: np.ndarray
+    owned_to: np.ndarray
+    begin: np.ndarray
+    context: np.ndarray
+    places: TokenPlaces
+
+    def __len__(self) -> int:
+        """The number of windows."""
+        return len(self.row)
+
+    def select(self, windows: np.ndarray) -> "WindowedExamples":
+        """Some of the windows; tokens and their targets stay where they are.
+
+        Args:
+            windows: int, indices of windows.
+        """
+        columns = ("row", "first", "size", "owned_from", "owned_to", "begin")
+        chosen = {name: getattr(self, name)[windows] for name in columns}
+        return replace(self, packed=self.packed.select(windows), **chosen)
+
+
+def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
+    """Tokenizes texts, without special tokens.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: n str or bytes.
+    """
+
+    def tokenize(text: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        found = tokenizer.tokenize_with_offsets(text)
+        return (
+            found.token_ids.values,
+            found.start.values,
+            found.end.values,
+            found.token_ids.row_lengths(),
+        )
+
+    graph = cached_graph(tokenizer, tokenize)
+    columns = mapped_columns([text_tensor(texts)], graph, 4, _TEXTS_PER_CALL)
+    token_ids, start, end, lengths = columns
+    splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
+    return TokenPlaces(token_ids, start, end, splits)
+
+
+def window_examples(
+    tokenizer: WordPiece,
+    contexts: Sequence[Any],
+    questions: Sequence[Any] | None,
+    max_sequence_length: int,
+    stride: int,
+    max_question_length: int = 64,
+) -> WindowedExamples:
+    """Cuts contexts into windows, with their questions before them.
+
+    Args:
+        tokenizer: the tokenizer.
+        contexts: n str or bytes; equal ones are tokenized once.
+        questions: n str or bytes, or None.
+        max_sequence_length: as in `kbert.text.sequences.windows.cut_windows`.
+        stride: as there.
+        max_question_length: as there.
+
+    Raises:
+        ValueError: contexts and questions differ in number.
+        TypeError: a text is neither str nor bytes.
+    """
+    if questions is not None and len(questions) != len(contexts):
+        raise ValueError(
+            "`questions` must be as many as `contexts`. "
+            f"Received: {len(questions)} and {len(contexts)}"
+        )
+    numbers: dict[Any, int] = {}
+    context = np.array([numbers.setdefault(text, len(numbers)) for text in contexts], "int64")
+    places = token_places(tokenizer, list(numbers))
+    asked = None if questions is None else token_places(tokenizer, questions)
+    lengths = np.diff(places.splits)[context] if len(context) else np.zeros(0, "int64")
+    windows = cut_windows(
+        tf.constant(lengths, tf.int32),
+        None if asked is None else tf.constant(np.diff(asked.splits), tf.int32),
+        max_sequence_length,
+        stride,
+        max_question_length,
+    )
+    is_cut = np.zeros(len(contexts), bool)
+    if asked is not None:
+        is_cut = np.diff(asked.splits) > max_question_length
+    return WindowedExamples(
+        _packed(windows, context, places, asked, is_cut, tokenizer.vocabulary),
+        windows.row.numpy(),
+        windows.first.numpy(),
+        windows.size.numpy(),
+        windows.owned_from.numpy(),
+        windows.owned_to.numpy(),
+        windows.question_length.numpy() + (1 if questions is None else 2),
+        context,
+        places,
+    )
+
+
+def _packed(
+    windows: Windows,
+    context: np.ndarray,
+    places: TokenPlaces,
+    asked: TokenPlaces | None,
+    is_cut: np.ndarray,
+    vocabulary: Vocabulary,
+) -> PackedExamples:
+    """The ids of all windows; a window counts as truncated where its row's question was cut."""
+    ragged = _ragged(places)
+    question_ids = None if asked is None else _ragged(asked)
+    contexts_of = tf.constant(context)  # equal contexts are kept once
+
+    def tokens(chosen: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        some = windows.take(chosen)
+        own = tf.gather(contexts_of, some.row)
+        found = lay_out(some, ragged, question_ids, vocabulary, own)
+        real = found.padding_mask
+        ids = tf.boolean_mask(found.token_ids, real)
+        return ids, tf.boolean_mask(found.segment_ids, real)
+
+    row, lengths = windows.row.numpy(), windows.lengths.numpy()
+    chosen = tf.range(len(row), dtype=tf.int32)
+    token_ids, segment_ids = mapped_columns([chosen], tokens, 2, _TEXTS_PER_CALL)
+    starts = np.cumsum(lengths, dtype="int64") - lengths
+    return PackedExamples(
+        token_ids, segment_ids, starts, lengths, is_cut[row], vocabulary.padding_id
+    )
+
+
+def _ragged(places: TokenPlaces) -> tf.RaggedTensor:
+    return tf.RaggedTensor.from_row_splits(
+        tf.constant(places.token_ids, tf.int32), tf.constant(places.splits, tf.int64)
+    )

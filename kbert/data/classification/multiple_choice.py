@@ -1,0 +1,147 @@
+"""Multiple choice: a context and the endings to choose from.
+
+Source of the CSV layout: Zellers et al., "SWAG: A Large-Scale Adversarial Dataset for Grounded
+Commonsense Inference" (2018): columns `sent1`, `sent2` (the beginning of the second sentence),
+`ending0` to `ending3` and, outside the test file, `label`. Each choice is `sent2` and an ending, as
+in the BERT paper's section 4.4.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from kbert.data.tables.first_rows import first_rows
+from kbert.data.tables.table import Table, read_table
+
+_ENDINGS = ("ending0", "ending1", "ending2", "ending3")
+_ID_COLUMNS = ("id", "index", "idx", "")
+
+
+@dataclass(frozen=True)
+class ChoiceExamples:
+    """Contexts with choices.
+
+    Attributes:
+        contexts: what comes before.
+        choices: for each context, what may come next, at least two; as many for each context.
+        labels: 0-based index of the right choice; None for unlabelled examples.
+        ids: the examples' own ids, as strings; None where the file has none.
+        source: where the examples come from, for messages.
+        lines: 1-based line of each example in its source.
+    """
+
+    contexts: list[str]
+    choices: list[list[str]]
+    labels: list[int] | None
+    ids: list[str] | None
+    source: str
+    lines: list[int]
+
+    def __len__(self) -> int:
+        """Returns the number of examples."""
+        return len(self.contexts)
+
+    @property
+    def num_choices(self) -> int:
+        """Number of choices of each example."""
+        return len(self.choices[0])
+
+
+def read_choice_examples(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    labeled: bool | None = None,
+    encoding_errors: str = "strict",
+) -> ChoiceExamples:
+    """Reads multiple-choice examples.
+
+    Args:
+        path: SWAG's CSV (or the same columns as TSV), or JSON Lines with `context` (string),
+            `choices` (list of strings), `label` (0-based index) and perhaps `id`; UTF-8, plain or
+            gzipped.
+        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
+        labeled: True: labels must be there; False: they are not read; None: read where there.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+
+    Returns:
+        `ChoiceExamples`.
+
+    Raises:
+        ValueError: the file, a row or a label is wrong; the message names file, line and column.
+        FileNotFoundError: there is no such file.
+    """
+    table = read_table(path, format=format, encoding_errors=encoding_errors)
+    if isinstance(table.rows[0], dict):
+        contexts, choices = table.texts("context"), _choices(table)
+    else:
+        contexts = table.texts("sent1")
+        beginnings = table.texts("sent2")
+        endings = zip(*(table.texts(column) for column in _ENDINGS))
+        choices = [
+            [f"{beginning} {ending}".strip() for ending in row]
+            for beginning, row in zip(beginnings, endings)
+        ]
+    columns = table.columns or ()
+    labels = None
+    if labeled is not False and "label" in columns:
+        labels = _labels(table, len(choices[0]))
+    if labeled and labels is None:
+        raise ValueError(
+            f"{table.source}: the examples must have labels. Received: columns "
+            f"{', '.join(f'`{name}`' for name in columns)}, no label in any row"
+        )
+    id_column = next((name for name in _ID_COLUMNS if name in columns), None)
+    ids = None if id_column is None else table.ids(id_column)
+    return ChoiceExamples(contexts, choices, labels, ids, table.source, table.lines)
+
+
+def check_choice_columns(path: str | os.PathLike[str]) -> None:
+    """Checks the columns of labelled choices, where the first lines of their file tell.
+
+    Args:
+        path: as in `read_choice_examples`.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    table = first_rows(path)
+    if table is not None:
+        of_objects = isinstance(table.rows[0], dict)
+        texts = ("context", "choices") if of_objects else ("sent1", "sent2", *_ENDINGS)
+        for column in (*texts, "label"):
+            table.index_of(column)
+
+
+def _choices(table: Table) -> list[list[str]]:
+    rows = table.values("choices")
+    for row, line in zip(rows, table.lines):
+        good = isinstance(row, list) and all(isinstance(choice, str) for choice in row)
+        if not good or len(row) < 2:
+            raise ValueError(
+                f"{table.source}, line {line}, column `choices`: the value must be a list of two "
+                f"strings or more. Received: {row!r}"
+            )
+        if len(row) != len(rows[0]):
+            raise ValueError(
+                f"{table.source}, line {line}, column `choices`: each example must have "
+                f"{len(rows[0])} choices, as the first has. Received: {len(row)}"
+            )
+    return rows
+
+
+def _labels(table: Table, num_choices: int) -> list[int] | None:
+    values = table.values("label")
+    if all(value is None or value == "" for value in values):
+        return None
+    return [_label(value, line, table, num_choices) for value, line in zip(values, table.lines)]
+
+
+def _label(value: Any, line: int, table: Table, num_choices: int) -> int:
+    text = "" if value is None or isinstance(value, bool) else str(value)
+    if not text.isdecimal() or int(text) >= num_choices:
+        raise ValueError(
+            f"{table.source}, line {line}, column `label`: the label must be the index of a "
+            f"choice, 0..{num_choices - 1}. Received: {value!r}"
+        )
+    return int(text)

@@ -1,0 +1,200 @@
+"""Labelled texts and text pairs: the one form in which examples reach training and prediction."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kbert.data.tables.columns import Columns
+from kbert.data.tables.first_rows import first_rows
+from kbert.data.tables.label_columns import Labels, read_labels
+from kbert.data.tables.table import Table, read_table
+
+# Columns tried in this order when none are given; the first pair or single that is there wins.
+_TEXT_COLUMNS: tuple[tuple[str, str | None], ...] = (
+    ("text_a", "text_b"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("premise", "hypothesis"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+    ("text_a", None),
+    ("text", None),
+    ("sentence", None),
+)
+_LABEL_COLUMNS = ("label", "gold_label", "labels", "category", "class")
+_SCORE_COLUMNS = ("score", "label")
+_ID_COLUMNS = ("id", "index", "idx", "guid")
+
+
+@dataclass(frozen=True)
+class TextExamples(Columns):
+    """Texts or text pairs with their labels.
+
+    Attributes:
+        text_a: the texts, or the first of each pair.
+        text_b: the second of each pair; None for single texts.
+        labels: class names; or floats (regression); or soft labels, one {class name: probability}
+            or one list of probabilities an example; None for unlabelled examples.
+        ids: the examples' own ids, as strings; None where the file has none.
+        source: where the examples come from, for messages.
+        lines: 1-based line of each example in its source.
+    """
+
+    text_a: list[str]
+    text_b: list[str] | None
+    labels: Labels | None
+    ids: list[str] | None
+    source: str
+    lines: list[int]
+
+    columns = ("text_a", "text_b", "labels", "ids", "lines")
+
+
+def usual_columns(count: int) -> list[list[str]]:
+    """The columns of texts that are looked for where none are given, in this order.
+
+    Args:
+        count: 1 for single texts, 2 for pairs.
+    """
+    named = [[name for name in names if name is not None] for names in _TEXT_COLUMNS]
+    return [names for names in named if len(names) == count]
+
+
+def read_text_examples(
+    path: str | os.PathLike[str],
+    text_a: str | int | None = None,
+    text_b: str | int | None = None,
+    label: str | int | Sequence[str | int] | Mapping[str, str | int] | None = None,
+    id: str | int | None = None,
+    *,
+    format: str | None = None,
+    header: bool | None = None,
+    quoting: bool | str | None = None,
+    regression: bool = False,
+    labeled: bool | None = None,
+    encoding_errors: str = "strict",
+    malformed_rows: str = "error",
+) -> TextExamples:
+    """Reads texts or text pairs from a TSV, CSV, JSON Lines or JSON file (or one with .gz).
+
+    Args:
+        path: the file, UTF-8. JSON is {id: {column: value}} or a list of objects.
+        text_a: column of the text, by name or 0-based index. None finds `text_a`, `text`,
+            `sentence`, or a pair such as `sentence1`, `sentence2` or `premise`, `hypothesis`.
+        text_b: column of the second text. None reads none where `text_a` is given.
+        label: column of the labels; None finds `label`, `gold_label`, `category` or, for
+            regression, `score`. Soft labels: the columns of the probabilities as a list or as
+            {class name: column}; a JSON label may itself be {class name: probability}.
+        id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
+        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
+        header: whether the first line names the columns. None: unless they are given by index.
+        quoting: whether fields may be quoted. None: in CSV, not in TSV (as GLUE has it).
+        regression: whether the labels are numbers.
+        labeled: True: labels must be there; False: they are not read; None: read where there.
+        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        malformed_rows: "error", or "skip" to leave out rows of another width, with a warning.
+
+    Returns:
+        `TextExamples`. An empty text stays an empty string; blank lines are left out.
+
+    Raises:
+        ValueError: the file, a row or a label is wrong; the message names file, line and column.
+    """
+    by_index = any(isinstance(column, int) for column in (text_a, text_b, label, id))
+    table = read_table(
+        path,
+        format=format,
+        header=not by_index if header is None else header,
+        quoting=quoting,
+        encoding_errors=encoding_errors,
+        malformed_rows=malformed_rows,
+    )
+    text_a, text_b = _text_columns(table, text_a, text_b)
+    labels = None if labeled is False else _labels(table, label, regression, labeled is True)
+    id = _find(table, _ID_COLUMNS) if id is None else id
+    return TextExamples(
+        text_a=table.texts(text_a),
+        text_b=None if text_b is None else table.texts(text_b),
+        labels=labels,
+        ids=None if id is None else table.ids(id),
+        source=table.source,
+        lines=table.lines,
+    )
+
+
+def check_text_columns(
+    path: str | os.PathLike[str],
+    text_a: str | int | None = None,
+    text_b: str | int | None = None,
+    label: str | int | None = None,
+    *,
+    regression: bool = False,
+) -> None:
+    """Checks the columns of labelled texts, where the first lines of their file tell.
+
+    Args:
+        path: as in `read_text_examples`, like what follows.
+        text_a: as there.
+        text_b: as there.
+        label: as there, but one column.
+        regression: as there.
+
+    Raises:
+        ValueError: a column is missing.
+    """
+    by_index = any(isinstance(column, int) for column in (text_a, text_b, label))
+    table = first_rows(path, header=not by_index)
+    if table is None:
+        return
+    if label is None:
+        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+    for column in (*_text_columns(table, text_a, text_b), label):
+        if column is not None:
+            table.index_of(column)
+    if label is None:
+        raise _no_labels(table, _columns_of(table))
+
+
+def _text_columns(
+    table: Table, text_a: str | int | None, text_b: str | int | None
+) -> tuple[str | int, str | int | None]:
+    if text_a is not None:
+        return text_a, text_b
+    known = table.columns or ()
+    for first, second in _TEXT_COLUMNS:
+        if first in known and (second is None or second in known):
+            return first, second if text_b is None else text_b
+    raise ValueError(
+        f"{table.source}, line 1: `text_a` must be given where no column is called "
+        f"{', '.join(dict.fromkeys(first for first, _ in _TEXT_COLUMNS))}, as by --text-a COLUMN. "
+        f"Received: {_columns_of(table)}"
+    )
+
+
+def _labels(
+    table: Table,
+    label: str | int | Sequence[str | int] | Mapping[str, str | int] | None,
+    regression: bool,
+    required: bool,
+) -> Labels | None:
+    if label is None:
+        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+    labels = None if label is None else read_labels(table, label, regression)
+    if required and labels is None:
+        received = _columns_of(table) if label is None else f"an empty column `{label}`"
+        raise _no_labels(table, received)
+    return labels
+
+
+def _no_labels(table: Table, received: str) -> ValueError:
+    return ValueError(f"{table.source}: the examples must have labels. Received: {received}")
+
+
+def _find(table: Table, names: Sequence[str]) -> str | None:
+    return next((name for name in names if name in (table.columns or ())), None)
+
+
+def _columns_of(table: Table) -> str:
+    if table.columns is None:
+        return "a file without a header"
+    return "columns " + ", ".join(f"`{name}`" for name in table.columns)

@@ -1,0 +1,298 @@
+"""Plain text of any size, in blocks of bounded size that can be read in any order.
+
+Documents are separated by blank lines, or by lines of another kind; in a document there may be one
+sentence a line, one paragraph a line, or lines broken to fit a page.
+"""
+
+import codecs
+import gzip
+import hashlib
+import logging
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from kbert.data.pretraining import corpus_cuts as cuts
+from kbert.data.pretraining.file_samples import sampled_hashes
+from kbert.data.pretraining.joined_files import JoinedFiles
+from kbert.data.tables.text_files import GZIP, open_text
+
+logger = logging.getLogger(__name__)
+_LOOK = 1 << 16  # bytes of each file that are looked at before anything else
+_GZIP_GAIN = 4  # about as many times is a text larger than its gzip file
+
+
+@dataclass(frozen=True)
+class Block:
+    """A run of consecutive documents.
+
+    Attributes:
+        run: number of the file, or of the files that are read as one, in the corpus.
+        number: of the block in its run. Both together name it, in every order of reading.
+        documents: their texts, without what separates them; none is blank.
+        source: the files, for messages.
+    """
+
+    run: int
+    number: int
+    documents: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Files that are read one after the other, or one file that is read from any place.
+
+    Attributes:
+        paths: the files.
+        size: bytes of one large file; None for what is read from its beginning.
+        blocks: how many blocks that file has; 0 where only reading can tell.
+    """
+
+    paths: tuple[Path, ...]
+    size: int | None = None
+    blocks: int = 0
+
+    def __str__(self) -> str:
+        more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+        return f"{self.paths[0]}{more}"
+
+
+class Corpus:
+    """Text files as blocks of documents.
+
+    A block is a function of the files alone, and at most 2.5 times `block_bytes` long. A document
+    ends with its file. One that is longer than a block is cut at a line's end, or a sentence's, and
+    its parts count as documents; the log says so. Large plain files are read in any order; a
+    gzipped one from its beginning; small ones are joined to fill a block.
+
+    Args:
+        files: paths of UTF-8 text (a byte order mark is accepted), or of such text gzipped, with
+            .gz at the end of the name.
+        separator: a regular expression for the whole lines that separate documents, such as
+            "==== .* ===="; these belong to no document. None: blank lines.
+        block_bytes: about the size of a block. Memory grows with it, and so do the number of
+            documents that a random one is drawn from and, with it, the time to the first example.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+
+    Raises:
+        ValueError: no file, only empty ones, or one that is no text.
+        FileNotFoundError: there is no such file.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str | os.PathLike[str]],
+        separator: str | None = None,
+        block_bytes: int = cuts.BLOCK_BYTES,
+        encoding_errors: str = "strict",
+    ) -> None:
+        if isinstance(files, (str, os.PathLike)):
+            raise TypeError(f"`files` must be a list of paths. Received: files={files!r}")
+        if block_bytes < 16:
+            raise ValueError(f"`block_bytes` must be at least 16. Received: {block_bytes}")
+        if encoding_errors not in ("strict", "replace"):
+            raise ValueError(
+                "`encoding_errors` must be 'strict' or 'replace'. "
+                f"Received: encoding_errors={encoding_errors!r}"
+            )
+        self.files = tuple(Path(file) for file in files)
+        self.separator = separator
+        self.block_bytes = block_bytes
+        self.encoding_errors = encoding_errors
+        self._end = cuts.document_end(separator)
+        for file in self.files:
+            _check_file(file, encoding_errors)
+        self._sizes = [file.stat().st_size for file in self.files]
+        self._runs = _runs(self.files, self._sizes, block_bytes)
+        if not self._runs:
+            raise ValueError(f"`files` must hold text. Received: {_listed(self.files)}")
+        self._told: set[int] = set()
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files, as they lie on the disk."""
+        return sum(self._sizes)
+
+    @cached_property  # a run asks for it several times
+    def fingerprint(self) -> str:
+        """A SHA-256 of the files' names and contents, and of what is text and what separates.
+
+        See `kbert.data.pretraining.file_samples`: more than 256 MiB are told by samples.
+        """
+        names = [f"{f.name}:{own}" for f, own in zip(self.files, sampled_hashes(self.files))]
+        parts = [*names, str(self.separator), self.encoding_errors]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
+
+    def __str__(self) -> str:
+        return _listed(self.files)
+
+    def blocks(
+        self,
+        seed: int | None = None,
+        epoch: int = 0,
+        worker: int = 0,
+        workers: int = 1,
+        first: int = 0,
+    ) -> Iterator[Block]:
+        """Reads blocks, one at a time.
+
+        Args:
+            seed: shuffles what can be read in any order, anew in each epoch; None keeps the order.
+            epoch: number of the epoch, from 0.
+            worker: number of the worker that reads, from 0. Each block goes to one of them.
+            workers: how many workers there are.
+            first: how many blocks of this worker are left out, the first ones. In plain files they
+                are not read, in gzipped ones they are.
+
+        Yields:
+            The blocks, in the same order for the same arguments.
+
+        Raises:
+            ValueError: a file is no UTF-8 (the message names file and line) or no gzip, or `worker`
+                is none of `workers`.
+        """
+        if not 0 <= worker < workers:
+            raise ValueError(
+                "`worker` must be at least 0 and less than `workers`. "
+                f"Received: worker={worker}, workers={workers}"
+            )
+        units = [
+            (number, place)
+            for number, run in enumerate(self._runs)
+            for place in (range(run.blocks) if run.blocks else (None,))
+        ]
+        order = range(len(units))
+        if seed is not None:
+            order = np.random.default_rng((seed, epoch)).permutation(len(units)).tolist()
+        own = 0
+        for rank, unit in enumerate(order):
+            number, place = units[unit]
+            if place is None:
+                # How many blocks these files have is not known, so all workers read them all.
+                for piece in self._read(number):
+                    if (rank + piece.number) % workers == worker:
+                        own += 1
+                        if own > first:
+                            yield self._block(number, piece)
+            elif rank % workers == worker:
+                own += 1
+                if own > first:
+                    yield self._block(number, self._read_at(number, place))
+
+    def _read(self, number: int) -> Iterator[cuts.Piece]:
+        paths = self._runs[number].paths
+        with closing(JoinedFiles(paths)) as file:
+            yield from cuts.pieces(file, self.block_bytes, self._end)
+
+    def _read_at(self, number: int, place: int) -> cuts.Piece:
+        run = self._runs[number]
+        with run.paths[0].open("rb") as file:
+            return cuts.piece_at(file, place, run.size or 0, self.block_bytes, self._end)
+
+    def _block(self, number: int, piece: cuts.Piece) -> Block:
+        run = self._runs[number]
+        if piece.is_cut and number not in self._told:
+            self._told.add(number)
+            logger.warning(
+                "%s: a document longer than `block_bytes`=%d was cut into parts",
+                run,
+                self.block_bytes,
+            )
+        try:
+            text = piece.content.decode("utf-8", self.encoding_errors)
+        except UnicodeDecodeError:
+            _raise_where_broken(run.paths)
+            raise  # the file has been corrected meanwhile
+        documents = (part.strip("\n\ufeff") for part in _between(self._end, text))
+        kept = tuple(part for part in documents if part.strip())
+        return Block(number, piece.number, kept, str(run))
+
+
+def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:
+    """What stands before, between and behind matches; `split` would give groups of these too."""
+    begin = 0
+    for found in pattern.finditer(text):
+        yield text[begin : found.start()]
+        begin = found.end()
+    yield text[begin:]
+
+
+def _runs(files: Sequence[Path], sizes: Sequence[int], block_bytes: int) -> list[_Run]:
+    """Large files each by itself, small ones together until they fill a block."""
+    runs: list[_Run] = []
+    small: list[Path] = []
+    filled = 0
+    for file, size in zip(files, sizes):
+        is_plain = not file.name.endswith(GZIP)
+        text_size = size if is_plain else size * _GZIP_GAIN
+        if 2 * text_size >= block_bytes and is_plain:
+            runs.append(_Run((file,), size, cuts.count_pieces(size, block_bytes)))
+        elif 2 * text_size >= block_bytes:
+            runs.append(_Run((file,)))
+        elif size:
+            small.append(file)
+            filled += text_size
+            if filled >= block_bytes:
+                runs.append(_Run(tuple(small)))
+                small, filled = [], 0
+    return [*runs, _Run(tuple(small))] if small else runs
+
+
+def _check_file(file: Path, encoding_errors: str) -> None:
+    """Looks whether a file is there, and whether its beginning is text."""
+    if not file.is_file():
+        problem = "which is a folder" if file.is_dir() else "which is no file"
+        raise FileNotFoundError(f"`files` must be files. Received: {os.fspath(file)!r}, {problem}")
+    with closing(open_text(file)) as stream:
+        beginning = _looked_at(file, stream)
+    if b"\0" in beginning:
+        raise ValueError(
+            f"{file}: the file must be UTF-8 text. Received: a zero byte at {beginning.index(0)}, "
+            "as in binary files and UTF-16"
+        )
+    if encoding_errors == "strict":
+        _decoded(codecs.getincrementaldecoder("utf-8")(), beginning, file, 1)
+
+
+def _looked_at(file: Path, stream: gzip.GzipFile) -> bytes:
+    try:
+        return stream.read(_LOOK)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{file}: the file must be gzip data. Received: {error}") from error
+
+
+def _raise_where_broken(files: Sequence[Path]) -> None:
+    """Raises for the first bytes that are no UTF-8, with file and line."""
+    for file in files:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        line = 1
+        with closing(open_text(file)) as stream:
+            while part := stream.read(_LOOK):
+                line += _decoded(decoder, part, file, line).count("\n")
+            _decoded(decoder, b"", file, line, final=True)
+
+
+def _decoded(
+    decoder: codecs.IncrementalDecoder, part: bytes, file: Path, line: int, final: bool = False
+) -> str:
+    try:
+        return decoder.decode(part, final)
+    except UnicodeDecodeError as error:
+        line += error.object.count(b"\n", 0, error.start)
+        raise ValueError(
+            f"{file}, line {line}: the file must be UTF-8 text. Received: the byte "
+            f"{error.object[error.start]:#04x}. Pass encoding_errors='replace' to read it as U+FFFD"
+        ) from error
+
+
+def _listed(files: Sequence[Path]) -> str:
+    names = ", ".join(os.fspath(file) for file in files[:3])
+    return f"{names}{f' and {len(files) - 3} more' if len(files) > 3 else ''}" or "no file"

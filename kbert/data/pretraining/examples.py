@@ -1,0 +1,196 @@
+"""Examples to pretrain on, from a block of a corpus: `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`.
+
+Source: Devlin et al. 2019, "BERT", section 3.1 and appendix A.2; google-research/bert
+`create_pretraining_data.py`. What is masked is chosen later, see
+`kbert.text.masking.token_masking`.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from kbert.data.pretraining.corpus import Block
+from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
+from kbert.data.pretraining.tokenized_block import BlockTokenizer, TokenizedBlock
+from kbert.text.masking.stateless_random import row_seeds
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+
+@dataclass(frozen=True)
+class PretrainingExamples:
+    """Examples as token ids, one after the other, without padding.
+
+    Attributes:
+        token_ids: int32 (tokens of all examples), special tokens included.
+        lengths: int32 (n,), tokens of each example.
+        first_lengths: int32 (n,), how many of these are `[CLS] a [SEP]`, and have the segment 0.
+        is_random_next: int32 (n,), 1 where b is not what follows a; 0 where it is, or is not there.
+        seeds: int64 (n,), a seed of each example, for what is drawn later.
+    """
+
+    token_ids: np.ndarray
+    lengths: np.ndarray
+    first_lengths: np.ndarray
+    is_random_next: np.ndarray
+    seeds: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.lengths)
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens of all examples, special ones included."""
+        return len(self.token_ids)
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return np.cumsum(self.lengths, dtype="int64") - self.lengths
+
+    def select(self, rows: np.ndarray | slice) -> "PretrainingExamples":
+        """Some of the examples.
+
+        Args:
+            rows: int64 (k,), their indices in the order of the result; or a slice.
+        """
+        columns = {name: getattr(self, name)[rows] for name in _OF_EXAMPLES}
+        cells = _ranges(self._starts[rows], columns["lengths"])
+        return PretrainingExamples(self.token_ids[cells], **columns)
+
+    @staticmethod
+    def join(parts: Sequence["PretrainingExamples"]) -> "PretrainingExamples":
+        """The examples of several, one after the other; at least one part."""
+        names = [field.name for field in fields(PretrainingExamples)]
+        columns = ([getattr(part, name) for part in parts] for name in names)
+        return PretrainingExamples(*(np.concatenate(column) for column in columns))
+
+
+_OF_EXAMPLES = ("lengths", "first_lengths", "is_random_next", "seeds")
+
+
+class ExampleMaker:
+    """Makes examples of blocks.
+
+    They are a function of the block, the seed and the epoch: no other block, no order and no number
+    of workers matters.
+
+    A pair that is too long is cut as in the original: the longer text loses a token at its
+    beginning or its end, whichever a coin says, until both fit. A sentence that is too long for an
+    example counts as several.
+
+    Args:
+        tokenizer: makes the tokens.
+        max_sequence_length: the most tokens of an example, special ones included.
+        short_share: the share of examples that are shorter, by a random number of tokens.
+        next_sentence: whether there are two texts, of which the second follows the first in half
+            of the examples; else one.
+
+    Raises:
+        ValueError: a number makes no sense.
+    """
+
+    def __init__(
+        self,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 128,
+        short_share: float = 0.1,
+        next_sentence: bool = True,
+    ) -> None:
+        if max_sequence_length < 5:
+            raise ValueError(
+                "`max_sequence_length` must be at least 5, two tokens and three special ones. "
+                f"Received: max_sequence_length={max_sequence_length}"
+            )
+        if not 0.0 <= short_share <= 1.0:
+            raise ValueError(
+                f"`short_share` must be from 0 to 1. Received: short_share={short_share}"
+            )
+        self.max_sequence_length = max_sequence_length
+        self.short_share = short_share
+        self.next_sentence = next_sentence
+        self.vocabulary = tokenizer.vocabulary
+        self.tokenize = BlockTokenizer(tokenizer)
+
+    def make(self, block: Block, seed: int, epoch: int) -> PretrainingExamples:
+        """The examples of a block.
+
+        Args:
+            block: from `kbert.data.pretraining.corpus.Corpus.blocks`.
+            seed: at least 0.
+            epoch: number of the epoch, from 0; each has others.
+        """
+        return self.make_from_tokens(self.tokenize(block), seed, epoch, block.run, block.number)
+
+    def make_from_tokens(self, block: TokenizedBlock, *numbers: int) -> PretrainingExamples:
+        """The examples of a block of token ids.
+
+        Args:
+            block: the tokens of a block.
+            numbers: whole numbers of at least 0 that everything random depends on.
+        """
+        room = self.max_sequence_length - (3 if self.next_sentence else 2)
+        block = block.with_sentences_of(room)
+        sentences, documents = block.sentences.tolist(), block.documents.tolist()
+        # Python's generator gives the same numbers in all versions, and one at a time is no waste.
+        uniform = random.Random("kbert examples " + " ".join(map(str, numbers))).random
+        target = Target(room, self.short_share, uniform)
+        if self.next_sentence:
+            chunks = list(paired_chunks(sentences, documents, target, uniform))
+        else:
+            chunks = list(single_chunks(sentences, documents, target))
+        places = np.array(chunks, "int64").reshape(-1, 5)
+        begins, ends = _cut_to_fit(places[:, [0, 2]], places[:, [1, 3]], room, numbers)
+        lengths = ends - begins
+        specials = self._specials(len(chunks))
+        token_ids = _laid_out(block.token_ids, begins, lengths, specials)
+        counts = lengths + [2, 1] if self.next_sentence else lengths + [2, 0]
+        return PretrainingExamples(
+            token_ids,
+            counts.sum(axis=1).astype("int32"),
+            counts[:, 0].astype("int32"),
+            places[:, 4].astype("int32"),
+            row_seeds(*numbers, count=len(chunks)),
+        )
+
+    def _specials(self, count: int) -> np.ndarray:
+        """The special tokens around the texts of each example, int32 (count, 2 or 3)."""
+        vocabulary: Vocabulary = self.vocabulary
+        row = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.sep_id]
+        return np.tile(np.array(row[: 3 if self.next_sentence else 2], "int32"), (count, 1))
+
+
+def _cut_to_fit(
+    begins: np.ndarray, ends: np.ndarray, room: int, numbers: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Takes tokens off both ends of pairs that are too long; int64 (n, 2) each, as given."""
+    full = ends - begins
+    # `_truncate_seq_pair` in closed form, as in kbert.text.sequences.packing.
+    first = np.minimum(full[:, 0], np.maximum(room - full[:, 1], (room + 1) // 2))
+    kept = np.stack([first, np.minimum(full[:, 1], room - first)], axis=1)
+    cut = full - kept
+    off_front = np.random.default_rng((*numbers, 1)).binomial(cut, 0.5)
+    return begins + off_front, ends - (cut - off_front)
+
+
+def _laid_out(
+    tokens: np.ndarray, begins: np.ndarray, lengths: np.ndarray, specials: np.ndarray
+) -> np.ndarray:
+    """Special tokens and texts by turns, all examples one after the other."""
+    texts = specials.shape[1] - 1
+    pieces = np.ones((len(specials), 2 * texts + 1), "int64")  # tokens of each special or text
+    pieces[:, 1::2] = lengths[:, :texts]
+    starts = np.empty_like(pieces)  # where each is found behind the block's own tokens
+    starts[:, 1::2] = begins[:, :texts]
+    starts[:, 0::2] = len(tokens) + np.arange(specials.size).reshape(specials.shape)
+    found = np.concatenate([tokens, specials.ravel()])
+    return found[_ranges(starts.ravel(), pieces.ravel())].astype("int32", copy=False)
+
+
+def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The numbers from each start on, as many as its length says, one after the other."""
+    before = np.cumsum(lengths, dtype="int64") - lengths
+    return np.repeat(starts - before, lengths) + np.arange(lengths.sum())

@@ -1,0 +1,188 @@
+"""Where answers stand in their contexts: misaligned answers, and the other places of an answer."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kbert.data.questions.question_examples import Answer, QuestionExamples, required_answers
+
+_LISTED = 10
+
+
+class MisalignedAnswer(NamedTuple):
+    """An answer that does not stand where its `start` says.
+
+    Attributes:
+        id: the question's id.
+        path: the question's place in its source.
+        answer: the answer as it was read.
+        places: where its text stands in the context, in code points; () where nowhere.
+    """
+
+    id: str
+    path: str
+    answer: Answer
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class AlignmentReport:
+    """What `align_answers` found and did.
+
+    Attributes:
+        source: where the questions come from.
+        answers: number of all answers.
+        moved: answers that were moved to the one place where their text stands.
+        left_out: answers that were left out, since their text stands nowhere, or in several other
+            places.
+        dropped_ids: questions that were left out, since no answer was left to them.
+    """
+
+    source: str
+    answers: int
+    moved: tuple[MisalignedAnswer, ...]
+    left_out: tuple[MisalignedAnswer, ...]
+    dropped_ids: tuple[str, ...]
+
+    @property
+    def misaligned(self) -> int:
+        """Number of answers that do not stand where their `start` says."""
+        return len(self.moved) + len(self.left_out)
+
+    def __str__(self) -> str:
+        """Returns the counts in words, with the first ids of each kind."""
+        if not self.misaligned:
+            return f"{self.source}: all {self.answers} answers stand at their `answer_start`."
+        absent = [bad.id for bad in self.left_out if not bad.places]
+        several = [bad.id for bad in self.left_out if bad.places]
+        kinds = (
+            ("moved to the only place of their text", [bad.id for bad in self.moved]),
+            ("left out, since their text is not in the context", absent),
+            ("left out, since their text stands in several other places", several),
+        )
+        lines = [
+            f"{self.source}: {self.misaligned} of {self.answers} answers do not stand at their "
+            "`answer_start`."
+        ]
+        lines += [f"{len(ids)} {words}: {_listed(ids)}" for words, ids in kinds if ids]
+        if self.dropped_ids:
+            lines.append(
+                f"{len(self.dropped_ids)} questions left out, since no answer is left to them: "
+                f"{_listed(self.dropped_ids)}"
+            )
+        return "\n".join(lines)
+
+
+def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, AlignmentReport]:
+    """Makes every answer stand where its `start` says, for training.
+
+    A misaligned answer, for which `context[start:start + len(text)] != text`, is moved where its
+    text stands in exactly one place; else it is left out. A question that loses its last answer is
+    left out too: without one it would teach that the context does not answer it. SQuAD's official
+    metrics need none of this, since they compare texts.
+
+    Args:
+        examples: the questions, with answers.
+
+    Returns:
+        The questions, and the report of what was moved and left out, with ids.
+
+    Raises:
+        ValueError: the questions were read without answers.
+    """
+    every = required_answers(examples)
+    moved: list[MisalignedAnswer] = []
+    left_out: list[MisalignedAnswer] = []
+    dropped: list[str] = []
+    aligned: list[list[Answer]] = []
+    for i, (context, answers) in enumerate(zip(examples.contexts, every)):
+        good = []
+        for answer in answers:
+            if context.startswith(answer.text, answer.start):
+                good.append(answer)
+                continue
+            places = tuple(_places(context, answer.text))
+            bad = MisalignedAnswer(examples.ids[i], examples.paths[i], answer, places)
+            if len(places) == 1:
+                good.append(Answer(answer.text, places[0]))
+                moved.append(bad)
+            else:
+                left_out.append(bad)
+        aligned.append(good)
+        if answers and not good:
+            dropped.append(examples.ids[i])
+    count = sum(len(answers) for answers in every)
+    report = AlignmentReport(examples.source, count, tuple(moved), tuple(left_out), tuple(dropped))
+    gone = set(dropped)
+    kept = [i for i, id in enumerate(examples.ids) if id not in gone]
+    return replace(examples, answers=aligned).select(kept), report
+
+
+def all_occurrences(
+    examples: QuestionExamples, ids: Iterable[str] | None = None
+) -> QuestionExamples:
+    """Gives questions every place where one of their answers' texts stands in the context.
+
+    Data whose `answer_start` was guessed may teach any of these places. The answers that are there
+    stay, in their order; further places follow from left to right. Places inside a longer word
+    ("art" in "start") do not count.
+
+    Args:
+        examples: the questions, with answers.
+        ids: the questions to treat; None treats all.
+
+    Raises:
+        ValueError: the questions were read without answers, or an id is not among them.
+    """
+    every = required_answers(examples)
+    chosen = set(examples.ids if ids is None else ids)
+    unknown = sorted(chosen.difference(examples.ids))
+    if unknown:
+        raise ValueError(
+            f"`ids` must be ids of the questions of {examples.source}. Received: {len(unknown)} "
+            f"others: {_listed(unknown)}"
+        )
+    widened = []
+    for id, context, answers in zip(examples.ids, examples.contexts, every):
+        if id in chosen:
+            texts = dict.fromkeys(answer.text for answer in answers)
+            further = {
+                Answer(text, place)
+                for text in texts
+                for place in _places(context, text)
+                if _is_whole(context, place, place + len(text))
+            }
+            answers = answers + sorted(further.difference(answers), key=lambda a: (a.start, a.text))
+        widened.append(answers)
+    return replace(examples, answers=widened)
+
+
+def _places(context: str, text: str) -> Iterator[int]:
+    """All places of a text, overlapping ones too."""
+    place = context.find(text)
+    while place >= 0:
+        yield place
+        place = context.find(text, place + 1)
+
+
+def _is_whole(context: str, start: int, end: int) -> bool:
+    """Whether neither edge of a span lies within a word."""
+    return not (_joined(context, start) or _joined(context, end))
+
+
+def _joined(context: str, place: int) -> bool:
+    """Whether the characters on both sides of a place belong to one word."""
+    if not 0 < place < len(context):
+        return False
+    return _in_word(context[place - 1]) and _in_word(context[place])
+
+
+def _in_word(character: str) -> bool:
+    # Combining marks are no letters, yet a word goes on with them.
+    return character.isalnum() or unicodedata.category(character).startswith("M")
+
+
+def _listed(ids: Iterable[str]) -> str:
+    every = list(ids)
+    return ", ".join(every[:_LISTED]) + (", ..." if len(every) > _LISTED else "")

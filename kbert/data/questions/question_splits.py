@@ -1,0 +1,148 @@
+"""Splits of questions that keep articles whole, and questions that their context cannot answer."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from kbert.data.questions.question_examples import QuestionExamples, required_answers
+
+_SUM_TOLERANCE = 1e-6
+_SUFFIX = "-none"
+
+
+def split_by_title(
+    examples: QuestionExamples, shares: Sequence[float], seed: int
+) -> list[QuestionExamples]:
+    """Splits questions so that all questions about one article stay together.
+
+    Articles are taken in an order drawn from the seed, and each goes where most questions are
+    missing. Where the title is unknown, a context counts as an article of its own.
+
+    Args:
+        examples: the questions.
+        shares: the parts of the questions that each split shall hold, positive, of sum 1.
+        seed: seed of the order.
+
+    Returns:
+        One `QuestionExamples` a share, each in the order of `examples`; together they hold every
+        question once. Their sizes differ from the shares by less than the largest article.
+
+    Raises:
+        ValueError: the shares are not positive or their sum is not 1, or there are too few articles
+            for every split to get one.
+    """
+    good = all(math.isfinite(share) and share > 0 for share in shares)
+    if not good or abs(sum(shares) - 1.0) > _SUM_TOLERANCE:
+        raise ValueError(
+            f"`shares` must be positive numbers of sum 1. Received: shares={list(shares)}"
+        )
+    articles: dict[tuple[str, str], list[int]] = {}
+    for i in range(len(examples)):
+        articles.setdefault(_article(examples, i), []).append(i)
+    groups = list(articles.values())
+    chosen: list[list[int]] = [[] for _ in shares]
+    missing = [share * len(examples) for share in shares]
+    for group in np.random.default_rng(seed).permutation(len(groups)):
+        split = int(np.argmax(missing))
+        chosen[split] += groups[group]
+        missing[split] -= len(groups[group])
+    if not all(chosen):
+        raise ValueError(
+            f"`shares` must leave an article for every split. Received: shares={list(shares)} for "
+            f"{len(groups)} articles of {examples.source}"
+        )
+    return [examples.select(sorted(indices)) for indices in chosen]
+
+
+def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> QuestionExamples:
+    """Adds questions that their context does not answer, made from questions with an answer.
+
+    A question is put to another paragraph of the same article, one that holds none of the
+    question's answers (whatever their case). Clark and Gardner draw such paragraphs within a
+    document ("Simple and Effective Multi-Paragraph Reading Comprehension", 2018).
+
+    Warns (`UserWarning`) where fewer could be made than asked for.
+
+    Args:
+        examples: the questions, with answers.
+        share: how many to add for each question with an answer, above 0 and at most 1; at least
+            one is added.
+        seed: seed of the choice of questions and paragraphs.
+
+    Returns:
+        The questions of `examples`, and after them the added ones in the same order, with "-none"
+        behind their ids and no answers.
+
+    Raises:
+        ValueError: the questions were read without answers, `share` is out of range, none could be
+            made, or an id with "-none" is there already.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"`share` must be above 0 and at most 1. Received: share={share}")
+    every = required_answers(examples)
+    articles: dict[tuple[str, str], dict[str, str]] = {}
+    for i, context in enumerate(examples.contexts):
+        paragraphs = articles.setdefault(_article(examples, i), {})
+        if context not in paragraphs:
+            paragraphs[context] = context.casefold()
+    answered = [i for i, answers in enumerate(every) if answers]
+    wanted = max(1, round(share * len(answered)))
+    generator = np.random.default_rng(seed)
+    made: dict[int, str] = {}
+    for k in generator.permutation(len(answered)):
+        if len(made) == wanted:
+            break
+        i = answered[k]
+        texts = [answer.text.casefold() for answer in every[i]]
+        paragraphs = articles[_article(examples, i)]
+        paragraph = _without(texts, examples.contexts[i], paragraphs, generator)
+        if paragraph is not None:
+            made[i] = paragraph
+    _check_made(examples.source, len(made), wanted)
+    chosen = sorted(made)
+    return replace(
+        examples,
+        ids=examples.ids + [examples.ids[i] + _SUFFIX for i in chosen],
+        questions=examples.questions + [examples.questions[i] for i in chosen],
+        contexts=examples.contexts + [made[i] for i in chosen],
+        answers=every + [[] for _ in chosen],
+        titles=examples.titles + [examples.titles[i] for i in chosen],
+        paths=examples.paths + [examples.paths[i] for i in chosen],
+    )
+
+
+def _article(examples: QuestionExamples, i: int) -> tuple[str, str]:
+    title = examples.titles[i]
+    return (title, "") if title else ("", examples.contexts[i])
+
+
+def _without(
+    texts: list[str], context: str, paragraphs: dict[str, str], generator: np.random.Generator
+) -> str | None:
+    """Draws a paragraph other than `context` that holds none of the texts; None if there is none.
+
+    `paragraphs` is {paragraph: the same without regard to case}.
+    """
+    names = list(paragraphs)
+    for k in generator.permutation(len(names)):
+        other = names[k]
+        if other != context and not any(text in paragraphs[other] for text in texts):
+            return other
+    return None
+
+
+def _check_made(source: str, made: int, wanted: int) -> None:
+    if not made:
+        raise ValueError(
+            f"{source}: there must be questions with an answer whose article has a paragraph "
+            "without that answer. Received: none, so no question without answer could be made"
+        )
+    if made < wanted:
+        warnings.warn(
+            f"{source}: {made} of {wanted} questions without answer were made; for the others no "
+            "other paragraph of their article is without their answers.",
+            stacklevel=3,
+        )

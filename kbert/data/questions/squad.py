@@ -1,0 +1,170 @@
+"""Questions in the layout of SQuAD 1.1 and 2.0, and questions of any file.
+
+Sources: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (2016);
+Rajpurkar et al., "Know What You Don't Know: Unanswerable Questions for SQuAD" (2018); the files at
+rajpurkar.github.io/SQuAD-explorer.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
+from kbert.data.questions.question_rows import read_question_rows
+from kbert.data.tables.json_rows import json_value
+from kbert.data.tables.shown_values import shortened
+from kbert.data.tables.surrogates import without_surrogates
+from kbert.data.tables.text_files import read_text
+
+_KINDS: dict[type, str] = {
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+    bool: "true or false",
+}
+
+
+def read_squad(
+    path: str | os.PathLike[str], *, labeled: bool = True, encoding_errors: str = "strict"
+) -> QuestionExamples:
+    """Reads a file in the official layout of SQuAD.
+
+    A question is without answer where `is_impossible` is true (its `plausible_answers` are not
+    read), or where `answers` is an empty list and `is_impossible` is absent. Where an answer does
+    not stand at its `answer_start`, it is read all the same: see `align_answers`.
+
+    Args:
+        path: JSON, {"data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
+            "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}; UTF-8, plain or gzipped.
+            `title` and `is_impossible` may be absent.
+        labeled: whether answers must be there; False does not read them.
+        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8 and where an
+            escape is half of a surrogate pair.
+
+    Returns:
+        `QuestionExamples` in the order of the file.
+
+    Raises:
+        ValueError: the file is empty or no JSON, a value is missing or of another kind, an id
+            occurs twice, or an answer begins outside of its context. The message names the file
+            and the place in it.
+        FileNotFoundError: there is no such file.
+    """
+    source = os.fspath(path)
+    return _examples(source, _parsed(source, path, encoding_errors), labeled, encoding_errors)
+
+
+def read_questions(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    labeled: bool = True,
+    encoding_errors: str = "strict",
+) -> QuestionExamples:
+    """Reads questions from a file of any known layout.
+
+    Args:
+        path: a file as `read_squad` or `read_question_rows` take it.
+        format: "squad", or a format of `read_question_rows`. None looks: JSON with a list `data`
+            is SQuAD, and other names tell the format by how they end.
+        labeled: whether answers must be there; False does not read them.
+        encoding_errors: as in `read_squad`.
+
+    Returns:
+        `QuestionExamples` in the order of the file.
+
+    Raises:
+        ValueError: as `read_squad` and `read_question_rows`.
+        FileNotFoundError: there is no such file.
+    """
+    source = os.fspath(path)
+    if format == "squad":
+        return read_squad(path, labeled=labeled, encoding_errors=encoding_errors)
+    if format is None and source.lower().removesuffix(".gz").endswith(".json"):
+        value = _parsed(source, path, encoding_errors)
+        if isinstance(value, dict) and isinstance(value.get("data"), list):
+            return _examples(source, value, labeled, encoding_errors)
+    return read_question_rows(path, format=format, labeled=labeled, encoding_errors=encoding_errors)
+
+
+class _Question(NamedTuple):
+    """One entry of `qas` and what stands around it."""
+
+    path: str
+    title: str
+    context: str
+    entry: Any
+
+
+def _parsed(source: str, path: str | os.PathLike[str], encoding_errors: str) -> Any:
+    return json_value(source, read_text(path, encoding_errors), "questions")
+
+
+def _examples(source: str, value: Any, labeled: bool, encoding_errors: str) -> QuestionExamples:
+    ids, texts, contexts, answers, titles, paths = [], [], [], [], [], []
+    for path, title, context, entry in _questions(source, value, encoding_errors):
+        where = f"{source}, {path}"
+        ids.append(_id(entry, where, encoding_errors))
+        texts.append(_text(entry, "question", where, encoding_errors))
+        contexts.append(context)
+        answers.append(_answers(entry, context, where, encoding_errors) if labeled else [])
+        titles.append(title)
+        paths.append(path)
+    if not ids:
+        raise ValueError(f"{source}: the file must hold questions. Received: none under `data`")
+    return QuestionExamples(ids, texts, contexts, answers, titles, source, paths, labeled)
+
+
+def _questions(source: str, value: Any, encoding_errors: str) -> Iterator[_Question]:
+    for a, article in enumerate(_member(value, "data", list, source)):
+        article_path = f"data[{a}]"
+        where = f"{source}, {article_path}"
+        paragraphs = _member(article, "paragraphs", list, where)
+        titled = article.get("title") is not None
+        title = _text(article, "title", where, encoding_errors) if titled else ""
+        for p, paragraph in enumerate(paragraphs):
+            path = f"{article_path}.paragraphs[{p}]"
+            entries = _member(paragraph, "qas", list, f"{source}, {path}")
+            context = _text(paragraph, "context", f"{source}, {path}", encoding_errors)
+            for q, entry in enumerate(entries):
+                yield _Question(f"{path}.qas[{q}]", title, context, entry)
+
+
+def _member(owner: Any, key: str, kind: type, where: str) -> Any:
+    """Returns a value of a JSON object, after a check of both."""
+    if not isinstance(owner, dict):
+        raise ValueError(
+            f"{where}: the value must be an object with `{key}`. Received: {shortened(owner)}"
+        )
+    value = owner.get(key)
+    if not isinstance(value, kind):
+        raise ValueError(f"{where}: `{key}` must be {_KINDS[kind]}. Received: {shortened(value)}")
+    return value
+
+
+def _text(owner: Any, key: str, where: str, encoding_errors: str) -> str:
+    text = _member(owner, key, str, where)
+    return without_surrogates(text, f"{where}, `{key}`", encoding_errors)
+
+
+def _id(entry: Any, where: str, encoding_errors: str) -> str:
+    value = entry.get("id") if isinstance(entry, dict) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(entry, "id", where, encoding_errors)
+
+
+def _answers(entry: Any, context: str, where: str, encoding_errors: str) -> list[Answer]:
+    told = "is_impossible" in entry
+    impossible = told and _member(entry, "is_impossible", bool, where)
+    value = entry.get("answers")
+    if impossible and value in (None, []):
+        return []
+    answers = answers_of(value, context, where, encoding_errors)
+    if told and bool(answers) == impossible:
+        expected = "be empty" if impossible else "hold an answer"
+        raise ValueError(
+            f"{where}: `answers` must {expected} where `is_impossible` is "
+            f"{'true' if impossible else 'false'}. Received: {shortened(value)}"
+        )
+    return answers

@@ -1,0 +1,248 @@
+"""Examples from TensorFlow Datasets (TFDS), read into the same form as files.
+
+Source: tensorflow.org/datasets, `tfds.builder`, `DownloadConfig.manual_dir`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from kbert.data.classification.text_pairs import TextExamples
+from kbert.data.tables.table import nearest
+
+# TFDS names the text features of these tasks otherwise than their files do.
+_GLUE_TEXTS = {
+    "cola": ("sentence", None),
+    "sst2": ("sentence", None),
+    "mrpc": ("sentence1", "sentence2"),
+    "stsb": ("sentence1", "sentence2"),
+    "qqp": ("question1", "question2"),
+    "mnli": ("premise", "hypothesis"),
+    "mnli_matched": ("premise", "hypothesis"),
+    "mnli_mismatched": ("premise", "hypothesis"),
+    "qnli": ("question", "sentence"),
+    "rte": ("sentence1", "sentence2"),
+    "wnli": ("sentence1", "sentence2"),
+    "ax": ("premise", "hypothesis"),
+}
+
+
+def read_tfds(
+    name: str,
+    split: str = "train",
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    label: str = "label",
+    manual_dir: str | os.PathLike[str] | None = None,
+    check_manual_files: bool = True,
+) -> TextExamples:
+    """Reads a split of a TFDS dataset, and prepares the dataset first where that is not done yet.
+
+    Args:
+        name: the dataset, such as "glue/sst2" or "imdb_reviews".
+        split: the split, such as "train", "validation" ("dev" means it too), "train[:100]".
+        data_dir: where TFDS keeps prepared datasets; None is its own default.
+        text_a: feature of the text; needed outside glue/*.
+        text_b: feature of the second text, or None.
+        label: feature of the labels. Class labels become their names, other integers their
+            digits, floats stay scores.
+        manual_dir: folder with the original files, under their original names, for machines that
+            cannot download.
+        check_manual_files: whether these must have the size and sha256 that TFDS recorded. False
+            takes other bytes of the same format.
+
+    Returns:
+        `TextExamples`; without labels where all are -1 (test splits). GLUE's come in the order of
+        the original file. `lines` are the row numbers, from 1.
+
+    Raises:
+        ValueError: unknown dataset, split or feature.
+        RuntimeError: the dataset could not be downloaded or prepared; the message tells how to
+            provide the original files.
+        ImportError: tensorflow-datasets is not installed.
+    """
+    tfds = import_tfds()
+    builder = find_builder(tfds, name, data_dir)
+    config = name.removeprefix("glue/").partition(":")[0] if name.startswith("glue/") else None
+    if text_a is None and config in _GLUE_TEXTS:
+        text_a, text_b = _GLUE_TEXTS[config]
+    features = builder.info.features
+    given = {"text_a": text_a, "text_b": text_b, "label": None if label == "label" else label}
+    _check_features(name, list(features), given)
+    folder = None if manual_dir is None else Path(manual_dir)
+    prepare_builder(tfds, builder, folder, check_manual_files)
+    split = tfds_split(name, split, list(builder.info.splits))
+    rows = list(tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False)))
+    if config is not None:
+        rows.sort(key=lambda row: int(row["idx"]))
+    return TextExamples(
+        text_a=[row[text_a].decode("utf-8") for row in rows],
+        text_b=None if text_b is None else [row[text_b].decode("utf-8") for row in rows],
+        labels=_labels(name, features[label], rows, label) if label in features else None,
+        ids=[str(row["idx"]) for row in rows] if "idx" in features else None,
+        source=f"tfds:{name}/{split}",
+        lines=list(range(1, len(rows) + 1)),
+    )
+
+
+def find_builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) -> Any:
+    """Returns the builder of a dataset.
+
+    Args:
+        tfds: from `import_tfds`.
+        name: as "glue/sst2".
+        data_dir: where prepared datasets lie; None for the default of TFDS.
+
+    Raises:
+        ValueError: there is no such dataset.
+    """
+    try:
+        return tfds.builder(name, data_dir=None if data_dir is None else os.fspath(data_dir))
+    except (tfds.core.DatasetNotFoundError, ValueError) as error:
+        raise ValueError(
+            f"`name` must be a dataset of TFDS. Received: name={name!r}. "
+            f"{str(error).strip().splitlines()[0]}"
+        ) from error
+
+
+def tfds_split(name: str, split: str, known: list[str]) -> str:
+    """Returns the split as TFDS calls it; the parts of a sum ("train+test") are left to TFDS.
+
+    Args:
+        name: the dataset, for messages.
+        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever is there, also
+            at the beginning of a name ("dev_matched").
+        known: the splits of the dataset.
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    base, bracket, rest = split.partition("[")
+    for one, other in (("dev", "validation"), ("validation", "dev")):
+        renamed = other + base.removeprefix(one)
+        if base not in known and base.startswith(one) and renamed.partition("+")[0] in known:
+            return renamed + bracket + rest
+    if "+" not in split and base not in (*known, "all"):
+        raise ValueError(
+            f"`split` must be one of {', '.join(known)} for {name}. Received: split={split!r}."
+            f"{nearest(base, known)}"
+        )
+    return split
+
+
+def import_tfds() -> ModuleType:
+    """Imports tensorflow_datasets, which takes seconds.
+
+    Raises:
+        ImportError: it is not installed; the message says how.
+    """
+    try:
+        import tensorflow_datasets
+    except ImportError as error:
+        # TFDS 4.9 itself fails without importlib_resources on Python 3.11.
+        raise ImportError(
+            "Reading TFDS needs tensorflow-datasets. Install it with `pip install "
+            f"tensorflow-datasets importlib_resources`. ({error})"
+        ) from error
+    return tensorflow_datasets
+
+
+def _check_features(name: str, known: list[str], given: dict[str, str | None]) -> None:
+    if given["text_a"] is None:
+        raise ValueError(
+            f"`text_a` must name a text feature of {name}, one of {', '.join(known)}. Received: "
+            "text_a=None"
+        )
+    for argument, feature in given.items():
+        if feature is not None and feature not in known:
+            raise ValueError(
+                f"`{argument}` must be one of the features of {name}, {', '.join(known)}. "
+                f"Received: {argument}={feature!r}.{nearest(feature, known)}"
+            )
+
+
+def prepare_builder(tfds: Any, builder: Any, manual_dir: Path | None, check: bool) -> None:
+    """Downloads and prepares a dataset, unless TFDS finds it prepared.
+
+    Args:
+        tfds: from `import_tfds`.
+        builder: from `find_builder`.
+        manual_dir: folder with the original files, or None to download them.
+        check: whether sizes and hashes must be those that TFDS has recorded.
+
+    Raises:
+        RuntimeError: the files are missing or cannot be had.
+    """
+    if builder.is_prepared():
+        return
+    files = _original_files(builder)
+    if manual_dir is not None and files and not any((manual_dir / f).is_file() for f in files):
+        raise RuntimeError(
+            f"`manual_dir` must hold the original files of {builder.info.full_name}: "
+            f"{', '.join(files)}. Received: manual_dir={os.fspath(manual_dir)!r}"
+        )
+    config = tfds.download.DownloadConfig(
+        manual_dir=None if manual_dir is None else os.fspath(manual_dir)
+    )
+    try:
+        with _accepted_files(tfds, builder, None if check else manual_dir):
+            builder.download_and_prepare(download_config=config)
+    except Exception as error:  # TFDS, requests and the file systems each raise their own.
+        shown = ", ".join(files[:20]) if files else "see the dataset's page"
+        raise RuntimeError(
+            f"{builder.info.full_name} could not be prepared: {type(error).__name__}: "
+            f"{' '.join(str(error).split())[:300]}. Without a network, put the dataset's original "
+            f"files ({shown}) into a folder, and pass it as `manual_dir`; pass "
+            "check_manual_files=False where their bytes are not the recorded ones. Received: "
+            f"manual_dir={None if manual_dir is None else os.fspath(manual_dir)!r}"
+        ) from error
+
+
+def _original_files(builder: Any) -> list[str]:
+    """Returns the names of the files that TFDS would download; of one GLUE task where it says."""
+    infos = builder.url_infos or {}
+    url = getattr(builder.builder_config, "data_url", None)
+    chosen = [infos[url]] if url in infos else infos.values()
+    return sorted({info.filename for info in chosen})
+
+
+@contextmanager
+def _accepted_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[None]:
+    """Replaces, for a while, the recorded sizes and sha256 by those of the files in a folder."""
+    recorded = builder.url_infos or {}
+    before = dict(recorded)
+    if manual_dir is not None:
+        for url, info in before.items():
+            if (manual_dir / info.filename).is_file():
+                checksums = tfds.core.download.checksums
+                recorded[url] = checksums.compute_url_info(manual_dir / info.filename)
+    try:
+        yield
+    finally:
+        recorded.update(before)
+
+
+def _labels(
+    name: str, feature: Any, rows: list[dict[str, Any]], label: str
+) -> list[str] | list[float] | None:
+    values = [row[label] for row in rows]
+    missing = [i for i, value in enumerate(values) if value == -1]
+    if len(missing) == len(values):
+        return None
+    if missing and values[0].dtype.kind != "f":
+        raise ValueError(
+            f"{name}: each row must have a label, or none may have. Received: {len(missing)} of "
+            f"{len(values)} rows with label -1, the first at row {missing[0] + 1}"
+        )
+    if hasattr(feature, "int2str") and feature.names:
+        return [feature.int2str(int(value)) for value in values]
+    if isinstance(values[0], bytes):
+        return [value.decode("utf-8") for value in values]
+    if values[0].dtype.kind == "f":
+        return [float(value) for value in values]
+    return [str(value) for value in values]

@@ -1,0 +1,194 @@
+"""From sentence pairs to batches: tokenized once, kept without padding, batched by both lengths.
+
+Shapes: B rows, S source tokens, T target tokens, L tokens of BERT, M its width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batches.dataset import planned_batches, read_ahead
+from kbert.data.batches.epochs import Epochs
+from kbert.data.batches.packed_examples import PackedExamples
+from kbert.data.batches.token_rows import TokenRows, as_tensors, padded_rows, selected
+from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.fixed_batches import Bucket, fixed_batch_plan
+from kbert.data.translation.parallel_batches import parallel_batch_plan
+from kbert.optimization.accumulation import accumulation_weights
+
+_AHEAD = 2
+# Of each batch: indices, -1 for rows of padding; the columns, 0 for as many as its longest text
+# has; and the weight of its rows.
+_BATCH = {
+    "rows": tf.TensorSpec((None,), tf.int64),
+    "width": tf.TensorSpec((), tf.int32),
+    "weight": tf.TensorSpec((), tf.float32),
+}
+
+
+@dataclass(frozen=True)
+class PackedPairs:
+    """Sentences and their translations as token ids.
+
+    Attributes:
+        sources: the sentences.
+        targets: their translations.
+        bert: the sentences as a BERT reads them, or None.
+    """
+
+    sources: TokenRows
+    targets: TokenRows
+    bert: PackedExamples | None = None
+
+    def __len__(self) -> int:
+        """The number of pairs."""
+        return len(self.sources)
+
+    def select(self, rows: np.ndarray) -> "PackedPairs":
+        """Some of the pairs.
+
+        Args:
+            rows: int64 (k,), their indices in the order of the result.
+        """
+        bert = None if self.bert is None else selected(self.bert, rows)
+        return PackedPairs(selected(self.sources, rows), selected(self.targets, rows), bert)
+
+
+def parallel_dataset(
+    pairs: PackedPairs,
+    batch_tokens: int = 4096,
+    shuffle: bool = False,
+    seed: int = 0,
+    buckets: Sequence[Bucket] | None = None,
+    accumulation_steps: int = 1,
+    bert_states: TextFeatures | None = None,
+    first_epoch: int = 0,
+    first_batch: int = 0,
+) -> tf.data.Dataset:
+    """Batches of sentence pairs of like length, as `Translation` learns from them.
+
+    Every pass is one epoch, of as many batches as the others; with `shuffle`, each shuffles anew.
+
+    Args:
+        pairs: the pairs.
+        batch_tokens: the most cells of a batch, rows times the longest source or target; see
+            `kbert.data.translation.parallel_batches.parallel_batch_plan`.
+        shuffle: see there.
+        seed: see there.
+        buckets: fixed shapes of batches, such as
+            `kbert.data.translation.fixed_batches.length_buckets` gives; they take the place of
+            `batch_tokens`.
+        accumulation_steps: batches an update of the optimizer. Then each row has the weight with
+            which the update is that of one large batch; what makes no whole update is left out.
+        bert_states: what BERT makes of the sources, where that was computed before; see
+            `kbert.data.encoder_features.text_features`.
+        first_epoch: number of the first pass, where an earlier process made those before it.
+        first_batch: batches that are left out; such a dataset is the rest of one epoch.
+
+    Returns:
+        A dataset of (inputs, targets), or (inputs, targets, weights): inputs "source_token_ids"
+        int32 (B, S), "source_padding_mask" bool (B, S), "target_token_ids" int32 (B, T), which
+        begin with the start token; for a BERT "bert_padding_mask" bool (B, L) and
+        "bert_token_ids" int32 (B, L) or "bert_states" (B, L, M). Targets int32 (B, T), -1 for
+        padding; weights float32 (B,).
+
+    Raises:
+        ValueError: sizes do not fit, or `bert_states` come without `pairs.bert`.
+    """
+    _check(pairs, bert_states)
+    plan = partial(_plan, pairs, batch_tokens, shuffle, seed, buckets, accumulation_steps)
+    epochs = Epochs(first_epoch)
+    dataset = planned_batches(plan, epochs, first_batch, is_constant=True, signature=_BATCH)
+
+    tensors = PackedPairs(*map(as_tensors, (pairs.sources, pairs.targets, pairs.bert)))
+
+    def assemble(batch: dict[str, tf.Tensor]) -> Any:
+        found = _padded(tensors, bert_states, batch)
+        if buckets is not None and len(buckets) == 1 and pairs.bert is None:
+            shape = (buckets[0].rows, buckets[0].length)  # known before the first batch
+            found = tf.nest.map_structure(lambda x: tf.ensure_shape(x, shape), found)
+        if accumulation_steps == 1:
+            return found
+        return *found, tf.fill(tf.shape(batch["rows"]), batch["weight"])
+
+    dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
+    dataset.epochs = epochs  # `fit` of kbert's models tells them
+    return dataset
+
+
+def _plan(
+    pairs: PackedPairs,
+    batch_tokens: int,
+    shuffle: bool,
+    seed: int,
+    buckets: Sequence[Bucket] | None,
+    accumulation_steps: int,
+    epoch: int,
+) -> list[dict[str, Any]]:
+    """The batches of an epoch, as `_BATCH` says."""
+    lengths = (pairs.sources.lengths, pairs.targets.lengths)
+    random: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "epoch": epoch}
+    if buckets is None:
+        rows = parallel_batch_plan(*lengths, batch_tokens, **random)
+        widths = [0] * len(rows)
+    else:
+        batches = fixed_batch_plan(*lengths, buckets, **random)
+        rows = [batch.padded_indices for batch in batches]
+        widths = [batch.bucket.length for batch in batches]
+    rows = rows[: len(rows) - len(rows) % accumulation_steps]
+    tokens = [int(lengths[1][some[some >= 0]].sum()) for some in rows]
+    weights = accumulation_weights(tokens, accumulation_steps)
+    return [
+        {"rows": some, "width": width, "weight": weight}
+        for some, width, weight in zip(rows, widths, weights)
+    ]
+
+
+def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -> tuple[Any, Any]:
+    """The inputs and targets of a batch."""
+    rows = batch["rows"]
+    sources, real = padded_rows(pairs.sources, rows, batch["width"])
+    targets, counts = padded_rows(pairs.targets, rows, batch["width"])
+    starts = tf.fill((tf.shape(rows)[0], 1), pairs.targets.start_id)
+    inputs = {
+        "source_token_ids": sources,
+        "source_padding_mask": real,
+        "target_token_ids": tf.concat([starts, targets[:, :-1]], axis=1),
+    }
+    if pairs.bert is not None:
+        inputs |= _bert_inputs(pairs.bert, bert_states, rows)
+    return inputs, tf.where(counts, targets, -1)
+
+
+def _bert_inputs(
+    packed: PackedExamples, features: TextFeatures | None, rows: tf.Tensor
+) -> dict[str, tf.Tensor]:
+    """What the BERT of a fused model reads, or has read."""
+    ids, real = padded_rows(packed, rows, 0)
+    if features is None:
+        return {"bert_token_ids": ids, "bert_padding_mask": real}
+    # Training alone comes here, so a call back into Python is no harm.
+    found = tf.numpy_function(features.batch, [rows], features.states.dtype)
+    found = tf.ensure_shape(found, (None, None, features.states.shape[1]))
+    return {"bert_states": found, "bert_padding_mask": real}
+
+
+def _check(pairs: PackedPairs, bert_states: Any) -> None:
+    if len(pairs.sources) != len(pairs.targets):
+        raise ValueError(
+            "`pairs` must have a target for each source. Received: "
+            f"{len(pairs.sources)} sources and {len(pairs.targets)} targets"
+        )
+    if bert_states is None:
+        return
+    if pairs.bert is None:
+        raise ValueError("`pairs.bert` must be given with `bert_states`. Received: None")
+    if not np.array_equal(bert_states.lengths, pairs.bert.lengths):
+        raise ValueError(
+            "`bert_states` must be of the texts in `pairs`. Received: "
+            f"{len(bert_states.lengths)} texts, of other lengths than the {len(pairs.bert)}"
+        )

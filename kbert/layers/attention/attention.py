@@ -1,0 +1,263 @@
+"""Scaled dot-product attention and multi-head attention (Vaswani et al. 2017, section 3.2).
+
+Shapes: B batch, T query length, S key length, D hidden, N heads, H = D / N head size.
+"""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.attention.key_value_cache import KeyValueCache, appended
+from kbert.layers.attention.masks import additive_mask, any_visible, with_padding
+from kbert.layers.attention.unpadded_tokens import RealTokens
+from kbert.layers.core.dropout import Dropout
+from kbert.layers.core.linear import Linear
+
+
+def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
+    """softmax(Q K^T / sqrt(H)) over the visible keys.
+
+    Args:
+        query: (B, N, T, H).
+        key: (B, N, S, H).
+        mask: bool, broadcastable to (B, N, T, S), True = may attend; None lets all attend.
+
+    Returns:
+        (B, N, T, S). A wholly masked row holds some finite numbers: see `dot_product_attention`.
+    """
+    # Scaling the query is one pass over (T, H) where scaling the scores is one over (T, S).
+    scale = 1.0 / math.sqrt(query.shape[-1])
+    scores = ops.matmul(query * ops.cast(scale, query.dtype), ops.transpose(key, (0, 1, 3, 2)))
+    if scores.shape[-1] == 1:
+        # A single key has all of it. Keras' softmax would say so too, with a warning each time; a
+        # product with 0 leaves gradients that are 0, not missing.
+        return scores * 0.0 + 1.0
+    if mask is not None:
+        scores = scores + additive_mask(mask, keras.backend.standardize_dtype(scores.dtype))
+    return ops.softmax(scores, axis=-1)
+
+
+def dot_product_attention(probabilities: Any, value: Any, mask: Any = None) -> Any:
+    """Averages the values; a wholly masked row gives zero.
+
+    Args:
+        probabilities: (B, N, T, S).
+        value: (B, N, S, H).
+        mask: the mask that the probabilities were made with, or None.
+
+    Returns:
+        (B, N, T, H).
+    """
+    context = ops.matmul(probabilities, value)
+    if mask is not None:
+        context = context * any_visible(mask, keras.backend.standardize_dtype(context.dtype))
+    return context
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """What self-attention and cross-attention share: heads, dropout and the output projection.
+
+    Args:
+        num_heads: N; must divide the hidden width D of the queries.
+        dropout: rate of the dropout on the attention probabilities.
+        use_bias: whether the projections have biases.
+        kernel_initializer: Keras initializer of the projections.
+
+    Raises:
+        ValueError: `num_heads` is not positive or, at build, does not divide D.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_heads < 1:
+            raise ValueError(f"`num_heads` must be at least 1. Received: num_heads={num_heads}")
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+
+    def _projection(self, units: int, name: str) -> Linear:
+        return Linear(
+            units,
+            use_bias=self.use_bias,
+            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _build_output(self, hidden_dim: int) -> None:
+        self.dropout_layer.build()
+        if hidden_dim % self.num_heads:
+            raise ValueError(
+                f"`num_heads` must divide the hidden width. Received: num_heads={self.num_heads}, "
+                f"hidden width {hidden_dim}"
+            )
+        self.output_linear = self._projection(hidden_dim, "output")
+        self.output_linear.build((None, None, hidden_dim))
+
+    def split_heads(self, projected: Any, parts: int) -> tuple[Any, ...]:
+        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all.
+
+        Args:
+            projected: (B, S, parts D).
+            parts: how many projections stand beside each other.
+        """
+        batch, length, width = ops.shape(projected)[0], ops.shape(projected)[1], projected.shape[-1]
+        head_dim = width // (parts * self.num_heads)
+        split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
+        split = ops.transpose(split, (2, 0, 3, 1, 4))  # (parts, B, N, S, H)
+        return tuple(ops.unstack(split, parts, axis=0))
+
+    def attend(
+        self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
+    ) -> Any:
+        """Attention of the projected heads, and the output projection.
+
+        Args:
+            query: (B, N, T, H).
+            key: (B, N, S, H).
+            value: (B, N, S, H).
+            mask: bool, broadcastable to (B, N, T, S), or None.
+            training: whether dropout is on.
+            seed: drawn seed of the dropout, or None.
+
+        Returns:
+            (B, T, D).
+        """
+        return self.output_linear(self._context(query, key, value, mask, training, seed))
+
+    def _context(
+        self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
+    ) -> Any:
+        """The attended values of all heads, (B, T, D)."""
+        probabilities = attention_probabilities(query, key, mask)
+        probabilities = self.dropout_layer(probabilities, training=training, seed=seed)
+        context = ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
+        return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
+
+    def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
+        """The probabilities (B, N, T, S), zero in a wholly masked row.
+
+        Args:
+            query: (B, N, T, H).
+            key: (B, N, S, H).
+            mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+        """
+        probabilities = attention_probabilities(query, key, mask)
+        if mask is not None:
+            dtype = keras.backend.standardize_dtype(probabilities.dtype)
+            probabilities = probabilities * any_visible(mask, dtype)
+        return probabilities
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SelfAttention(MultiHeadAttention):
+    """Multi-head attention of a sequence to itself; query, key and value come from one product.
+
+    Args:
+        num_heads: N; must divide the hidden width D of the queries.
+        dropout: rate of the dropout on the attention probabilities.
+        use_bias: whether the projections have biases.
+        kernel_initializer: Keras initializer of the projections.
+    """
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the projections (D, 3D) and (D, D) for an input (B, T, D)."""
+        hidden_dim = input_shape[-1]
+        self._build_output(hidden_dim)
+        self.qkv = self._projection(3 * hidden_dim, "qkv")
+        self.qkv.build(input_shape)
+        self.built = True
+
+    def call(
+        self,
+        inputs: Any,
+        attention_mask: Any = None,
+        training: bool | None = None,
+        seed: Any = None,
+        mask: Any = None,
+        inputs_mask: Any = None,
+    ) -> Any:
+        """Attends within the sequence.
+
+        Args:
+            inputs: (B, T, D), or (R, D) for the real tokens of a batch.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
+                `RealTokens` that tell how inputs (R, D) stand in rows.
+            training: whether dropout is on.
+            seed: drawn seed of the dropout, or None.
+            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
+                the inputs, as of `Embedding(mask_zero=True)`.
+            inputs_mask: the same, which Keras calls so where other arguments are tensors too.
+
+        Returns:
+            Like `inputs`.
+        """
+        if isinstance(attention_mask, RealTokens):
+            return self._in_groups(inputs, attention_mask, training, seed)
+        attention_mask = with_padding(attention_mask, mask, inputs_mask)
+        query, key, value = self.split_heads(self.qkv(inputs), 3)
+        return self.attend(query, key, value, attention_mask, training, seed)
+
+    def _in_groups(self, inputs: Any, tokens: RealTokens, training: Any, seed: Any) -> Any:
+        """Attention of the real tokens (R, D) within their rows."""
+        if training and seed is None:
+            seed = self.dropout_layer.draw()
+        contexts: list[Any] = []
+        for group, grid in zip(tokens.groups, tokens.in_groups(self.qkv(inputs))):
+            query, key, value = self.split_heads(grid, 3)
+            contexts.append(self._context(query, key, value, group.mask, training, seed))
+            seed = None if seed is None else seed + 1  # else all would drop the same cells
+        return self.output_linear(tokens.from_groups(tuple(contexts)))
+
+    def step(
+        self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any
+    ) -> tuple[Any, KeyValueCache]:
+        """One position of k hypotheses a row, which see what stands on their own paths.
+
+        Args:
+            inputs: (B, k, D), the position `time` of each hypothesis.
+            cache: keys and values of all slots of the times before.
+            time: int scalar.
+            visible: bool (B, 1, k, M), the entries of the new cache that each may see.
+
+        Returns:
+            (B, k, D), and the cache with the new entries.
+        """
+        query, key, value = self.split_heads(self.qkv(inputs), 3)
+        cache = appended(cache, key, value, time)
+        return self.attend(query, cache.key, cache.value, visible, None, None), cache
+
+    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
+        query, key, _ = self.split_heads(self.qkv(inputs), 3)
+        return self.visible_probabilities(query, key, attention_mask)
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """The shape of the input."""
+        return input_shape

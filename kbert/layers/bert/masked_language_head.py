@@ -1,0 +1,82 @@
+"""What predicts tokens from states: a transform, and the token embeddings turned round."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.core.bias import Bias
+from kbert.layers.core.layer_norm import LayerNorm
+from kbert.layers.core.linear import normal_linear
+
+
+@keras.saving.register_keras_serializable("kbert")
+class MaskedLanguageHead(keras.layers.Layer):
+    """LN(activation(h W + b)) E^T + c, with the table E of the token embeddings and an own bias c.
+
+    Source: google-research/bert, `run_pretraining.py`, `get_masked_lm_output`.
+
+    Args:
+        vocabulary_size: V, rows of the table.
+        activation: of the transform.
+        epsilon: of the LayerNorm.
+        initializer_range: standard deviation of the new weights.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        activation: str = "gelu",
+        epsilon: float = 1e-12,
+        initializer_range: float = 0.02,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.activation = activation
+        self.epsilon = epsilon
+        self.initializer_range = initializer_range
+
+    def build(self, states_shape: Any, table_shape: Any = None) -> None:
+        """Creates the weights for states (..., D)."""
+        hidden_dim, dtype = states_shape[-1], self.dtype_policy
+        self.transform = normal_linear(
+            hidden_dim, self.initializer_range, self.activation, dtype=dtype, name="transform"
+        )
+        self.layer_norm = LayerNorm(self.epsilon, dtype=dtype, name="layer_norm")
+        self.output_bias = Bias(self.vocabulary_size, dtype=dtype, name="output")
+        self.transform.build((None, hidden_dim))
+        self.layer_norm.build((None, hidden_dim))
+        self.output_bias.build()
+        self.built = True
+
+    def call(self, states: Any, table: Any, training: bool | None = None) -> Any:
+        """Predicts.
+
+        Args:
+            states: (..., D).
+            table: (V, D), the token embeddings.
+            training: whether it trains.
+
+        Returns:
+            Logits (..., V): float32, or float64 where the layer computes in that.
+        """
+        flat = ops.reshape(states, (-1, states.shape[-1]))
+        flat = self.layer_norm(self.transform(flat, training=training))
+        logits = ops.matmul(flat, ops.transpose(ops.cast(table, flat.dtype)))  # (rows, V)
+        wide = "float64" if self.compute_dtype == "float64" else "float32"
+        logits = ops.cast(self.output_bias(logits), wide)
+        return ops.reshape(logits, (*ops.shape(states)[:-1], self.vocabulary_size))
+
+    def compute_output_shape(self, states_shape: Any, table_shape: Any = None) -> Any:
+        """(..., D) -> (..., V)."""
+        return (*states_shape[:-1], self.vocabulary_size)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "activation": self.activation,
+            "epsilon": self.epsilon,
+            "initializer_range": self.initializer_range,
+        }

@@ -1,0 +1,184 @@
+"""One layer of a Transformer decoder."""
+
+from typing import Any, NamedTuple
+
+import keras
+
+from kbert.layers.attention.attention import SelfAttention
+from kbert.layers.attention.cross_attention import CrossAttention
+from kbert.layers.attention.key_value_cache import KeyValueCache, empty_cache
+from kbert.layers.attention.masks import with_padding
+from kbert.layers.blocks.transformer_block import TransformerBlock
+
+
+class DecoderCache(NamedTuple):
+    """What one layer keeps while it decodes.
+
+    Attributes:
+        own: keys and values of the hypotheses so far.
+        memory: keys and values of the memory, (B, N, S, H) each; once a row, not once a hypothesis.
+    """
+
+    own: KeyValueCache
+    memory: tuple[Any, Any]
+
+
+@keras.saving.register_keras_serializable("kbert")
+class DecoderBlock(TransformerBlock):
+    """Masked self-attention, attention to a memory, feed-forward network; each within a residual.
+
+    Source: Vaswani et al. 2017, section 3.1.
+
+    Args:
+        num_heads: N; must divide the hidden width.
+        intermediate_dim: I, width of the feed-forward network.
+        dropout: rate of the dropout on the output of each sublayer.
+        attention_dropout: rate of the dropout on the attention probabilities.
+        activation: of the feed-forward network.
+        norm: "post" or "pre".
+        epsilon: of the LayerNorms.
+        kernel_initializer: Keras initializer of the matrices.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "post",
+        epsilon: float = 1e-5,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            dropout,
+            attention_dropout,
+            activation,
+            norm,
+            epsilon,
+            kernel_initializer,
+            **kwargs,
+        )
+        self.self_attention = self._attention(SelfAttention, "self_attention")
+        self.self_attention_residual = self._residual("self_attention_residual")
+        self.cross_attention = self._attention(CrossAttention, "cross_attention")
+        self.cross_attention_residual = self._residual("cross_attention_residual")
+        self.feed_forward = self._feed_forward()
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def build(self, inputs_shape: Any, memory_shape: Any) -> None:
+        """Creates the weights for inputs (B, T, D) and a memory (B, S, M)."""
+        self.self_attention.build(inputs_shape)
+        self.self_attention_residual.build(inputs_shape)
+        self.cross_attention.build(inputs_shape, memory_shape)
+        self.cross_attention_residual.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_residual.build(inputs_shape)
+        self.built = True
+
+    def call(
+        self,
+        inputs: Any,
+        memory: Any,
+        self_mask: Any = None,
+        memory_mask: Any = None,
+        training: bool | None = None,
+    ) -> Any:
+        """Decodes with all positions known (teacher forcing).
+
+        Args:
+            inputs: (B, T, D).
+            memory: (B, S, M).
+            self_mask: bool, broadcastable to (B, N, T, T), True = may attend.
+            memory_mask: bool, broadcastable to (B, N, T, S), or None; or (B, S), True for a real
+                token, as the implicit mask that Keras gives.
+            training: whether dropout is on.
+
+        Returns:
+            (B, T, D).
+        """
+        if memory_mask is not None and len(memory_mask.shape) == 2:
+            memory_mask = with_padding(None, memory_mask)
+        attended = self._attended(inputs, self_mask, training)
+        crossed = self.cross_attention_residual(
+            attended,
+            sublayer=lambda x: self.cross_attention(x, memory, memory_mask, training=training),
+            training=training,
+        )
+        return self._fed(crossed, training)
+
+    def _attended(self, inputs: Any, self_mask: Any, training: bool | None) -> Any:
+        return self.self_attention_residual(
+            inputs,
+            sublayer=lambda x: self.self_attention(x, self_mask, training=training),
+            training=training,
+        )
+
+    def memory_scores(
+        self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = None
+    ) -> Any:
+        """Gives the probabilities (B, N, T, S) of the attention to the memory.
+
+        Args:
+            inputs: (B, T, D).
+            memory: (B, S, M).
+            self_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            memory_mask: bool, broadcastable to (B, N, T, S), or None.
+        """
+        attended = self._attended(inputs, self_mask, None)
+        if self.norm == "pre":
+            attended = self.cross_attention_residual.layer_norm(attended)
+        return self.cross_attention.scores(attended, memory, memory_mask)
+
+    def start(self, memory: Any, slots: int, capacity: int | None) -> DecoderCache:
+        """What the layer keeps before the first step.
+
+        Args:
+            memory: (B, S, M).
+            slots: K, the most hypotheses a row.
+            capacity: the most steps, where shapes must be fixed; else None.
+        """
+        keys_values = self.cross_attention.keys_values(memory)
+        return DecoderCache(empty_cache(keys_values[0], slots, capacity), keys_values)
+
+    def step(
+        self, inputs: Any, cache: DecoderCache, time: Any, visible: Any, memory_mask: Any
+    ) -> tuple[Any, DecoderCache]:
+        """One position more of every hypothesis.
+
+        Args:
+            inputs: (B, k, D).
+            cache: from `start` or the step before.
+            time: int scalar, the position.
+            visible: bool (B, 1, k, M), see `kbert.layers.attention.key_value_cache.path_mask`.
+            memory_mask: bool (B, 1, 1, S), or None.
+
+        Returns:
+            (B, k, D), and the new cache.
+        """
+        own = cache.own
+
+        def attend(x: Any) -> Any:
+            nonlocal own
+            attended, own = self.self_attention.step(x, own, time, visible)
+            return attended
+
+        attended = self.self_attention_residual(inputs, sublayer=attend)
+        crossed = self._crossed(attended, cache, memory_mask)
+        return self._fed(crossed, None), cache._replace(own=own)
+
+    def _crossed(self, inputs: Any, cache: Any, memory_mask: Any) -> Any:
+        return self.cross_attention_residual(
+            inputs,
+            sublayer=lambda x: self.cross_attention.attend_to(x, cache.memory, memory_mask),
+        )
+
+    def compute_output_shape(
+        self, inputs_shape: Any, memory_shape: Any = None, **kwargs: Any
+    ) -> Any:
+        """The shape of the input."""
+        return inputs_shape

@@ -1,0 +1,120 @@
+"""One layer of a Transformer encoder."""
+
+from typing import Any
+
+import keras
+
+from kbert.layers.attention.attention import SelfAttention
+from kbert.layers.attention.masks import with_padding
+from kbert.layers.blocks.transformer_block import TransformerBlock
+
+
+@keras.saving.register_keras_serializable("kbert")
+class EncoderBlock(TransformerBlock):
+    """Self-attention and feed-forward network, each within a residual connection.
+
+    Source: Vaswani et al. 2017, section 3.1.
+
+    Args:
+        num_heads: N; must divide the hidden width.
+        intermediate_dim: I, width of the feed-forward network.
+        dropout: rate of the dropout on the output of each sublayer.
+        attention_dropout: rate of the dropout on the attention probabilities.
+        activation: of the feed-forward network.
+        norm: "post" (BERT) or "pre".
+        epsilon: of the LayerNorms.
+        kernel_initializer: Keras initializer of the matrices.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: str = "gelu",
+        norm: str = "post",
+        epsilon: float = 1e-12,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            num_heads,
+            intermediate_dim,
+            dropout,
+            attention_dropout,
+            activation,
+            norm,
+            epsilon,
+            kernel_initializer,
+            **kwargs,
+        )
+        self.attention = self._attention(SelfAttention, "attention")
+        self.attention_residual = self._residual("attention_residual")
+        self.feed_forward = self._feed_forward()
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for an input (B, T, D)."""
+        self.attention.build(input_shape)
+        self.attention_residual.build(input_shape)
+        self.feed_forward.build(input_shape)
+        self.feed_forward_residual.build(input_shape)
+        self.built = True
+
+    def draw_seeds(self) -> tuple[Any, Any, Any]:
+        """Draws the seeds of one call, for blocks that are computed twice alike."""
+        return (
+            self.attention.dropout_layer.draw(),
+            self.attention_residual.dropout_layer.draw(),
+            self.feed_forward_residual.dropout_layer.draw(),
+        )
+
+    def call(
+        self,
+        inputs: Any,
+        attention_mask: Any = None,
+        training: bool | None = None,
+        seeds: Any = None,
+        mask: Any = None,
+    ) -> Any:
+        """Encodes.
+
+        Args:
+            inputs: (B, T, D), or (R, D) for the real tokens of a batch.
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
+                `RealTokens` that tell how inputs (R, D) stand in rows.
+            training: whether dropout is on.
+            seeds: seeds from `draw_seeds`, or None to draw them now.
+            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
+                the inputs, as of `Embedding(mask_zero=True)`.
+
+        Returns:
+            Like `inputs`.
+        """
+        attention_mask = with_padding(attention_mask, mask)
+        attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
+        attended = self.attention_residual(
+            inputs,
+            sublayer=lambda x: self.attention(
+                x, attention_mask=attention_mask, training=training, seed=attention_seed
+            ),
+            training=training,
+            seed=attended_seed,
+        )
+        return self._fed(attended, training, fed_seed)
+
+    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
+        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+
+        Args:
+            inputs: (B, T, D).
+            attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+        """
+        if self.norm == "pre":
+            inputs = self.attention_residual.layer_norm(inputs)
+        return self.attention.scores(inputs, attention_mask)
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """The shape of the input."""
+        return input_shape

@@ -1,0 +1,97 @@
+"""What the layers of an encoder and of a decoder are made of."""
+
+from typing import Any
+
+import keras
+
+from kbert.layers.core.feed_forward import FeedForward
+from kbert.layers.core.residual import Residual
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Attentions, and a feed-forward network behind them; each within a residual.
+
+    A subclass makes its sublayers in the order in which they compute: that is the order of the
+    weights, by which saved states of an optimizer find theirs.
+
+    Args:
+        num_heads: as in `EncoderBlock` and `DecoderBlock`, like all that follows; each of them has
+            its own defaults.
+        intermediate_dim: as there.
+        dropout: as there.
+        attention_dropout: as there.
+        activation: as there.
+        norm: as there.
+        epsilon: as there.
+        kernel_initializer: as there.
+    """
+
+    feed_forward: FeedForward
+    feed_forward_residual: Residual
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float,
+        attention_dropout: float,
+        activation: str,
+        norm: str,
+        epsilon: float,
+        kernel_initializer: Any,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation = activation
+        self.norm = norm
+        self.epsilon = epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def _attention(self, kind: Any, name: str) -> Any:
+        return kind(
+            self.num_heads,
+            self.attention_dropout,
+            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _feed_forward(self) -> FeedForward:
+        return FeedForward(
+            self.intermediate_dim,
+            self.activation,
+            keras.initializers.serialize(self.kernel_initializer),
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    def _residual(self, name: str) -> Residual:
+        return Residual(
+            self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
+        )
+
+    def _fed(self, inputs: Any, training: bool | None, seed: Any = None) -> Any:
+        return self.feed_forward_residual(
+            inputs,
+            sublayer=lambda x: self.feed_forward(x, training=training),
+            training=training,
+            seed=seed,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation": self.activation,
+            "norm": self.norm,
+            "epsilon": self.epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

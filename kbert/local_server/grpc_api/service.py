@@ -1,0 +1,296 @@
+"""PredictionService and ModelService of TF Serving over gRPC, with its official messages.
+
+Sources: tensorflow/serving, `prediction_service.proto`, `model_service.proto`.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.local_server.engine.limits import Gate
+from kbert.local_server.engine.model_status import STATES, status_of
+from kbert.local_server.engine.model_store import ModelStore, check_inputs, signature_of
+from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.served_model import ServedModel
+from kbert.local_server.grpc_api.health import Health
+from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
+
+logger = logging.getLogger(__name__)
+_LARGE_BYTES = 64 * 2**10
+# TensorFlow may send one value for many equal ones: so many cells and no more are made of that.
+_MOST_REPEATED = 64 * 2**10
+# Seconds by which a client's clock may be ahead.
+_EARLY = 0.05
+# google.rpc.Code of an error that has no code of its own.
+_UNKNOWN = 2
+
+
+class PredictionService:
+    """Predict and GetModelMetadata.
+
+    Args:
+        store: The models.
+        gate: Lets requests in.
+    """
+
+    def __init__(self, store: ModelStore, gate: Gate) -> None:
+        self._store = store
+        self._gate = gate
+
+    async def Predict(self, request: Any, context: Any) -> Any:
+        """Answers a PredictRequest."""
+        whole = context.time_remaining()
+        with self._store.metrics.request("GRPC") as counted:
+            try:
+                with self._gate.admitted() as deadline:
+                    response = await self._predict(request, context, deadline, counted)
+                counted.status = "OK"
+                return response
+            except Refusal as refusal:
+                counted.status = refusal.code
+                await _abort(context, refusal)
+            except asyncio.CancelledError:
+                counted.status = _why_cancelled(context, whole)
+                raise
+            except Exception:
+                logger.exception("A request failed.")
+                words = "The server failed; its log tells why"
+                await _abort(context, Refusal("INTERNAL", words))
+
+    async def _predict(self, request: Any, context: Any, deadline: float, counted: Any) -> Any:
+        from tensorflow_serving.apis import predict_pb2
+
+        left = context.time_remaining()
+        if left is not None:
+            deadline = min(deadline, time.monotonic() + left)
+        version = _model(self._store, request).pick(*_wanted(request))
+        counted.model = request.model_spec.name
+        name = request.model_spec.signature_name or SERVING_DEFAULT
+        signature = signature_of(version, name)
+        most = self._gate.limits.max_request_bytes
+        if request.ByteSize() > _LARGE_BYTES:
+            inputs = await asyncio.to_thread(_arrays, request.inputs, signature, most)
+        else:
+            inputs = _arrays(request.inputs, signature, most)
+        check_inputs(signature, inputs)
+        answer = await self._store.answer(version, name, inputs, deadline)
+        chosen = list(request.output_filter) or sorted(answer)
+        if not set(chosen) <= set(answer):
+            words = f"output_filter must name outputs of {sorted(answer)}"
+            raise Refusal("INVALID_ARGUMENT", words)
+        response = predict_pb2.PredictResponse()
+        _fill_spec(response.model_spec, request, version.number)
+        response.model_spec.signature_name = name
+        for key in chosen:
+            tensor = tf.make_tensor_proto(answer[key], shape=answer[key].shape)
+            response.outputs[key].CopyFrom(tensor)
+        return response
+
+    async def GetModelMetadata(self, request: Any, context: Any) -> Any:
+        """Answers a GetModelMetadataRequest: signatures."""
+        from tensorflow_serving.apis import get_model_metadata_pb2
+
+        try:
+            version = _model(self._store, request).pick(*_wanted(request))
+            if list(request.metadata_field) != ["signature_def"]:
+                words = "metadata_field must be 'signature_def' alone"
+                raise Refusal("INVALID_ARGUMENT", words)
+        except Refusal as refusal:
+            await _abort(context, refusal)
+        listed = get_model_metadata_pb2.SignatureDefMap()
+        for name, one in version.model.meta_graph.signature_def.items():
+            listed.signature_def[name].CopyFrom(one)
+        response = get_model_metadata_pb2.GetModelMetadataResponse()
+        _fill_spec(response.model_spec, request, version.number)
+        response.metadata["signature_def"].Pack(listed)
+        return response
+
+    async def Classify(self, request: Any, context: Any) -> Any:
+        """Left out."""
+        await _left_out(context)
+
+    Regress = MultiInference = Classify
+
+
+class ModelService:
+    """GetModelStatus.
+
+    Args:
+        store: The models.
+    """
+
+    def __init__(self, store: ModelStore) -> None:
+        self._store = store
+
+    async def GetModelStatus(self, request: Any, context: Any) -> Any:
+        """Answers a GetModelStatusRequest."""
+        from tensorflow_serving.apis import get_model_status_pb2
+
+        try:
+            found = status_of(_model(self._store, request), *_wanted(request))
+        except Refusal as refusal:
+            await _abort(context, refusal)
+        except Exception:
+            logger.exception("A request failed.")
+            await _abort(context, Refusal("INTERNAL", "The server failed; its log tells why"))
+        response = get_model_status_pb2.GetModelStatusResponse()
+        for one in found:
+            state = response.model_version_status.add(
+                version=int(one["version"]), state=STATES[one["state"]]
+            )
+            state.status.error_message = one["status"]["error_message"]
+            state.status.error_code = _UNKNOWN if state.status.error_message else 0
+        return response
+
+    async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:
+        """Left out."""
+        await _left_out(context)
+
+
+@dataclass(frozen=True)
+class GrpcServer:
+    """A server that listens.
+
+    Attributes:
+        server: The `grpc.aio.Server`.
+        healthy: Its health service.
+        port: Its port.
+    """
+
+    server: Any
+    healthy: Health
+    port: int
+
+    async def stop(self, seconds: float) -> None:
+        """Takes no more requests, and waits for those that run.
+
+        Args:
+            seconds: At most.
+        """
+        self.healthy.end()
+        await self.server.stop(seconds)
+
+
+async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> GrpcServer:
+    """Starts to listen, on the running event loop.
+
+    Args:
+        store: The models.
+        gate: Lets requests in.
+        host: The address to listen at.
+        port: The port; 0 for a free one.
+
+    Raises:
+        ImportError: The extra "serving" is not installed.
+        OSError: The port is taken.
+    """
+    try:
+        import grpc
+        from grpc_health.v1 import health_pb2_grpc
+        from tensorflow_serving.apis import (
+            model_service_pb2_grpc,
+            prediction_service_pb2_grpc,
+        )
+    except ImportError as error:
+        raise ImportError(
+            'gRPC needs grpcio, grpcio-health-checking and tensorflow-serving-api: pip install '
+            '"kbert[serving]". A `grpc_port` of -1 does without'
+        ) from error
+    options = (
+        ("grpc.max_receive_message_length", gate.limits.max_request_bytes),
+        ("grpc.max_send_message_length", -1),
+        # Otherwise two servers would share a port, and nobody would be told.
+        ("grpc.so_reuseport", 0),
+    )
+    most = 8 * gate.limits.max_concurrency + 64  # the gate refuses long before
+    server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
+    predictions, models = PredictionService(store, gate), ModelService(store)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(predictions, server)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(models, server)
+    healthy = Health()
+    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
+    address = f"[{host}]" if ":" in host else host
+    try:
+        bound = server.add_insecure_port(f"{address}:{port}")
+    except RuntimeError as error:
+        raise OSError(f"The gRPC port {port} of {host} cannot be used: {error}") from error
+    await server.start()
+    return GrpcServer(server, healthy, bound)
+
+
+def _model(store: ModelStore, request: Any) -> ServedModel:
+    if not request.HasField("model_spec") or not request.model_spec.name:
+        raise Refusal("INVALID_ARGUMENT", "Missing ModelSpec")
+    return store.model(request.model_spec.name)
+
+
+def _wanted(request: Any) -> tuple[int | None, str | None]:
+    spec = request.model_spec
+    chosen = spec.WhichOneof("version_choice")
+    version = spec.version.value if chosen == "version" else None
+    return version, spec.version_label if chosen == "version_label" else None
+
+
+def _fill_spec(spec: Any, request: Any, version: int) -> None:
+    spec.name = request.model_spec.name
+    spec.version.value = version
+
+
+def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[str, np.ndarray]:
+    """The tensors of a request; a shape that promises more than was sent makes no memory."""
+    found = {}
+    for name, proto in inputs.items():
+        tensor = signature.inputs.get(name)
+        # Without rows there is nothing either; but a graph may make something of their length.
+        sizes = [dim.size for dim in proto.tensor_shape.dim]
+        cells = math.prod(max(1, size) for size in sizes)
+        if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
+            dtype = "no such input" if tensor is None else f"not {tensor.dtype.name}"
+            raise Refusal("INVALID_ARGUMENT", f"input {name[:100]!r}: {dtype}")
+        promised = min(most, max(_MOST_REPEATED, _sent(proto)))
+        if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0 or cells > promised:
+            raise Refusal("INVALID_ARGUMENT", f"input {name!r}: not such a shape")
+        try:
+            found[name] = np.asarray(tf.make_ndarray(proto))
+        except (TypeError, ValueError, IndexError) as error:
+            raise Refusal("INVALID_ARGUMENT", f"input {name!r}: {str(error)[:300]}") from error
+    return found
+
+
+def _sent(proto: Any) -> int:
+    """At least as many cells as a tensor was sent with."""
+    values = (name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val"))
+    return max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
+
+
+def _why_cancelled(context: Any, whole: float | None) -> str:
+    """gRPC cancels a call that the client gives up, and one whose time is over.
+
+    Of the latter the client's word may come a little before the time is over here: gRPC tells a
+    server the time of a call rounded up, by at most a hundredth.
+
+    Args:
+        context: The call.
+        whole: Seconds that it had at first, or None.
+    """
+    if whole is None or context.time_remaining() > _EARLY + 0.01 * whole:
+        return "CANCELLED"
+    return "DEADLINE_EXCEEDED"
+
+
+async def _abort(context: Any, refusal: Refusal) -> NoReturn:
+    import grpc
+
+    await context.abort(grpc.StatusCode[refusal.code], refusal.message)
+    raise refusal  # never reached: `abort` raises
+
+
+async def _left_out(context: Any) -> None:
+    await _abort(context, Refusal("UNIMPLEMENTED", "This server leaves it out: ask with Predict"))

@@ -1,0 +1,214 @@
+"""The local server: both interfaces on one event loop, in a thread of its own."""
+
+import asyncio
+import logging
+import os
+import socket
+import threading
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+
+from kbert.local_server.engine.limits import Gate, Limits
+from kbert.local_server.engine.metrics import Metrics
+from kbert.local_server.engine.model_store import ModelStore
+from kbert.local_server.grpc_api.service import start_grpc
+from kbert.local_server.rest.app import RestApp
+from kbert.local_server.rest.connections import TimedConnection
+from kbert.local_server.rest.web_page import page_routes
+
+logger = logging.getLogger(__name__)
+# Names of this machine for itself; under another one only a web page with a trick asks it.
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_HOSTS = frozenset(("127.0.0.1", "[::1]", "localhost"))
+NO_PORT = -1
+# Seconds between two requests of a connection. The shorter, the more often a client writes into one
+# that is just being closed.
+_KEEP_ALIVE = 75
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How a local server is to be.
+
+    Args:
+        host: The address to listen at.
+        rest_port: REST's port; 0 for a free one.
+        grpc_port: gRPC's port; 0 for a free one, -1 for none.
+        web: Whether the page to try models is served.
+        poll_seconds: The pause between two looks for new versions.
+        limits: What is taken on.
+
+    Raises:
+        ValueError: A number is out of range.
+    """
+
+    host: str = "127.0.0.1"
+    rest_port: int = 8501
+    grpc_port: int = 8500
+    web: bool = False
+    poll_seconds: float = 1.0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if not self.poll_seconds > 0:
+            raise ValueError(
+                f"`poll_seconds` must be positive. Received: poll_seconds={self.poll_seconds}"
+            )
+        for name, least in (("rest_port", 0), ("grpc_port", NO_PORT)):
+            if not least <= getattr(self, name) < 2**16:
+                raise ValueError(
+                    f"`{name}` must be from {least} to 65535. Received: "
+                    f"{name}={getattr(self, name)}"
+                )
+
+
+class LocalServer(AbstractContextManager["LocalServer"]):
+    """A server that runs while the block does. A context manager.
+
+    It begins to listen when the models are loaded; in the end it answers what it has accepted.
+
+    Args:
+        base: See `kbert.local_server.engine.served_folders`.
+        options: How it is to be.
+
+    Raises:
+        FileNotFoundError, ValueError: There is no model, or none that can be loaded.
+        OSError: A port is taken.
+    """
+
+    def __init__(
+        self, base: str | os.PathLike[str], options: ServerOptions = ServerOptions()
+    ) -> None:
+        self.options = options
+        self.metrics = Metrics()
+        self.store = ModelStore(base, self.metrics)
+        self.rest_url = ""
+        self.grpc_url = ""
+        self._started = threading.Event()
+        self._failure: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="kbert-server", daemon=True)
+
+    def __enter__(self) -> "LocalServer":
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+        return self
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs; False once it has ended, by whatever cause."""
+        return self._thread.is_alive()
+
+    def __exit__(self, *error: object) -> None:
+        if self._loop is not None and self._end is not None:
+            with suppress(RuntimeError):  # the loop has ended by itself
+                self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failure = error
+            if self._started.is_set():
+                logger.exception("The server has ended.")
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        options, gate = self.options, Gate(self.options.limits)
+        with listening(options.host, options.rest_port) as listener:
+            await self.store.refresh()
+            self._check_ready()
+            listener.listen(1024)
+            self.rest_url = f"http://{_address(options.host, listener.getsockname()[1])}"
+            grpc_server = None
+            if options.grpc_port != NO_PORT:
+                grpc_server = await start_grpc(
+                    self.store, gate, options.host, options.grpc_port
+                )
+                self.grpc_url = f"grpc://{_address(options.host, grpc_server.port)}"
+            http_server = self._http_server(gate)
+            http = asyncio.create_task(http_server.serve([listener]))
+            watch = asyncio.create_task(self.store.watch(options.poll_seconds))
+            while not http_server.started and not http.done():
+                await asyncio.sleep(0.005)
+            self._started.set()
+            ended = asyncio.create_task(self._end.wait())
+            await asyncio.wait({ended, http}, return_when=asyncio.FIRST_COMPLETED)
+            watch.cancel()
+            http_server.should_exit = True
+            if grpc_server is not None:
+                await grpc_server.stop(options.limits.timeout)
+            await http
+            with suppress(asyncio.CancelledError):
+                await watch
+            await self.store.close()
+
+    def _check_ready(self) -> None:
+        if any(model.ready for model in self.store.models.values()):
+            return
+        told = [
+            f"{name}, version {number}: {state.error}"
+            for name, model in self.store.models.items()
+            for number, state in model.states.items()
+        ]
+        listed = "; ".join(told) or "no version with a saved_model.pb"
+        raise ValueError(f"`base` must hold a model that can be loaded. Received: {listed}")
+
+    def _http_server(self, gate: Gate) -> uvicorn.Server:
+        options = self.options
+        hosts = _HOSTS if options.host in _LOOPBACK else None
+        routes: Any = page_routes(self.store) if options.web else ()
+        config = uvicorn.Config(
+            RestApp(self.store, gate, hosts, routes).app,
+            http=TimedConnection,
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+            timeout_graceful_shutdown=int(options.limits.timeout) + 1,
+            # Of connections, most of which are idle; requests are counted by the gate.
+            limit_concurrency=8 * options.limits.max_concurrency + 64,
+        )
+        return uvicorn.Server(config)
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound, and does not listen yet.
+
+    Args:
+        host: A name or an address.
+        port: Its number, or 0 for any that is free.
+
+    Raises:
+        OSError: The place is taken, or not of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends at once (TCP_NODELAY) only on sockets that say they are of TCP: without it, the
+    # body of an answer waits some 40 ms for the client to acknowledge the head.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        words = f"The REST port {port} of {host} cannot be used: {error.strerror or error}"
+        raise OSError(words) from error
+    return listener
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

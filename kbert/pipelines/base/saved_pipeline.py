@@ -1,0 +1,259 @@
+"""Whole text models as directories: encoder, head, vocabulary and what the task adds."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface.files import write_huggingface
+from kbert.checkpoints.native.adapter_folder import write_adapters
+from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.data.tables.table import nearest
+from kbert.models.adapter_bert import AdapterBert
+from kbert.models.bert import Bert
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+logger = logging.getLogger(__name__)
+# What was saved as this is an encoder to every other task.
+PRETRAINED = "MaskedLanguageModel"
+_ENCODER_ARGUMENTS = (
+    "adapter_dim",
+    "attention_dropout",
+    "causal",
+    "gradient_checkpointing",
+    "initializer_range",
+    "layer_norm_epsilon",
+    "encoder_dropout",
+)
+_RULES = ("strip_accents", "handle_cjk")
+_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", *_RULES)
+
+
+def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
+    """The tokenizer that a checkpoint was made with.
+
+    Args:
+        checkpoint: a checkpoint with a vocabulary.
+        **kwargs: arguments of `WordPiece`.
+
+    Raises:
+        ValueError: it has no vocabulary, or one that does not fit the encoder.
+    """
+    if checkpoint.vocabulary_path is not None:
+        vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
+    elif checkpoint.vocabulary_tokens is not None:
+        vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
+    else:
+        raise ValueError(
+            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. Received: none"
+        )
+    saved = {rule: checkpoint.pipeline[rule] for rule in _RULES if rule in checkpoint.pipeline}
+    rules = {"lowercase": checkpoint.lowercase, **checkpoint.tokenizer_rules, **saved, **kwargs}
+    return WordPiece(vocabulary, **rules)
+
+
+def rules_of(tokenizer: WordPiece) -> dict[str, Any]:
+    """How a tokenizer treats accents and Chinese characters, for a `Checkpoint`."""
+    return {name: getattr(tokenizer, name) for name in _RULES}
+
+
+def load_pipeline(
+    cls: Any,
+    name_or_directory: str | os.PathLike[str],
+    labels: Sequence[str] | None = None,
+    from_other_task: bool = False,
+    checkpoint: Checkpoint | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Loads a text model of class `cls`; see `TextModel.from_pretrained`.
+
+    With `checkpoint`, what is there has been read already.
+    """
+    if checkpoint is None:
+        checkpoint = read_checkpoint(name_or_directory)
+    is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
+    if not is_own:
+        _check_other_task(checkpoint, cls, name_or_directory, from_other_task)
+    # What the tokenizer of another task is like, `tokenizer_of` knows.
+    saved = {k: v for k, v in checkpoint.pipeline.items() if k != "class"} if is_own else {}
+    rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
+    tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
+    # The default of the class, for encoders that have fewer positions than that.
+    positions = checkpoint.config["max_sequence_length"]
+    defaults = cls.default_lengths(positions) | cls.default_settings(checkpoint)
+    settings = {**defaults, **saved, **kwargs}
+    encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
+    if "encoder_dropout" in encoder_settings:
+        encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
+    if "dtype" in settings:
+        encoder_settings["dtype"] = settings["dtype"]
+    adapted = bool(checkpoint.adapters) or "adapter_dim" in encoder_settings
+    encoder = (AdapterBert if adapted else Bert).from_checkpoint(
+        checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings
+    )
+    head = _head(checkpoint, cls) if is_own else {}
+    if hasattr(cls, "labels"):
+        settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
+    model = cls(encoder, tokenizer, **settings)
+    if head or cls.head_may_be_partial:
+        _assign_head(model, head, name_or_directory)
+    return model
+
+
+def save_adapters(
+    model: Any, directory: str | os.PathLike[str], base: str, dtype: str = "float16"
+) -> Path:
+    """Writes what a text model has beyond a published encoder: adapters, head, changed weights.
+
+    Args:
+        model: a text model, as a rule with an `AdapterBert`.
+        directory: the directory to make; `load` reads it where the base can be found.
+        base: the name of the encoder that its training began with.
+        dtype: of the weights that are written, "float16" or "float32".
+
+    Returns:
+        The directory.
+
+    Raises:
+        ValueError: the base is of another size.
+    """
+    checkpoint = pipeline_checkpoint(model)
+    checkpoint.pipeline = _pipeline_config(model)
+    return Path(write_adapters(checkpoint, read_checkpoint(base), base, directory, dtype))
+
+
+def pipeline_checkpoint(model: Any) -> Checkpoint:
+    """The weights of encoder and head as named arrays, with the vocabulary."""
+    checkpoint = model.encoder.to_checkpoint()
+    checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
+    checkpoint.lowercase = model.tokenizer.lowercase
+    checkpoint.tokenizer_rules = rules_of(model.tokenizer)
+    for name, layer in model.head_layers().items():
+        for part, (variable, transposed) in _parts(layer).items():
+            array = np.asarray(variable)
+            array = np.ascontiguousarray(array.T) if transposed else array
+            checkpoint.heads[f"{name}.{part}"] = array
+    return checkpoint
+
+
+def save_pipeline(
+    model: Any, directory: str | os.PathLike[str], format: str, overwrite: bool = False
+) -> Path:
+    """Writes a text model; see `Classifier.save_pretrained`."""
+    if format not in model.formats:
+        known = " or ".join(f'"{name}"' for name in model.formats)
+        near = nearest(format, model.formats)
+        raise ValueError(f"`format` must be {known}. Received: format={format!r}.{near}")
+    checkpoint = pipeline_checkpoint(model)
+    if format == "kbert":
+        checkpoint.pipeline = _pipeline_config(model)
+        return Path(write_native(checkpoint, directory, overwrite))
+    if format == "tf1":
+        return Path(write_tf1_bert(checkpoint, directory, overwrite))
+    if checkpoint.adapters:
+        raise ValueError(
+            f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
+        )
+    if getattr(model, "head", "pooler") != "pooler":
+        raise ValueError(
+            f'`head` must be "pooler" for format "huggingface", which knows no other. '
+            f"Received: head={model.head!r}"
+        )
+    checkpoint.source_config = model.huggingface_config()
+    architecture = model.huggingface_architecture
+    written = write_huggingface(
+        checkpoint, directory, architecture=architecture, overwrite=overwrite
+    )
+    return Path(written)
+
+
+def _pipeline_config(model: Any) -> dict[str, Any]:
+    config = model.get_config()
+    for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
+        config.pop(key, None)
+    tokenizer = {key: getattr(model.tokenizer, key) for key in _TOKENIZER_ARGUMENTS}
+    return {"class": type(model).__name__, **config, **tokenizer}
+
+
+def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:
+    """Refuses a model of another task, unless its encoder is asked for; pretrained ones are one."""
+    saved_class = checkpoint.pipeline["class"]
+    if saved_class == PRETRAINED:
+        return
+    if not is_allowed:
+        raise ValueError(
+            f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
+            f"{source}, a {saved_class} (`from_other_task=True` takes its encoder)"
+        )
+    logger.warning("%s is a %s: its encoder is taken, the head is new.", source, saved_class)
+
+
+def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
+    """Hugging Face's name of each weight of a layer -> the weight, and whether it is turned."""
+    named = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+    return {
+        part: (getattr(layer, own), own == "kernel")
+        for own, part in named.items()
+        if getattr(layer, own, None) is not None
+    }
+
+
+def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
+    """The arrays of the head; none where the checkpoint's head is another task's."""
+    architecture = (checkpoint.source_config.get("architectures") or [None])[0]
+    if not checkpoint.pipeline and architecture not in (None, *cls.huggingface_architectures()):
+        return {}
+    if checkpoint.source_config.get("problem_type") == "multi_label_classification":
+        raise ValueError(
+            "`problem_type` of a classification head must be single_label_classification or "
+            "regression. Received: multi_label_classification"
+        )
+    return {n: array for n, array in checkpoint.heads.items() if n.startswith(cls.head_names)}
+
+
+def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
+    """The class names of a Hugging Face configuration."""
+    if not head:
+        raise ValueError(
+            "`labels` must be given for an encoder without a classification head. Received: None"
+        )
+    named = checkpoint.source_config.get("id2label") or {}
+    count = head["classifier.weight"].shape[0]
+    return [str(named.get(str(i), named.get(i, f"LABEL_{i}"))) for i in range(count)]
+
+
+def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
+    """Gives a head its arrays; a layer of which there is nothing may keep its random start."""
+    layers = model.head_layers()
+    known = {f"{name}.{part}" for name, layer in layers.items() for part in _parts(layer)}
+    unknown = [n for n in head if n not in known and n.startswith(tuple(f"{x}." for x in layers))]
+    if unknown:
+        raise ValueError(
+            f"{source}: the head must have no other weights than {', '.join(sorted(known))}. "
+            f"Not known: {', '.join(unknown)}"
+        )
+    new = []
+    for name, layer in layers.items():
+        parts = _parts(layer)
+        if model.head_may_be_partial and not any(f"{name}.{part}" in head for part in parts):
+            new.append(name)
+            continue
+        for part, (variable, transposed) in parts.items():
+            array = head.get(f"{name}.{part}")
+            shape = tuple(variable.shape)[:: -1 if transposed else 1]
+            if array is None or array.shape != shape:
+                raise ValueError(
+                    f"{source}: the head `{name}` must have a {part} of shape {shape}. Received: "
+                    f"{None if array is None else array.shape}"
+                )
+            array = array.T if transposed else array
+            variable.assign(array.astype(variable.dtype))
+    if new:
+        logger.warning("%s has no %s: new, random weights are taken.", source, ", ".join(new))

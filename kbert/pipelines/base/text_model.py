@@ -1,0 +1,135 @@
+"""What all Keras models on raw texts share: how they are compiled, loaded and saved."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.models.encoder_task import configured
+from kbert.pipelines.base.saved_pipeline import load_pipeline, save_pipeline
+from kbert.pipelines.replication.replicated_model import ReplicatedModel
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+
+class TextModel(ReplicatedModel):
+    """A task's model with the `tokenizer` of its encoder."""
+
+    tokenizer: WordPiece
+    max_sequence_length: int
+    huggingface_architecture: str
+    formats: tuple[str, ...] = ("kbert", "huggingface")
+    default_sequence_length = 128
+    # Whether a checkpoint without a pooler lacks something.
+    needs_pooler = True
+    # How the names of its head's tensors begin in Hugging Face's format.
+    head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
+    # Whether layers of the head may be new while others come from a checkpoint.
+    head_may_be_partial = False
+    # Arguments of the tokenizer that the task needs, whatever was saved.
+    tokenizer_rules: dict[str, Any] = {}
+
+    @classmethod
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+        """Loads a saved model, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                head of this task (kbert's or Hugging Face's) gives a model that is ready to use.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
+
+        Raises:
+            ValueError: it is a model of another task, or its head does not fit.
+        """
+        return load_pipeline(cls, name_or_directory, **kwargs)
+
+    @classmethod
+    def default_lengths(cls, positions: int) -> dict[str, int]:
+        """Arguments of the constructor that differ from its defaults for a short encoder.
+
+        Args:
+            positions: the most tokens that the encoder takes.
+        """
+        return {"max_sequence_length": min(cls.default_sequence_length, positions)}
+
+    @classmethod
+    def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        """Arguments of the constructor that follow from what a checkpoint holds.
+
+        Args:
+            checkpoint: the checkpoint that the model is loaded from.
+        """
+        return {}
+
+    @classmethod
+    def huggingface_architectures(cls) -> tuple[str, ...]:
+        """The classes of transformers whose heads it takes."""
+        return (cls.huggingface_architecture,)
+
+    def save_pretrained(
+        self,
+        directory: str | os.PathLike[str],
+        format: str = "kbert",
+        overwrite: bool = False,
+    ) -> Path:
+        """Writes weights, vocabulary and names of labels for `from_pretrained`.
+
+        Args:
+            directory: the directory to make.
+            format: one of the class's `formats`.
+            overwrite: whether a directory that is there may be replaced, with all that it holds.
+
+        Returns:
+            The directory.
+
+        Raises:
+            ValueError: the format is unknown or cannot hold the model.
+            FileExistsError: the directory is there, and may not be replaced.
+        """
+        return save_pipeline(self, directory, format, overwrite)
+
+    def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
+        """Prepares the model for training, without XLA: it would compile anew for each length of a
+        batch.
+
+        Args:
+            *args: optimizer, loss and metrics, each the task's own where it is None or left out.
+            jit_compile: True for XLA; wise only where all batches have one shape.
+            **kwargs: the same by name, and further arguments of Keras' `compile`.
+        """
+        super().compile(*args, jit_compile=jit_compile, **kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        tokenizer = keras.saving.serialize_keras_object(self.tokenizer)
+        return {**super().get_config(), "tokenizer": tokenizer}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        with configured(cls):
+            tokenizer = keras.saving.deserialize_keras_object(config["tokenizer"])
+            return super().from_config({**config, "tokenizer": tokenizer})
+
+
+def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
+    """The names of C classes as a Hugging Face configuration has them.
+
+    Args:
+        names: the C names.
+    """
+    return {
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }
+
+
+def check_vocabulary(tokenizer: WordPiece, encoder: Any) -> None:
+    """Raises a ValueError if the tokenizer has ids that the encoder has no embeddings for."""
+    if len(tokenizer.vocabulary) > encoder.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must not have more tokens than the encoder has embeddings. Received: "
+            f"{len(tokenizer.vocabulary)} tokens, {encoder.vocabulary_size} embeddings"
+        )

@@ -1,0 +1,102 @@
+"""Batches divided by rows among the replicas of a strategy."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from kbert.data.batches.dataset import read_ahead
+
+_OFF = tf.data.experimental.AutoShardPolicy.OFF
+
+
+class RowSplitting:
+    """A strategy as Keras' `fit` sees it, which gives each replica its rows of every batch.
+
+    TensorFlow's own way fills the batches of the replicas from several batches, which here have
+    different widths, and learns their size from a dataset's specification, which seldom knows it.
+
+    Args:
+        strategy: the strategy; all but the division of data is its own.
+        everywhere: whether each worker has all data to itself, and no replica but one computes.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, everywhere: bool = False) -> None:
+        self._strategy = strategy
+        self._everywhere = everywhere
+
+    def __getattr__(self, name: str) -> Any:
+        """What the strategy has under a name."""
+        return getattr(self._strategy, name)
+
+    def experimental_distribute_dataset(self, dataset: tf.data.Dataset) -> Any:
+        """A dataset of batches as one of their parts; see `distributed_rows`."""
+        return dataset if self._everywhere else distributed_rows(self._strategy, dataset)
+
+
+def distributed_rows(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset) -> Any:
+    """Gives each replica its rows of every batch: the first replica the first ones, and so on.
+
+    The parts are as equal as whole rows can be; of a batch with fewer rows than replicas some get
+    none. Of several workers each takes its rows of the same batches, unless the dataset is
+    `kbert.data.batches.unsharded`: then it is the worker's own share, and is divided among its
+    replicas.
+
+    Args:
+        strategy: the strategy.
+        dataset: batches, nested structures of dense tensors (B, ...).
+
+    Returns:
+        A `tf.distribute.DistributedDataset`.
+
+    Raises:
+        ValueError: all batches have a number of rows that the replicas cannot share equally.
+    """
+    policy = dataset.options().experimental_distribute.auto_shard_policy
+    is_own_share = policy == _OFF
+    known = tf.nest.flatten(dataset.element_spec)[0].shape[0]
+    is_endless = dataset.cardinality() == tf.data.INFINITE_CARDINALITY
+
+    def shares(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        own = context.num_replicas_in_sync // context.num_input_pipelines
+        parts = own if is_own_share else context.num_replicas_in_sync
+        first = 0 if is_own_share else own * context.input_pipeline_id
+        check_divisible("batch_size", known, parts)
+        numbers = range(first, first + own)
+        divided = dataset.flat_map(lambda *batch: _parts(batch, known, numbers, parts))
+        if is_endless:
+            endless = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
+            divided = divided.apply(endless)
+        return read_ahead(divided)
+
+    return strategy.distribute_datasets_from_function(shares)
+
+
+def check_divisible(name: str, rows: int | None, replicas: int) -> None:
+    """Raises a ValueError if replicas cannot share the rows of a batch equally.
+
+    Args:
+        name: what the number of rows is called.
+        rows: of a batch; None where batches have different numbers of rows.
+        replicas: how many share them.
+    """
+    if rows is not None and rows % replicas:
+        raise ValueError(
+            f"`{name}` must be divisible by {replicas}, the replicas that share a batch. "
+            f"Received: {name}={rows}"
+        )
+
+
+def _parts(batch: Any, known: int | None, numbers: range, parts: int) -> tf.data.Dataset:
+    """The parts of a batch that have the given numbers, one after the other."""
+    batch = batch if len(batch) > 1 else batch[0]
+    rows = tf.shape(tf.nest.flatten(batch)[0], tf.int64)[0]
+    size = None if known is None else known // parts
+
+    @tf.autograph.experimental.do_not_convert
+    def part(number: tf.Tensor) -> Any:
+        begin, end = rows * number // parts, rows * (number + 1) // parts
+        return tf.nest.map_structure(
+            lambda x: tf.ensure_shape(x[begin:end], (size, *x.shape[1:])), batch
+        )
+
+    return tf.data.Dataset.range(numbers.start, numbers.stop).map(part)

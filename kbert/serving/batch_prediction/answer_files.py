@@ -1,0 +1,273 @@
+"""Files of rows with their answers, written block by block so that a stop loses one block at most.
+
+Each block becomes a file of its own in a hidden folder beside the output, whole or not at all; when
+all are there, they are joined under a hidden name, which is then renamed. What a stopped run left
+is gone on with, if it was made of the same input by the same model.
+"""
+
+import csv
+import gzip
+import io
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kbert.serving.batch_prediction.row_files import Block, file_format, pyarrow
+from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.file_lock import file_lock
+
+_ABOUT = "about.json"
+_COLUMNS = "columns.json"
+_LOCK = "lock"
+_WHOLE = "whole"
+# Before the name of an answer whose column the input has already, as a file with labels does.
+_PREFIX = "predicted_"
+
+
+class AnswerFile:
+    """The blocks of an output that are there, and a place for the next; from `answer_file`.
+
+    Args:
+        folder: Where the blocks lie.
+        output: The file that they become.
+    """
+
+    def __init__(self, folder: Path, output: Path) -> None:
+        self._folder = folder
+        self._output = output
+        self._kind, self._is_gzipped = file_format(output, "--output")
+
+    def has(self, number: int) -> bool:
+        """Whether a block is there."""
+        return self._part(number).is_file()
+
+    def write(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Writes a block.
+
+        Args:
+            block: The rows.
+            answers: The answer of each, name -> value.
+
+        Raises:
+            ValueError: The output has columns, and a row has others than the first block; or a
+                column of a Parquet file would get values of several types.
+        """
+        columns = self._columns(block, answers)
+        named = columns["answers"]
+        rows = []
+        for row, answer, place in zip(block.rows, answers, block.places, strict=True):
+            self._check(row, columns, place)
+            rows.append({**row, **{named[key]: value for key, value in answer.items()}})
+        names = [*columns["input"], *named.values()]
+        if self._kind == "parquet":
+            data = self._parquet(block, rows, names)
+        else:
+            data = _text(self._kind, rows, names, block.number == 0).encode("utf-8")
+            data = gzip.compress(data, mtime=0) if self._is_gzipped else data
+        write_atomically(self._part(block.number), data)
+
+    def join(self, count: int) -> None:
+        """Makes the output of the first `count` blocks, and lets these go."""
+        parts = [self._part(number) for number in range(count)]
+        # In the folder, so that what a process that was killed left of it goes with the blocks.
+        whole = self._folder / _WHOLE
+        whole.unlink(missing_ok=True)
+        try:
+            if self._kind == "parquet":
+                _join_parquet(parts, whole)
+            else:
+                with whole.open("xb") as file:
+                    for part in parts:
+                        with part.open("rb") as one:
+                            shutil.copyfileobj(one, file)
+            descriptor = os.open(whole, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+            os.replace(whole, self._output)
+        finally:
+            whole.unlink(missing_ok=True)
+        shutil.rmtree(self._folder)
+
+    def _part(self, number: int) -> Path:
+        return self._folder / f"{number:09d}"
+
+    def _columns(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The columns as the first block has them: of the input, and answer -> its column."""
+        file = self._folder / _COLUMNS
+        if not file.is_file():
+            found = list(dict.fromkeys(name for answer in answers for name in answer))
+            taken = set(block.columns)
+            named = {name: f"{_PREFIX}{name}" if name in taken else name for name in found}
+            content = {"input": block.columns, "answers": named}
+            write_atomically(file, json.dumps(content, ensure_ascii=True))
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    def _check(self, row: Mapping[str, Any], columns: Mapping[str, Any], place: str) -> None:
+        """Raises if a row has a column that there is no room for."""
+        taken = set(columns["answers"].values())
+        is_open = self._kind == "jsonl"
+        new = [n for n in row if n in taken or not (is_open or n in columns["input"])]
+        if new:
+            why = "which is that of an answer" if new[0] in taken else "which the first rows lack"
+            raise ValueError(
+                f"--input, {place}: a row must have the columns of the first rows. Received: "
+                f"{new[0]!r}, {why}"
+            )
+
+    def _parquet(self, block: Block, rows: list[dict[str, Any]], names: list[str]) -> bytes:
+        arrow, parquet = pyarrow("pyarrow"), pyarrow("pyarrow.parquet")
+        first = self._part(0)
+        known = parquet.read_schema(first) if block.number and first.is_file() else None
+        arrays, fields = [], []
+        for name in names:
+            field = None if known is None else known.field(name)
+            if field is None and block.schema is not None and name in block.schema.names:
+                field = block.schema.field(name)
+            nested = field is not None and arrow.types.is_nested(field.type)
+            values = [row.get(name) for row in rows]
+            if not nested:
+                values = [_cell(v) if isinstance(v, dict | list) else v for v in values]
+            try:
+                array = arrow.array(values, None if field is None else field.type)
+            except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
+                raise ValueError(
+                    f"--input, {block.places[0]} to {block.places[-1]}: the values of the column "
+                    f"{name!r} must be of one type, to become Parquet. Received: {error}"
+                ) from error
+            if field is None:
+                if arrow.types.is_null(array.type):
+                    array = array.cast(arrow.string())
+                field = arrow.field(name, array.type)
+            arrays.append(array)
+            fields.append(field)
+        stream = io.BytesIO()
+        parquet.write_table(arrow.table(arrays, schema=arrow.schema(fields)), stream)
+        return stream.getvalue()
+
+
+@contextmanager
+def answer_file(
+    output: str | os.PathLike[str], made_of: Mapping[str, Any]
+) -> Iterator[AnswerFile]:
+    """Gives a file of answers to write, with the blocks that an earlier run has left.
+
+    Args:
+        output: The file to make; must not exist.
+        made_of: Names what the answers depend on -> its value, as JSON has it.
+
+    Yields:
+        The file.
+
+    Raises:
+        FileExistsError: The output is there.
+        FileNotFoundError: Its folder is not there.
+        ValueError: A run was stopped that was made of something else; the message says of what.
+    """
+    path = Path(os.path.abspath(output))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"`--output` must be in a folder that exists. Received: {output}")
+    _check_new(path, output)
+    folder = path.with_name(f".{path.name}.answers")
+    folder.mkdir(exist_ok=True)
+    with file_lock(folder / _LOCK, lambda: None):
+        _check_new(path, output)
+        folder.mkdir(exist_ok=True)  # another run may just have finished, and been wiped away
+        about = folder / _ABOUT
+        wanted = json.loads(json.dumps(made_of))
+        if not about.is_file():
+            write_atomically(about, json.dumps(wanted, indent=1))
+        found = json.loads(about.read_text(encoding="utf-8"))
+        changed = [key for key in wanted if found.get(key) != wanted[key]]
+        if changed:
+            raise ValueError(
+                f"`--output` must be gone on with as it was begun. Received: another "
+                f"{' and another '.join(changed)} than that of the stopped run, whose answers lie "
+                f"in {Path(output).with_name(folder.name)}: remove that folder to begin anew"
+            )
+        yield AnswerFile(folder, path)
+
+
+def _check_new(path: Path, output: Any) -> None:
+    if os.path.lexists(path):
+        raise FileExistsError(f"`--output` must not exist yet. Received: {output}")
+
+
+def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: bool) -> str:
+    """Rows as text; the first block of a file with a header begins with it."""
+    if kind == "jsonl":
+        return "".join(f"{_json(row)}\n" for row in rows)
+    table = [[_cell(row.get(name)) for name in names] for row in rows]
+    if is_first:
+        table.insert(0, names)
+    if kind == "tsv":
+        return "".join("\t".join(map(_on_one_line, cells)) + "\n" for cells in table)
+    return "".join(map(_csv_line, table)).encode("utf-8", "replace").decode("utf-8")
+
+
+def _csv_line(cells: list[str]) -> str:
+    stream = io.StringIO(newline="")
+    # Only what is in the end of a line is quoted by Python: a lone CR would split the row.
+    csv.writer(stream, lineterminator="\r\n").writerow(cells)
+    return stream.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _json(value: Any) -> str:
+    try:
+        text = _dumped(value)
+    except ValueError:  # JSON has no infinity and no NaN
+        text = _dumped(value := _finite(value))
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # halves of surrogate pairs, which JSON can escape
+        return _dumped(value, ensure_ascii=True)
+    return text
+
+
+def _dumped(value: Any, ensure_ascii: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    """A value with null for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Any) -> str:
+    """A value as the text of a cell: nested ones as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, bool | int | float | dict | list):
+        return _json(value)
+    return str(value)
+
+
+def _on_one_line(cell: str) -> str:
+    """TSV has no quotes: what would end a field or a line becomes a space."""
+    text = cell.translate({ord("\t"): " ", ord("\n"): " ", ord("\r"): " "})
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _plain(value: Any) -> str:
+    """What JSON has no type for, as dates and decimal numbers of Parquet files."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _join_parquet(parts: list[Path], whole: Path) -> None:
+    parquet = pyarrow("pyarrow.parquet")
+    schema = parquet.read_schema(parts[0])
+    with parquet.ParquetWriter(whole, schema) as writer:
+        for part in parts:
+            writer.write_table(parquet.read_table(part).cast(schema))

@@ -1,0 +1,127 @@
+"""Answers of an export within an Apache Beam pipeline (`pip install "kbert[beam]"`).
+
+    with beam.Pipeline() as pipeline:
+        rows = pipeline | beam.io.ReadFromJson("mails*.jsonl") | beam.Map(lambda row: row._asdict())
+        rows | PredictText("exports/topics/1") | beam.io.WriteToJson("answers")
+
+Importing this module imports apache_beam. Sources: Apache Beam, programming guide, sections 4.2.1
+(DoFn), 4.6 (composite transforms), and `BatchElements` of its utilities.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.format.version_folders import find_export
+from kbert.serving.loading.exported import Exported, load_export
+
+try:
+    import apache_beam as beam
+except ImportError as error:
+    raise ImportError(
+        'Answers within Apache Beam need it: pip install "kbert[beam]". '
+        f"Received: {error}"
+    ) from error
+
+MAX_BATCH_SIZE = 256
+
+
+class PredictText(beam.PTransform):
+    """Gives each element its answer.
+
+    An element is a text, or a dict with the inputs of the signature by name; what else it holds
+    goes through. It comes out as a dict: the element's entries (a text becomes the first input's)
+    and those of the answer, as `kbert predict` gives them; where an element has an entry of that
+    name already, the answer's is called `predicted_<name>`. Elements are joined into batches, whose
+    rows of like length run together; Beam keeps no order.
+
+    Args:
+        model_dir: The export: BASE/<model>/<version>, or BASE/<model>. Each worker must reach it.
+        signature: The name of the signature, as that of one of several tasks.
+        max_batch_size: The most elements of a batch.
+
+    Raises:
+        FileNotFoundError: There is no export.
+        ValueError: `max_batch_size` is not positive.
+    """
+
+    def __init__(
+        self,
+        model_dir: str | os.PathLike[str],
+        signature: str = SERVING_DEFAULT,
+        max_batch_size: int = MAX_BATCH_SIZE,
+    ) -> None:
+        super().__init__()
+        if max_batch_size < 1:
+            raise ValueError(
+                f"`max_batch_size` must be positive. Received: max_batch_size={max_batch_size}"
+            )
+        # All workers answer with the version that is the highest now.
+        self._path = os.path.abspath(find_export(model_dir))
+        self._signature = signature
+        self._max_batch_size = max_batch_size
+
+    def expand(self, elements: Any) -> Any:
+        """Joins elements into batches and answers them.
+
+        Args:
+            elements: A PCollection of texts or dicts.
+
+        Returns:
+            A PCollection of dicts.
+        """
+        sizes = {"min_batch_size": 1, "max_batch_size": self._max_batch_size}
+        batches = elements | "Batch" >> beam.BatchElements(**sizes)
+        return batches | "Answer" >> beam.ParDo(_Answer(self._path, self._signature))
+
+
+class _Answer(beam.DoFn):
+    """Answers batches; each worker loads the export once.
+
+    Args:
+        path: The version folder.
+        signature: The name of the signature.
+    """
+
+    def __init__(self, path: str, signature: str) -> None:
+        super().__init__()
+        self._path = path
+        self._signature = signature
+        self._found: Exported | None = None
+
+    def setup(self) -> None:
+        """Loads the export, before the first batch of a worker."""
+        self._found = load_export(self._path)
+
+    def process(self, batch: Iterable[Any]) -> Iterator[dict[str, Any]]:
+        """Answers one batch.
+
+        Args:
+            batch: Texts or dicts.
+
+        Yields:
+            For each element its dict.
+
+        Raises:
+            ValueError: An element lacks an input.
+        """
+        found = load_export(self._path) if self._found is None else self._found
+        names = found.input_names(self._signature)
+        rows = [_as_row(element, names) for element in batch]
+        columns = [[row[name] for row in rows] for name in names]
+        for row, answer in zip(rows, found.answers(*columns, signature=self._signature)):
+            named = {f"predicted_{k}" if k in row else k: value for k, value in answer.items()}
+            yield {**row, **named}
+
+
+def _as_row(element: Any, names: list[str]) -> dict[str, Any]:
+    """An element as name -> value."""
+    row = dict(element) if isinstance(element, Mapping) else {names[0]: element}
+    missing = [name for name in names if name not in row]
+    if missing:
+        raise ValueError(
+            f"each element must be a dict with {', '.join(f'`{name}`' for name in names)}, or a "
+            f"text where there is but one. Received: {str(element)[:80]!r}"
+        )
+    return row

@@ -1,0 +1,151 @@
+"""Answers to all rows of a file, of any size, with a memory that does not grow with it."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kbert.data.tables.surrogates import without_surrogates
+from kbert.serving.batch_prediction.answer_files import answer_file
+from kbert.serving.batch_prediction.row_files import (
+    BLOCK_ROWS,
+    Block,
+    file_format,
+    pyarrow,
+    read_blocks,
+)
+from kbert.storage.checksums import sha256_of
+
+# What a row holds of each input of a model.
+Row = tuple[Any, ...]
+_CHOICES = "choices"
+_SHOWN = 80
+
+
+def predict_file(
+    source: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    inputs: Sequence[str],
+    answer: Callable[[list[Row]], list[dict[str, Any]]],
+    *,
+    columns: Sequence[Sequence[str]] | None = None,
+    made_of: Mapping[str, Any],
+    block_rows: int = BLOCK_ROWS,
+    on_progress: Callable[[float, int], None] = lambda share, rows: None,
+) -> int:
+    """Answers the rows of a file, block by block, and writes them with their answers.
+
+    The same call goes on with a run that was stopped at any moment, and makes the same bytes.
+
+    Args:
+        source: The file; see `kbert.serving.batch_prediction.row_files`.
+        output: The file to make: the columns of the input and those of the answers. Its name tells
+            its format.
+        inputs: What the model reads, as ("text",), under the names of the columns. One called
+            "choices" holds a list of texts, in TSV and CSV as JSON.
+        columns: Other names of these columns; of several choices the first that is there counts.
+        answer: From rows, each with a text for each input, to their answers, in order; it is called
+            with a block at a time, and puts rows of like length together itself.
+        made_of: What the answers depend on besides the input, as a checksum of the model.
+        block_rows: Rows of a block.
+        on_progress: Told the share of the file that is done, 0 to 1, and the rows.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        ValueError: A row is not as it should be: the message names file, line and what is expected.
+            Or a stopped run was made of something else.
+        FileNotFoundError: There is no such file.
+        FileExistsError: The output is there.
+        ImportError: A file is Parquet, and pyarrow is not there.
+    """
+    if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
+        pyarrow("pyarrow.parquet")
+    if not Path(source).is_file():
+        raise FileNotFoundError(f"`--input` must be a file. Received: {source}")
+    share = 0.0
+
+    def tell(found: float) -> None:
+        nonlocal share
+        share = found
+
+    facts = {"input": sha256_of(source), "rows of a block": block_rows, **made_of}
+    with answer_file(output, facts) as file:
+        rows = count = 0
+        for block in read_blocks(source, block_rows, tell):
+            if not file.has(block.number):
+                texts = _texts(block, inputs, columns or [inputs], str(source))
+                file.write(block, _answers(texts, list(inputs), answer))
+            rows, count = rows + len(block.rows), count + 1
+            on_progress(share, rows)
+        file.join(count)
+    on_progress(1.0, rows)
+    return rows
+
+
+def _answers(
+    texts: list[Row], inputs: list[str], answer: Callable[[list[Row]], list[dict[str, Any]]]
+) -> list[dict[str, Any]]:
+    """The answers of a block. Rows of unlike numbers of choices cannot share a batch."""
+    if not texts:
+        return []
+    if _CHOICES not in inputs:
+        return answer(texts)
+    found: list[dict[str, Any]] = [{}] * len(texts)
+    for width in sorted({len(row) for row in texts}):
+        places = [i for i, row in enumerate(texts) if len(row) == width]
+        for place, one in zip(places, answer([texts[i] for i in places]), strict=True):
+            found[place] = one
+    return found
+
+
+def _texts(
+    block: Block, inputs: Sequence[str], columns: Sequence[Sequence[str]], source: str
+) -> list[Row]:
+    """What the model reads of each row, from the first columns that the block has."""
+    rows = []
+    there = [names for names in columns if set(names) <= set(block.columns)]
+    chosen = (there or list(columns))[0]
+    for row, place in zip(block.rows, block.places, strict=True):
+        missing = [name for name in chosen if name not in row]
+        if missing:
+            told = (", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
+            raise ValueError(
+                f"{source}, {place}: a row must have {'; or '.join(told)}, the inputs of the "
+                f"model. Received: {', '.join(row)[:_SHOWN] or 'nothing'}"
+            )
+        texts: list[Any] = []
+        for name, column in zip(inputs, chosen, strict=True):
+            where = f"{source}, {place}, column `{column}`"
+            if name == _CHOICES:
+                texts += [_text(one, where) for one in _choices(row[column], where)]
+            else:
+                texts.append(_text(row[column], where))
+        rows.append(tuple(texts))
+    return rows
+
+
+def _text(value: Any, where: str) -> Any:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise ValueError(f"{where}: the value must be text. Received: {str(value)[:_SHOWN]!r}")
+    return without_surrogates(value, where, "replace")
+
+
+def _choices(value: Any, where: str) -> list[Any]:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise ValueError(
+                f"{where}: the value must be a JSON list of texts. Received: {value[:_SHOWN]!r}"
+            ) from error
+    if not isinstance(value, list) or len(value) < 2:
+        raise ValueError(
+            f"{where}: the value must be a list of two texts or more. "
+            f"Received: {str(value)[:_SHOWN]!r}"
+        )
+    return value

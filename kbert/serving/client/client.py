@@ -1,0 +1,187 @@
+"""Asks a model in TF Serving, over REST or gRPC."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kbert.serving.client.grpc_transport import GrpcTransport
+from kbert.serving.client.rest_transport import RestTransport
+from kbert.serving.client.retries import Retries
+from kbert.serving.client.typed_answers import AnyAnswer, typed_answer
+from kbert.serving.format.batching_file import MAX_BATCH_SIZE
+from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
+from kbert.serving.loading.row_batches import in_batches
+
+Result = TypeVar("Result")
+
+
+class Client(AbstractContextManager["Client"]):
+    """One model of a server. A context manager; threads may share it.
+
+    Args:
+        url: "http://host:8501" or "https://..." for REST, "grpc://host:8500" or "grpcs://..." (TLS)
+            for gRPC, which needs the extra "serving".
+        model: The model's name.
+        version: Its version; the server's choice by default.
+        timeout: Seconds for one call of a method, pauses and all its requests included.
+        max_batch_size: The most rows of a request; a server with batching refuses more than its
+            own `max_batch_size`.
+        retries: When a request is asked again.
+
+    Raises:
+        ValueError: `url` is of another kind, or a number is not positive.
+        ImportError: gRPC's packages are missing.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        version: int | None = None,
+        timeout: float = 30.0,
+        max_batch_size: int = MAX_BATCH_SIZE,
+        retries: Retries = Retries(),
+    ) -> None:
+        for name, value in (("timeout", timeout), ("max_batch_size", max_batch_size)):
+            if not value > 0:
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
+        self.timeout = timeout
+        self.max_batch_size = max_batch_size
+        self.retries = retries
+        self._transport = _transport(url, model, version)
+        self._signatures: dict[str, Signature] | None = None
+
+    def signatures(self) -> dict[str, Signature]:
+        """The model's signatures, asked once.
+
+        Raises:
+            ServerError: There was no answer.
+        """
+        return self._known_signatures(time.monotonic() + self.timeout)
+
+    def status(self) -> dict[int, str]:
+        """Version -> state, as "AVAILABLE" or "LOADING".
+
+        Raises:
+            ServerError: There was no answer.
+        """
+        return self._ask(self._transport.status, time.monotonic() + self.timeout)
+
+    def is_ready(self) -> bool:
+        """Whether a version is available; False too where nobody answers."""
+        try:
+            return "AVAILABLE" in self.status().values()
+        except RuntimeError:
+            return False
+
+    def predict(
+        self, inputs: Mapping[str, Sequence[Any]], signature: str = SERVING_DEFAULT
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature on n rows, a request a batch; rows of like length share one.
+
+        Args:
+            inputs: Name of each input -> n values: str or bytes for texts.
+            signature: Its name.
+
+        Returns:
+            Name of each output -> n answers, (n, ...), in the order of the rows. Strings are bytes.
+
+        Raises:
+            ValueError: There is no such signature, its inputs are others, or differ in length.
+            ServerError: There was no answer to a request; nothing of the others is given then.
+        """
+        return self._predict(inputs, signature, time.monotonic() + self.timeout)
+
+    def answers(self, *texts: Sequence[Any]) -> list[AnyAnswer]:
+        """Answers raw texts through "serving_default", as objects of the task.
+
+        Args:
+            *texts: n str or bytes for each input, in the order in which kbert's models name them:
+                text; text_a, text_b; question, context; context, choices.
+
+        Returns:
+            One object a row; see `kbert.serving.client.typed_answers`.
+
+        Raises:
+            ValueError: The number of sequences is not that of the inputs, or they differ in length.
+            ServerError: As `predict`.
+        """
+        deadline = time.monotonic() + self.timeout
+        known = self._known_signatures(deadline).get(SERVING_DEFAULT)
+        names = sorted(known.inputs, key=_in_order) if known else []
+        columns = [column for column in texts if not isinstance(column, str | bytes)]
+        if len(columns) != len(names) or len(columns) != len(texts):
+            raise ValueError(
+                f"`texts` must be {len(names)} list(s), for {names}. Received: "
+                f"{[type(column).__name__ for column in texts]}"
+            )
+        found = self._predict(dict(zip(names, columns)), SERVING_DEFAULT, deadline)
+        rows = len(next(iter(found.values())))
+        return [typed_answer({key: found[key][i] for key in sorted(found)}) for i in range(rows)]
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._transport.close()
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _predict(
+        self, inputs: Mapping[str, Sequence[Any]], signature: str, deadline: float
+    ) -> dict[str, np.ndarray]:
+        called = self._checked(signature, inputs, deadline)
+
+        def run(columns: dict[str, list[Any]]) -> dict[str, np.ndarray]:
+            batch = {name: called.inputs[name].batch(name, columns[name]) for name in columns}
+            send = self._transport.predict
+            return self._ask(lambda left: send(signature, called, batch, left), deadline)
+
+        return in_batches(run, inputs, self.max_batch_size)
+
+    def _ask(self, ask: Callable[[float], Result], deadline: float) -> Result:
+        return self.retries.run(ask, deadline, self._transport.target)
+
+    def _known_signatures(self, deadline: float) -> dict[str, Signature]:
+        if self._signatures is None:
+            self._signatures = self._ask(self._transport.signatures, deadline)
+        return self._signatures
+
+    def _checked(
+        self, name: str, inputs: Mapping[str, Sequence[Any]], deadline: float
+    ) -> Signature:
+        signatures = self._known_signatures(deadline)
+        if name not in signatures:
+            raise ValueError(
+                f"`signature` must be one of {sorted(signatures)}. Received: signature={name!r}"
+            )
+        called = signatures[name]
+        if set(inputs) != set(called.inputs):
+            raise ValueError(
+                f"`inputs` of the signature {name!r} must be {sorted(called.inputs)}. "
+                f"Received: inputs={sorted(inputs)}"
+            )
+        lengths = {key: len(column) for key, column in inputs.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"`inputs` must have one value a row each. Received: {lengths}")
+        return called
+
+
+def _transport(url: str, model: str, version: int | None) -> RestTransport | GrpcTransport:
+    kind, _, address = url.partition("://")
+    if kind in ("http", "https") and address:
+        return RestTransport(url, model, version)
+    if kind in ("grpc", "grpcs") and address:
+        return GrpcTransport(address.rstrip("/"), model, version, secure=kind == "grpcs")
+    raise ValueError(
+        "`url` must begin with http://, https://, grpc:// or grpcs:// and name a host. "
+        f"Received: url={url!r}"
+    )
+
+
+def _in_order(name: str) -> tuple[int, str]:
+    """Questions come before contexts, and contexts before choices."""
+    order = ("text", "text_a", "text_b", "question", "context", "choices")
+    return (order.index(name) if name in order else len(order), name)

@@ -1,0 +1,168 @@
+"""Requests to TF Serving over REST. Source: tensorflow/serving, `g3doc/api_rest.md`."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import requests
+import tensorflow as tf
+from urllib3 import Timeout
+
+from kbert.serving.client.deadline_adapter import DeadlineAdapter
+from kbert.serving.client.server_errors import ServerError, server_error
+from kbert.serving.format.json_tensors import from_json, to_json
+from kbert.serving.format.signatures import Signature, SignatureTensor
+
+_SHOWN = 500
+# Connections that are kept: as many threads may ask at a time without making new ones.
+_THREADS = 64
+
+
+class RestTransport:
+    """One model of a server, over HTTP; connections are kept.
+
+    Args:
+        url: As "http://localhost:8501".
+        model: The model's name.
+        version: Its version, or None for the server's choice.
+    """
+
+    def __init__(self, url: str, model: str, version: int | None = None) -> None:
+        number = "" if version is None else f"/versions/{version}"
+        self.target = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}{number}"
+        self._session = requests.Session()
+        adapter = DeadlineAdapter(pool_maxsize=_THREADS)
+        for kind in ("http://", "https://"):
+            self._session.mount(kind, adapter)
+
+    def predict(
+        self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], seconds: float
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature.
+
+        Args:
+            name: Its name.
+            signature: What it takes and gives.
+            inputs: Name of each input -> its batch.
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: There was no answer, or one that cannot be understood.
+        """
+        columns = {key: to_json(batch) for key, batch in inputs.items()}
+        body = {"signature_name": name, "inputs": columns}
+        found = self._ask("POST", ":predict", seconds, body)
+        with self._reading("an answer without its outputs"):
+            outputs = found["outputs"]
+            if len(signature.outputs) == 1 and not self._is_named(outputs, signature):
+                outputs = {next(iter(signature.outputs)): outputs}
+            return {
+                key: _of_rank(from_json(outputs[key], tensor.dtype), tensor.shape)
+                for key, tensor in signature.outputs.items()
+            }
+
+    def signatures(self, seconds: float) -> dict[str, Signature]:
+        """The model's signatures.
+
+        Args:
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: As `predict`.
+        """
+        found = self._ask("GET", "/metadata", seconds)
+        with self._reading("metadata that cannot be read"):
+            listed = found["metadata"]["signature_def"]["signature_def"]
+            return {
+                name: Signature(_tensors(one.get("inputs")), _tensors(one.get("outputs")))
+                for name, one in listed.items()
+                if not name.startswith("__")
+            }
+
+    def status(self, seconds: float) -> dict[int, str]:
+        """Version -> state, as "AVAILABLE".
+
+        Args:
+            seconds: How long to wait.
+
+        Raises:
+            ServerError: As `predict`.
+        """
+        found = self._ask("GET", "", seconds)
+        with self._reading("a status that cannot be read"):
+            return {int(one["version"]): one["state"] for one in found["model_version_status"]}
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._session.close()
+
+    def _is_named(self, outputs: Any, signature: Signature) -> bool:
+        """Of a single output TF Serving leaves out the name."""
+        return isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
+
+    @contextlib.contextmanager
+    def _reading(self, otherwise: str) -> Iterator[None]:
+        """Says what came where a reply has not the form that it should have."""
+        try:
+            yield
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise server_error("INTERNAL", f"{otherwise}: {error!r}", self.target) from error
+
+    def _ask(self, method: str, end: str, seconds: float, body: Any = None) -> Any:
+        url = self.target + end
+        data = None if body is None else json.dumps(body).encode("utf-8")
+        headers = {"Content-Type": "application/json"}
+        deadline = time.monotonic() + seconds
+        left: Any = Timeout(total=seconds)
+        try:
+            answer = self._session.request(
+                method, url, data=data, headers=headers, timeout=left, allow_redirects=False
+            )
+            content = answer.content
+        except requests.RequestException as error:
+            # A body that stops coming is no `requests.Timeout`.
+            if isinstance(error, requests.Timeout) or time.monotonic() >= deadline:
+                words = f"no answer within {seconds:.3g} s"
+                raise server_error("DEADLINE_EXCEEDED", words, url) from error
+            raise server_error("UNAVAILABLE", str(error), url) from error
+        if answer.status_code != 200:
+            raise self._refusal(answer.status_code, content, url)
+        try:
+            return json.loads(content)
+        except ValueError as error:
+            words = f"{content[:_SHOWN]!r}, which is no JSON"
+            raise server_error("INTERNAL", words, url) from error
+
+    def _refusal(self, code: int, content: bytes, url: str) -> ServerError:
+        words = content.decode("utf-8", "replace").strip()
+        try:
+            words = str(json.loads(words)["error"])
+        except (ValueError, KeyError, TypeError):
+            words = words or f"HTTP {code}"
+        return server_error(code, words[:_SHOWN], url)
+
+
+def _of_rank(batch: np.ndarray, shape: tuple[int | None, ...] | None) -> np.ndarray:
+    """An empty batch with all its dimensions: JSON has none inside an empty list."""
+    if batch.size or shape is None or batch.ndim >= len(shape):
+        return batch
+    return batch.reshape(*batch.shape, *(size or 0 for size in shape[batch.ndim :]))
+
+
+def _tensors(described: Any) -> dict[str, SignatureTensor]:
+    return {name: _tensor(one) for name, one in sorted((described or {}).items())}
+
+
+def _tensor(described: Any) -> SignatureTensor:
+    dtype = tf.dtypes.as_dtype(described["dtype"].removeprefix("DT_").lower())
+    shape = described["tensor_shape"]
+    if shape.get("unknown_rank"):
+        return SignatureTensor(described["name"], dtype, None)
+    sizes = [int(dim["size"]) for dim in shape.get("dim", [])]
+    return SignatureTensor(
+        described["name"], dtype, tuple(None if size < 0 else size for size in sizes)
+    )

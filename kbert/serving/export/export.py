@@ -1,0 +1,225 @@
+"""Models as SavedModels that TF Serving serves from raw strings."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert import __version__
+from kbert.layers.core.custom_gradients import without_gradients
+from kbert.serving.bundle.base_files import write_base_files
+from kbert.serving.bundle.write_bundle import Traced, write_bundle
+from kbert.serving.export.precision import in_precision
+from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.format.batching_file import MAX_BATCH_SIZE
+from kbert.serving.format.servable import check_export
+from kbert.serving.format.signatures import (
+    SERVING_DEFAULT,
+    Signature,
+    read_meta_graph,
+    signatures_of,
+)
+from kbert.serving.format.version_folders import new_version, remove_old_versions
+from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
+from kbert.storage.file_lock import file_lock
+
+logger = logging.getLogger(__name__)
+# Held by the one export into a folder of models that is going on.
+LOCK = ".kbert.lock"
+_WAITING = "Another export into %s is going on; this one waits for it."
+
+# Attributes of a model that a reader of the export may want to know, where the model has them.
+_ATTRIBUTES = ("labels", "max_sequence_length", "pair", "tasks")
+
+Endpoints = dict[str, tuple[Callable[..., Any], list[tf.TensorSpec]]]
+
+
+def export(
+    model: Any,
+    base: str | os.PathLike[str],
+    name: str | None = None,
+    version: int | None = None,
+    *,
+    max_batch_size: int = MAX_BATCH_SIZE,
+    keep: int | None = None,
+    about: Mapping[str, Any] | None = None,
+    precision: str | None = None,
+) -> Path:
+    """Writes BASE/<name>/<version>/, a SavedModel with a signature for each function of the model.
+
+    The folder appears whole or not at all: it is written beside its place, under a name that TF
+    Serving takes for no version, checked by `check_export`, and renamed. Weights are stored once;
+    dropout is off; batch and length stay free. What it brings beside the SavedModel is told in
+    `kbert.serving.bundle.write_bundle`. Then the files of BASE are written anew, see
+    `kbert.serving.bundle.base_files`. Exports into one BASE wait for each other.
+
+    Args:
+        model: A model with `signatures()`, which gives for each name a function of tensors and the
+            specs of its arguments: each spec named, the first dimension the batch. The first
+            signature becomes "serving_default" too. A function may capture variables and eager
+            constants, no lookup tables.
+        base: The folder of all models.
+        name: The model's name for the server; the Keras model's name by default.
+        version: An integer of at least 1; one more than the highest present by default.
+        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        keep: How many of the highest versions stay; None for all.
+        about: What the card of the export says of the training; see
+            `kbert.serving.bundle.model_card`.
+        precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
+            that of the model.
+
+    Returns:
+        The version folder.
+
+    Raises:
+        TypeError: `model` has no `signatures()`.
+        ValueError: Name, version or a signature cannot be served, a number is too small, or the
+            model cannot be had in that precision.
+        FileExistsError: The version is there already.
+    """
+    _endpoints(model)  # raises before anything is made
+    written = in_precision(model, precision)
+    stand_ins = StandIns([written])
+    stand_ins.store_small(precision)
+    return write_export(
+        written,
+        stand_ins,
+        base,
+        model.name if name is None else name,
+        version,
+        max_batch_size=max_batch_size,
+        keep=keep,
+        about=about,
+    )
+
+
+def write_export(
+    model: Any,
+    stand_ins: StandIns,
+    base: str | os.PathLike[str],
+    name: str,
+    version: int | None = None,
+    *,
+    max_batch_size: int = MAX_BATCH_SIZE,
+    keep: int | None = None,
+    about: Mapping[str, Any] | None = None,
+) -> Path:
+    """Writes BASE/<name>/<version>/ of a model as it is; see `export`.
+
+    Args:
+        model: What has `signatures()`. Of several in one, `model_of` gives the one of a signature.
+        stand_ins: What is stored instead of its variables.
+        base: As in `export`, like what follows.
+        name: As there.
+        version: As there.
+        max_batch_size: As there.
+        keep: As there.
+        about: As there.
+
+    Returns:
+        The version folder.
+
+    Raises:
+        TypeError: As there.
+        ValueError: As there.
+        FileExistsError: As there.
+    """
+    if keep is not None and keep < 1:
+        raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
+    endpoints = _endpoints(model)
+    new_version(base, name, version)  # raises before anything is made
+    Path(base).mkdir(parents=True, exist_ok=True)
+    with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
+        folder, number = new_version(base, name, version)
+        remove_leftovers(folder.parent)
+        with atomic_directory(folder) as partial:
+            traced = _write_saved_model(endpoints, stand_ins, partial)
+            report = check_export(partial)
+            if report.problems:
+                listed = "\n".join(f"- {problem}" for problem in report.problems)
+                raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
+            written = signatures_of(read_meta_graph(partial))
+            metadata = _metadata(model, name, number, endpoints, written)
+            if stand_ins.stores_int8:
+                metadata["precision"] = "int8"
+            write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
+        remove_old_versions(folder.parent, keep, spare=number)
+        write_base_files(base)
+    return folder
+
+
+def _metadata(
+    model: Any, name: str, version: int, endpoints: Endpoints, written: dict[str, Signature]
+) -> dict[str, Any]:
+    return {
+        "class": type(model).__name__,
+        "name": name,
+        "version": version,
+        **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
+        "signatures": _described(endpoints, written),
+        "kbert_version": __version__,
+        "keras_version": keras.__version__,
+        "tensorflow_version": tf.__version__,
+    }
+
+
+def _endpoints(model: Any) -> Endpoints:
+    """The model's signatures, if every argument is named and has a batch dimension."""
+    if not callable(getattr(model, "signatures", None)):
+        raise TypeError(
+            "`model` must have `signatures()`, as kbert's models on raw texts have. "
+            f"Received: {type(model).__name__}"
+        )
+    signatures = model.signatures()
+    if not isinstance(signatures, dict) or not signatures:
+        raise ValueError(
+            f"`model.signatures()` must be a dict with an entry. Received: {signatures!r}"
+        )
+    for name, (_, specs) in signatures.items():
+        for spec in specs:
+            if not spec.name or not spec.shape.rank or spec.shape[0] is not None:
+                raise ValueError(
+                    f"`model.signatures()[{name!r}]` must have specs with a name and a free first "
+                    f"dimension, the batch. Received: {spec}"
+                )
+    return signatures
+
+
+def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) -> Traced:
+    """Writes the graph and the weights; the functions of the graph, as Python can call them.
+
+    Each is traced once: of a `tf.function` that is saved as such, and not as a concrete function,
+    TensorFlow makes a second trace. The weights that are stored are those that the functions read.
+    """
+    # Nobody trains an export, and TensorFlow's table of gradients would hold each model that was
+    # loaded into Python for ever: a server that replaces models would grow with each.
+    with without_gradients():
+        traced = {
+            name: (tf.function(stand_ins.function(function), specs, autograph=False), list(specs))
+            for name, (function, specs) in endpoints.items()
+        }
+        signatures = {name: one.get_concrete_function() for name, (one, _) in traced.items()}
+        module = tf.Module()
+        read = {id(v): v for one in signatures.values() for v in one.variables}
+        module.weights = list(read.values())
+        signatures.setdefault(SERVING_DEFAULT, next(iter(signatures.values())))
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+        tf.saved_model.save(module, str(folder), signatures, options)
+    return traced
+
+
+def _described(endpoints: Endpoints, written: dict[str, Signature]) -> dict[str, Any]:
+    """The signatures for kbert.json: inputs in the order of the function's arguments."""
+    described = {}
+    for name, signature in written.items():
+        source = name if name in endpoints else next(iter(endpoints))
+        order = [spec.name for spec in endpoints[source][1]]
+        described[name] = {
+            "inputs": [{"name": key, **signature.inputs[key].as_json()} for key in order],
+            "outputs": [{"name": k, **tensor.as_json()} for k, tensor in signature.outputs.items()],
+        }
+    return described

@@ -1,0 +1,197 @@
+"""Several tasks in one export: they share a frozen encoder, whose weights are stored once."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.models.adapter_bert import is_adapted
+from kbert.models.encoder_arrays import named_weights
+from kbert.serving.export.export import write_export
+from kbert.serving.export.precision import in_precision
+from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.format.batching_file import MAX_BATCH_SIZE
+from kbert.serving.format.signatures import SERVING_DEFAULT
+
+_TASK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# What a card tells of each.
+_ATTRIBUTES = ("labels", "max_sequence_length", "pair")
+# The dense layer on [CLS] belongs to the head: only some tasks have a use for it.
+_POOLER = "pooler/"
+_ADAPTER = "/adapter/"
+_SHOWN = 5
+
+
+def export_together(
+    models: Mapping[str, Any],
+    base: str | os.PathLike[str],
+    name: str = "tasks",
+    version: int | None = None,
+    *,
+    max_batch_size: int = MAX_BATCH_SIZE,
+    keep: int | None = None,
+    about: Mapping[str, Any] | None = None,
+    precision: str | None = None,
+) -> Path:
+    """Writes one SavedModel for several tasks, with a signature for each.
+
+    The encoder that the models share is stored once; each has its head, its pooler and its adapters
+    (with the LayerNorms that are trained with these) for itself, where they differ.
+
+    Args:
+        models: The name of each task, which becomes that of its signature, -> a model with an
+            `encoder`. The first is "serving_default" too. They stay as they are.
+        base: The folder of all models.
+        name: The name of all of it for the server.
+        version: An integer of at least 1; one more than the highest present by default.
+        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        keep: How many of the highest versions stay; None for all.
+        about: What the card of the export says of the training.
+        precision: "float32", "bfloat16" or "int8"; None for that of the models.
+
+    Returns:
+        The version folder.
+
+    Raises:
+        TypeError: A model has no `signatures()`.
+        ValueError: A name, the version or a number cannot be one, or the encoders differ: the
+            message says in which weights.
+        FileExistsError: The version is there already.
+    """
+    _check_names(models)
+    written = {task: in_precision(model, precision) for task, model in models.items()}
+    stand_ins = StandIns(written.values())
+    share_encoder(written, stand_ins)
+    stand_ins.store_small(precision)
+    with _one_tokenizer(written):
+        return write_export(
+            Together(name, written),
+            stand_ins,
+            base,
+            name,
+            version,
+            max_batch_size=max_batch_size,
+            keep=keep,
+            about=about,
+        )
+
+
+class Together:
+    """Several models behind the face of one, as an export sees it.
+
+    Args:
+        name: Their name.
+        models: Name of each task -> its model.
+    """
+
+    def __init__(self, name: str, models: Mapping[str, Any]) -> None:
+        self.name = name
+        self._models = dict(models)
+
+    @property
+    def tasks(self) -> dict[str, Any]:
+        """What is known of each task, as JSON has it."""
+        return {
+            task: {
+                "class": type(model).__name__,
+                **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
+            }
+            for task, model in self._models.items()
+        }
+
+    @property
+    def compute_dtype(self) -> str:
+        """The type that all of them compute in."""
+        return str(next(iter(self._models.values())).compute_dtype)
+
+    def model_of(self, signature: str) -> Any:
+        """The model of a signature."""
+        if signature in self._models:
+            return self._models[signature]
+        return next(iter(self._models.values()))
+
+    def signatures(self) -> dict[str, Any]:
+        """The main function of each task and the specs of its inputs."""
+        return {task: model.signatures()[SERVING_DEFAULT] for task, model in self._models.items()}
+
+
+def share_encoder(models: Mapping[str, Any], stand_ins: StandIns) -> None:
+    """Lets the encoder of the first model stand for those of the others.
+
+    Args:
+        models: Name -> model with an `encoder`.
+        stand_ins: Where it is noted.
+
+    Raises:
+        ValueError: Weights differ that are neither adapters, nor LayerNorms beside such, nor the
+            pooler.
+    """
+    first, *others = models
+    kept = named_weights(models[first].encoder)
+    for name in others:
+        found = named_weights(models[name].encoder)
+        has_adapters = any(_ADAPTER in weight for weight in (*kept, *found))
+        same = {w for w in found if w in kept and _equal(kept[w], found[w])}
+        different = [
+            weight
+            for weight in dict.fromkeys((*kept, *found))
+            if weight not in same
+            and not weight.startswith(_POOLER)
+            and not (has_adapters and is_adapted(f"/{weight}"))
+        ]
+        if different:
+            more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+            raise ValueError(
+                "`models` must share one frozen encoder: only heads, poolers and adapters may "
+                f"differ. Received: {name!r} differs from {first!r} in {len(different)} of "
+                f"{len(found)} weights: {', '.join(different[:_SHOWN])}{more}"
+            )
+        for weight in same:
+            stand_ins.share(found[weight], kept[weight])
+
+
+def _equal(one: Any, other: Any) -> bool:
+    same = one.shape == other.shape and one.dtype == other.dtype
+    return same and bool(np.array_equal(np.asarray(one), np.asarray(other)))
+
+
+def _check_names(models: Mapping[str, Any]) -> None:
+    if not models:
+        raise ValueError("`models` must hold at least one model. Received: none")
+    for name, model in models.items():
+        if not _TASK_NAME.fullmatch(name) or name == SERVING_DEFAULT:
+            raise ValueError(
+                "the names in `models` must begin with a letter and be made of letters, digits and "
+                f"`_`, and none be {SERVING_DEFAULT!r}. Received: {name!r}"
+            )
+        if not hasattr(model, "encoder") or SERVING_DEFAULT not in model.signatures():
+            raise ValueError(
+                "`models` must hold models on raw texts with an `encoder`. Received: "
+                f"{type(model).__name__} as {name!r}"
+            )
+
+
+@contextmanager
+def _one_tokenizer(models: Mapping[str, Any]) -> Iterator[None]:
+    """Lets models with like tokenizers use one: its tables, constants of the graph, lie there once.
+
+    Their own ones come back at the end.
+    """
+    own = {name: model.tokenizer for name, model in models.items()}
+    kept: list[Any] = []
+    try:
+        for model in models.values():
+            like = (one for one in kept if one.get_config() == model.tokenizer.get_config())
+            same = next(like, None)
+            if same is None:
+                kept.append(model.tokenizer)
+            else:
+                model.tokenizer = same
+        yield
+    finally:
+        for name, model in models.items():
+            model.tokenizer = own[name]

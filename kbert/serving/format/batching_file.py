@@ -1,0 +1,187 @@
+"""How a server joins requests into batches: the file `batching_params.pbtxt` of an export.
+
+A server reads it with `--enable_batching --enable_per_model_batching_parameters`; where the file is
+missing it does not batch the model, and where it cannot be read it does not load it. The pool of
+threads is the server's own. Source: tensorflow/serving, `bundle_factory_util.cc` and the message
+BatchingParameters of `session_bundle_config.proto`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+    text_format,
+    wrappers_pb2,
+)
+
+from kbert.serving.format.saved_graph import SavedSignature
+from kbert.serving.format.signatures import Signature
+
+BATCHING_FILE = "batching_params.pbtxt"
+MAX_BATCH_SIZE = 32
+# The input that tells how much of a row is real, so that what a server appends is not seen.
+LENGTHS = "lengths"
+# Name of each field, its number, and its type.
+_FIELDS = (
+    ("max_batch_size", 1, "Int64Value"),
+    ("batch_timeout_micros", 2, "Int64Value"),
+    ("max_enqueued_batches", 3, "Int64Value"),
+    ("num_batch_threads", 4, "Int64Value"),
+    ("thread_pool_name", 5, "StringValue"),
+    ("allowed_batch_sizes", 6, "int64"),
+    ("pad_variable_length_inputs", 7, "bool"),
+    ("enable_large_batch_splitting", 8, "BoolValue"),
+    ("max_execution_batch_size", 9, "Int64Value"),
+)
+
+
+@dataclass(frozen=True)
+class Batching:
+    """What a server is told about batches.
+
+    Args:
+        max_batch_size: The most rows of a batch, and of one request.
+        batch_timeout_micros: How long a request waits for others, in microseconds.
+        max_enqueued_batches: Batches that may wait; a server refuses what is more.
+        allowed_batch_sizes: The sizes to which it fills batches up with copies of rows: rising,
+            the last `max_batch_size`.
+        pad_variable_length_inputs: Whether requests of different lengths share a batch.
+
+    Raises:
+        ValueError: A number is not positive, or the sizes do not rise to `max_batch_size`.
+    """
+
+    max_batch_size: int
+    batch_timeout_micros: int
+    max_enqueued_batches: int
+    allowed_batch_sizes: tuple[int, ...]
+    pad_variable_length_inputs: bool
+
+    def __post_init__(self) -> None:
+        for name in ("max_batch_size", "max_enqueued_batches"):
+            if not getattr(self, name) > 0:
+                raise ValueError(
+                    f"`{name}` must be positive. Received: {name}={getattr(self, name)}"
+                )
+        if self.batch_timeout_micros < 0:
+            raise ValueError(
+                "`batch_timeout_micros` must not be negative. Received: "
+                f"batch_timeout_micros={self.batch_timeout_micros}"
+            )
+        sizes = self.allowed_batch_sizes
+        rising = all(a < b for a, b in zip((0, *sizes), sizes))
+        if not rising or sizes[-1:] != (self.max_batch_size,):
+            raise ValueError(
+                f"`allowed_batch_sizes` must rise to max_batch_size={self.max_batch_size}. "
+                f"Received: allowed_batch_sizes={list(sizes)}"
+            )
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers, as kbert.json has them."""
+        return {**asdict(self), "allowed_batch_sizes": list(self.allowed_batch_sizes)}
+
+
+def batching_for(
+    signatures: Mapping[str, Signature | SavedSignature], max_batch_size: int = MAX_BATCH_SIZE
+) -> Batching | None:
+    """The batching that suits a model: sizes 1, 2, 4, ... up to the most.
+
+    Args:
+        signatures: Name -> signature.
+        max_batch_size: The most rows of a batch; 0 for none.
+
+    Returns:
+        None where requests must not be joined: an input besides tokens with `lengths` has a free
+        dimension besides the batch, and what a server appends to it would be taken for real.
+
+    Raises:
+        ValueError: `max_batch_size` is negative.
+    """
+    if max_batch_size < 0:
+        raise ValueError(
+            f"`max_batch_size` must not be negative. Received: max_batch_size={max_batch_size}"
+        )
+    free = False
+    for signature in signatures.values():
+        varies = any(None in (tensor.shape or ())[1:] for tensor in signature.inputs.values())
+        if varies and LENGTHS not in signature.inputs:
+            return None
+        free |= varies
+    if not max_batch_size:
+        return None
+    sizes = [2**i for i in range(max_batch_size.bit_length()) if 2**i < max_batch_size]
+    return Batching(max_batch_size, 2000, 16, (*sizes, max_batch_size), free)
+
+
+def write_batching(export_dir: str | os.PathLike[str], batching: Batching) -> None:
+    """Writes the batching file of a version folder.
+
+    Args:
+        export_dir: The folder.
+        batching: What the file says.
+    """
+    lines = [
+        f"{name} {{ value: {getattr(batching, name)} }}"
+        for name in ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches")
+    ]
+    lines += [f"allowed_batch_sizes: {size}" for size in batching.allowed_batch_sizes]
+    padding = str(batching.pad_variable_length_inputs).lower()
+    lines.append(f"pad_variable_length_inputs: {padding}")
+    Path(export_dir, BATCHING_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
+    """Reads the batching file of a version folder, as a server would.
+
+    Args:
+        export_dir: The folder.
+
+    Returns:
+        None where there is no file. Numbers that it leaves out are the server's defaults.
+
+    Raises:
+        ValueError: It is no text of the message BatchingParameters, or its numbers do not fit.
+    """
+    file = Path(export_dir, BATCHING_FILE)
+    if not file.is_file():
+        return None
+    try:
+        found = text_format.Parse(file.read_text(encoding="utf-8"), _message_class()())
+        most = found.max_batch_size.value if found.HasField("max_batch_size") else 1000
+        queue = found.max_enqueued_batches
+        return Batching(
+            most,
+            found.batch_timeout_micros.value,
+            queue.value if found.HasField("max_enqueued_batches") else 10,
+            tuple(found.allowed_batch_sizes) or (most,),
+            found.pad_variable_length_inputs,
+        )
+    except (ValueError, text_format.ParseError) as error:
+        raise ValueError(f"`{file}` must hold BatchingParameters. Received: {error}") from error
+
+
+def _message_class() -> Any:
+    """The message BatchingParameters, which no package on PyPI has."""
+    kinds = {"int64": 3, "bool": 8}
+    file = descriptor_pb2.FileDescriptorProto(
+        name="kbert/batching_parameters.proto",
+        package="kbert",
+        syntax="proto3",
+        dependency=[wrappers_pb2.DESCRIPTOR.name],
+    )
+    message = file.message_type.add(name="BatchingParameters")
+    for name, number, kind in _FIELDS:
+        field = message.field.add(name=name, number=number, type=kinds.get(kind, 11))
+        field.label = field.LABEL_REPEATED if kind == "int64" else field.LABEL_OPTIONAL
+        if kind not in kinds:
+            field.type_name = f".google.protobuf.{kind}"
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("kbert.BatchingParameters"))

@@ -1,0 +1,181 @@
+"""Whether TF Serving can load and run an export: a check of its file, without a server."""
+
+import functools
+import importlib.util
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kbert.serving.format.saved_graph import SavedSignature, read_saved_graph
+from kbert.serving.format.text_ops import ICU_OPS, TEXT_OPS
+from kbert.serving.format.version_folders import find_export
+
+PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
+_COMPILED_ATTRIBUTE = "_XlaMustCompile"
+# What a device's name begins with in a process of its own, as a server is one.
+_LOCAL_TASK = "/job:localhost/replica:0/task:0"
+# TensorFlow puts its own saving and restoring on the CPU, on any machine.
+_SAVER_FUNCTIONS = ("__inference__traced_save_", "__inference__traced_restore_")
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What `check_export` found.
+
+    Args:
+        path: The version folder.
+        signatures: Name -> signature.
+        core_ops: The ops of TensorFlow itself that the graph and its functions use.
+        text_ops: The ops of tensorflow-text that they use; the server must have these linked.
+        tensorflow_version: The TensorFlow that wrote the export; the server's must not be older.
+        variable_bytes: Size of the weights on disk.
+        other_bytes: Size of everything else: graph, vocabulary, metadata.
+        problems: What keeps TF Serving from serving it, one sentence each; empty when nothing does.
+    """
+
+    path: Path
+    signatures: dict[str, SavedSignature]
+    core_ops: tuple[str, ...]
+    text_ops: tuple[str, ...]
+    tensorflow_version: str
+    variable_bytes: int
+    other_bytes: int
+    problems: tuple[str, ...]
+
+    @property
+    def is_servable(self) -> bool:
+        """Whether no problem was found."""
+        return not self.problems
+
+
+def check_export(path: str | os.PathLike[str]) -> ExportReport:
+    """Checks an export against what TF Serving needs.
+
+    Every op must be TensorFlow's or tensorflow-text's and none may call Python or need ICU's data;
+    no function may insist on XLA, no op on a device; every tensor of a signature must have the
+    batch as its first dimension. It reads the files only: that the graph runs is shown by
+    `kbert.serving.loading.session_loader`. TensorFlow is not imported.
+
+    Args:
+        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+
+    Returns:
+        The report.
+
+    Raises:
+        FileNotFoundError: There is no export.
+        ValueError: The file is no SavedModel.
+    """
+    export_dir = find_export(path)
+    saved = read_saved_graph(export_dir)
+    ops = ops_of(saved.graph)
+    variable_bytes, other_bytes = _sizes(export_dir)
+    problems = [
+        *op_problems(ops),
+        *compilation_problems(saved.graph),
+        *device_problems(saved.graph),
+        *signature_problems(saved.signatures),
+    ]
+    return ExportReport(
+        path=export_dir,
+        signatures=saved.signatures,
+        core_ops=tuple(sorted(ops & core_ops())),
+        text_ops=tuple(sorted(ops & TEXT_OPS)),
+        tensorflow_version=saved.tensorflow_version,
+        variable_bytes=variable_bytes,
+        other_bytes=other_bytes,
+        problems=tuple(problems),
+    )
+
+
+@functools.cache
+def core_ops() -> frozenset[str]:
+    """The ops of the installed TensorFlow, as `tf.raw_ops` names them, without importing it.
+
+    Raises:
+        ImportError: It is not installed.
+    """
+    spec = importlib.util.find_spec("tensorflow")
+    if spec is None or spec.origin is None:
+        raise ImportError("Checking an export needs TensorFlow: pip install tensorflow")
+    names = Path(spec.origin).parent / "_api" / "v2" / "raw_ops" / "__init__.py"
+    imported = r"^from \S+ import (?:\w+ as )?(\w+)"
+    return frozenset(re.findall(imported, names.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def ops_of(graph: Any) -> set[str]:
+    """The ops that a GraphDef and its functions use."""
+    ops = {node.op for _, node in nodes_of(graph)}
+    return ops - {function.signature.name for function in graph.library.function}
+
+
+def nodes_of(graph: Any) -> Iterator[tuple[str, Any]]:
+    """Every node of the graph and of its functions, with the function's name, or ""."""
+    yield from (("", node) for node in graph.node)
+    for function in graph.library.function:
+        yield from ((function.signature.name, node) for node in function.node_def)
+
+
+def op_problems(ops: set[str]) -> Iterator[str]:
+    """Ops that no server has, and ops that fail where it lacks their data."""
+    for op in sorted(ops):
+        if op in PYTHON_OPS:
+            yield f"The op {op} calls Python, which a server does not have."
+        elif op in ICU_OPS:
+            yield f"The op {op} reads ICU's data at run time, which a server may not have."
+        elif op not in TEXT_OPS and op not in core_ops():
+            yield f"The op {op} belongs neither to TensorFlow nor to tensorflow-text."
+
+
+def compilation_problems(graph: Any) -> Iterator[str]:
+    """XLA is off in a server unless it was started with --xla_cpu_compilation_enabled."""
+    compiled = {where or node.name for where, node in nodes_of(graph) if _insists(node.attr)}
+    compiled |= {f.signature.name for f in graph.library.function if _insists(f.attr)}
+    for name in sorted(compiled):
+        yield f"{name} has {_COMPILED_ATTRIBUTE} (jit_compile=True), and a server has XLA off."
+
+
+def _insists(attributes: Any) -> bool:
+    return _COMPILED_ATTRIBUTE in attributes and attributes[_COMPILED_ATTRIBUTE].b
+
+
+def device_problems(graph: Any) -> Iterator[str]:
+    """Ops that insist on a device."""
+    pinned: dict[str, str] = {}
+    for where, node in nodes_of(graph):
+        device = node.device.removeprefix(_LOCAL_TASK)
+        is_saver = not where or where.startswith(_SAVER_FUNCTIONS)
+        if device and not (is_saver and device.startswith("/device:CPU:")):
+            pinned.setdefault(node.device, where or node.name)
+    for device, where in sorted(pinned.items()):
+        yield f"{where} is pinned to {device}, which a server may not have."
+
+
+def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
+    """Tensors without a batch, which a server cannot join with those of other requests."""
+    if not signatures:
+        yield "There is no signature to call."
+    for name, signature in signatures.items():
+        for kind, tensors in (("input", signature.inputs), ("output", signature.outputs)):
+            for key, tensor in tensors.items():
+                if not tensor.shape or tensor.shape[0] is not None:
+                    yield (
+                        f"The {kind} {key!r} of the signature {name!r} must have a first dimension "
+                        f"that is the batch and may vary. It has the shape {tensor.shape}."
+                    )
+
+
+def _sizes(export_dir: Path) -> tuple[int, int]:
+    """Bytes of the weights, and of everything else."""
+    weights = other = 0
+    for file in export_dir.rglob("*"):
+        if file.is_file():
+            size = file.stat().st_size
+            if file.name.startswith("variables.data-"):
+                weights += size
+            else:
+                other += size
+    return weights, other

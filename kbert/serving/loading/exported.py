@@ -1,0 +1,173 @@
+"""Exports loaded back into Python: the same graph that TF Serving runs."""
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.pipelines.base.text_inputs import read_columns
+from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.size_batches import answers_of_rows
+from kbert.serving.format.metadata import read_metadata
+from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.format.version_folders import find_export
+from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.loading.row_batches import in_batches, size_of
+
+_BATCH_ROWS = 32
+
+
+class Exported:
+    """An export, ready to answer. `load_export` makes it.
+
+    Args:
+        path: The version folder.
+
+    Raises:
+        FileNotFoundError: The folder is no export of kbert.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metadata = read_metadata(path)
+        self._model = LoadedModel(path)
+        self.signatures = self._model.signatures
+
+    @property
+    def labels(self) -> list[str] | None:
+        """The class names in the order of the scores, or None for a model without."""
+        return self.metadata.get("labels")
+
+    def input_names(self, signature: str = SERVING_DEFAULT) -> list[str]:
+        """The names of a signature's inputs, in the order of the arguments.
+
+        Raises:
+            ValueError: There is no such signature.
+        """
+        signatures = self.metadata["signatures"]
+        if signature not in signatures:
+            raise ValueError(
+                f"`signature` must be one of {sorted(signatures)}. "
+                f"Received: signature={signature!r}"
+            )
+        return [tensor["name"] for tensor in signatures[signature]["inputs"]]
+
+    def run(
+        self, inputs: Mapping[str, Any], signature: str = SERVING_DEFAULT
+    ) -> dict[str, np.ndarray]:
+        """Calls a signature once.
+
+        Args:
+            inputs: Name of each input -> its batch, an array or nested list (B, ...).
+            signature: The name of the signature.
+
+        Returns:
+            Name of each output -> its batch, (B, ...). Strings are bytes.
+
+        Raises:
+            ValueError: The signature is unknown, its inputs are others, or have another rank.
+        """
+        names = self.input_names(signature)
+        if set(inputs) != set(names):
+            raise ValueError(
+                f"`inputs` of the signature {signature!r} must be {names}. "
+                f"Received: inputs={sorted(inputs)}"
+            )
+        return self._model.run(signature, inputs)
+
+    @property
+    def tasks(self) -> list[str]:
+        """The signatures of the tasks that share the export; none where it has but one."""
+        return list(self.metadata.get("tasks") or {})
+
+    def predict(
+        self,
+        *texts: Sequence[Any],
+        batch_size: int = _BATCH_ROWS,
+        signature: str = SERVING_DEFAULT,
+    ) -> dict[str, np.ndarray]:
+        """Answers raw texts through a signature.
+
+        Texts of like length share a batch; the answers come in the order of the texts.
+
+        Args:
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
+                dict or table with these columns.
+            batch_size: Rows a batch, fewer of long texts; see
+                `kbert.pipelines.inference.size_batches`.
+            signature: The name of the signature, as that of one of several tasks.
+
+        Returns:
+            Name of each output -> n answers, (n, ...).
+
+        Raises:
+            ValueError: The number of sequences is not that of the inputs, they differ in length, or
+                there is no such signature.
+        """
+        run = functools.partial(self.run, signature=signature)
+        return in_batches(run, self._columns(texts, signature), batch_size)
+
+    def answers(
+        self,
+        *texts: Sequence[Any],
+        batch_size: int = _BATCH_ROWS,
+        signature: str = SERVING_DEFAULT,
+    ) -> list[dict[str, Any]]:
+        """What people want to know of each text.
+
+        Args:
+            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
+                dict or table with these columns.
+            batch_size: Rows a batch, fewer of long texts.
+            signature: The name of the signature, as that of one of several tasks.
+
+        Returns:
+            A dict a row, of plain Python values; see `kbert.pipelines.inference.json_answers`.
+        """
+        columns = self._columns(texts, signature)
+
+        def run(rows: np.ndarray) -> dict[str, np.ndarray]:
+            chosen = {name: [column[i] for i in rows] for name, column in columns.items()}
+            found = self.run(chosen, signature)
+            return {key: found[key] for key in sorted(found)}
+
+        # Row by row: what a batch pads to its longest row need not be padded to that of all.
+        sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
+        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
+
+    def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
+        """Name of each input -> its texts."""
+        names = self.input_names(signature)
+        if len(texts) == 1:
+            table = read_columns(texts[0], tuple(names))
+            if isinstance(table, dict):
+                if set(table) != set(names):
+                    raise ValueError(
+                        f"`texts` must be a dict of the columns {names}. Received: {list(table)}"
+                    )
+                texts = [table[name] for name in names]
+        columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
+        if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
+            raise ValueError(
+                f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
+                f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
+            )
+        return dict(zip(names, columns))
+
+
+def load_export(path: str | os.PathLike[str]) -> Exported:
+    """Loads an export into Python.
+
+    Args:
+        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+
+    Returns:
+        The export: `run`, `predict`, `answers`, `labels`, `metadata`.
+
+    Raises:
+        FileNotFoundError: There is none; the message names what is there.
+    """
+    return Exported(find_export(path))

@@ -1,0 +1,72 @@
+"""Rows in batches of like length, and their answers back in order."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.pipelines.inference.size_batches import like_sizes
+
+Columns = dict[str, list[Any]]
+
+
+def in_batches(
+    run: Callable[[Columns], Mapping[str, np.ndarray]],
+    columns: Mapping[str, Sequence[Any]],
+    batch_size: int,
+) -> dict[str, np.ndarray]:
+    """Runs rows a batch at a time, the longest first.
+
+    Args:
+        run: Takes name -> a column of some rows, and gives name -> their answers (B, ...).
+        columns: Name -> n values, as texts or lists of numbers.
+        batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.inference.size_batches`.
+
+    Returns:
+        Name of each output -> n answers, (n, ...), in the order of the rows. What each batch pads
+        to its longest row is padded to the longest of all.
+
+    Raises:
+        ValueError: `batch_size` is not positive.
+    """
+    if not batch_size > 0:
+        raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
+    sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
+    # An empty batch, where there is no other, tells the shapes of the outputs.
+    chosen = like_sizes(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
+    batches = [
+        run({name: [column[i] for i in rows] for name, column in columns.items()})
+        for rows in chosen
+    ]
+    joined = {key: joined_batches([batch[key] for batch in batches]) for key in batches[0]}
+    back = np.argsort(np.concatenate(chosen), kind="stable")
+    return {key: values[back] for key, values in joined.items()}
+
+
+def size_of(value: Any) -> int:
+    """A measure of a text's length, for sorting only; of a list, of all that it holds."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    return sum(map(size_of, value)) if isinstance(value, Iterable) else 1
+
+
+def joined_batches(batches: Sequence[np.ndarray]) -> np.ndarray:
+    """Batches as one.
+
+    Args:
+        batches: Arrays (B, ...); their further dimensions may differ.
+
+    Returns:
+        They, one after the other, padded to the largest of each dimension with 0 or b"".
+    """
+    sizes = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches))]
+    empty = b"" if batches[0].dtype == object else 0
+    padded = [
+        np.pad(
+            batch,
+            [(0, 0), *((0, most - size) for most, size in zip(sizes, batch.shape[1:]))],
+            constant_values=empty,
+        )
+        for batch in batches
+    ]
+    return np.concatenate(padded)

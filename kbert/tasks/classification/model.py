@@ -1,0 +1,280 @@
+"""Text classification: raw strings in, class names out."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from kbert.models.bert import Bert
+from kbert.pipelines.base.packed_chunks import packed_chunks
+from kbert.pipelines.base.raw_text_model import RawTextModel
+from kbert.pipelines.base.saved_pipeline import load_pipeline
+from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.base.text_model import label_maps
+from kbert.tasks.classification.head import SequenceClassification
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Classifier(RawTextModel, SequenceClassification):
+    """Assigns each text, or pair of texts, one of C classes.
+
+    Called with token ids it gives logits; `predict` gives probabilities, `answers` names.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        labels: the C class names.
+        max_sequence_length: longer texts are cut, in tokens with the special ones.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        dropout: rate of the head's dropout.
+        pair: whether it reads two texts; this decides the inputs of its export.
+
+    Raises:
+        ValueError: `labels` are not distinct or fewer than two, or tokenizer or length do not fit
+            the encoder.
+    """
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        labels: Sequence[str],
+        max_sequence_length: int = 128,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        pair: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        # A string is a sequence too: of its letters.
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise ValueError(
+                "`labels` must be the names of the classes, such as ['negative', 'positive']. "
+                f"Received: labels={labels!r}"
+            )
+        names = tuple(str(label) for label in labels)
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ValueError(
+                f"`labels` must be at least two different names. Received: labels={list(names)}"
+            )
+        kwargs.setdefault("name", "classifier")
+        super().__init__(encoder, len(names), head, dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.label_names = names
+        self.max_sequence_length = max_sequence_length
+        self.pair = pair
+        self.check_tokenizer()
+
+    huggingface_architecture = "BertForSequenceClassification"
+
+    @property
+    def labels(self) -> list[str]:
+        """The class names, in the order of the scores."""
+        return list(self.label_names)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_directory: str | os.PathLike[str],
+        labels: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> "Classifier":
+        """Loads a saved classifier, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                classification head (kbert's or Hugging Face's) gives a classifier that is ready to
+                use.
+            labels: class names; needed where there is no head, and else a replacement for the names
+                in the directory.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
+
+        Raises:
+            ValueError: no head and no `labels`, or a head of another size.
+        """
+        return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return {
+            **label_maps(self.label_names),
+            "problem_type": "single_label_classification",
+            "classifier_dropout": self.dropout,
+        }
+
+    def encode_targets(self, y: Any) -> np.ndarray:
+        """Class names as ids; ids and distributions over classes stay.
+
+        Args:
+            y: n class names or ids, also (n, 1), or (n, C) probabilities.
+
+        Raises:
+            ValueError: a name is unknown, an id is no whole number in [0, C), or a distribution
+                has not C entries.
+        """
+        values = np.asarray(y)
+        if values.ndim == 2 and values.shape[1] == 1:
+            values = values[:, 0]
+        if values.dtype.kind in "OUS":
+            ids = {name: i for i, name in enumerate(self.label_names)}
+            names = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
+            unknown = sorted(set(names) - set(ids))
+            if unknown:
+                raise ValueError(f"`y` must hold labels of {self.labels}. Received: {unknown[:10]}")
+            return np.array([ids[name] for name in names], "int32")
+        if values.ndim == 2:
+            if values.shape[1] != self.num_labels:
+                raise ValueError(
+                    f"`y` must have {self.num_labels} probabilities a row. "
+                    f"Received: shape {values.shape}"
+                )
+            return values.astype("float32")
+        if values.dtype.kind == "f" and not (values == np.floor(values)).all():
+            raise ValueError(
+                "`y` must hold names, ids or distributions. Received: fractions such as "
+                f"{values[values != np.floor(values)][0]}"
+            )
+        if values.size and not (0 <= values.min() and values.max() < self.num_labels):
+            raise ValueError(
+                f"`y` must hold ids in [0, {self.num_labels}). Received: ids from "
+                f"{values.min()} to {values.max()}"
+            )
+        return values.astype("int32")
+
+    def encode_class_weight(self, weights: dict[Any, float] | None) -> dict[int, float] | None:
+        """Weights of classes by their ids, as Keras takes them.
+
+        Args:
+            weights: class name or id -> weight; a class that is not there weighs 1. Or None.
+
+        Raises:
+            ValueError: a key is no class.
+        """
+        if weights is None:
+            return None
+        ids = {name: number for number, name in enumerate(self.label_names)}
+        found = dict.fromkeys(range(self.num_labels), 1.0)
+        for key, weight in weights.items():
+            number = ids.get(key, key)
+            if number not in found:
+                raise ValueError(
+                    f"`class_weight` must have labels of {self.labels}, or their ids, as keys. "
+                    f"Received: {key!r}"
+                )
+            found[int(number)] = float(weight)
+        return found
+
+    def encode_names(self, names: Any) -> Any:
+        """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there.
+
+        Args:
+            names: string (B,).
+        """
+        same = names[:, None] == tf.constant(self.labels)  # (B, C)
+        known = tf.debugging.Assert(
+            tf.reduce_all(tf.reduce_any(same, axis=-1)),
+            [f"`y` must hold labels of {self.labels}. Received:", names],
+        )
+        with tf.control_dependencies([known] if known is not None else []):
+            return tf.argmax(tf.cast(same, tf.int32), axis=-1, output_type=tf.int32)
+
+    def predict_step(self, data: Any) -> Any:
+        """Probabilities (B, C) of one batch."""
+        x = keras.utils.unpack_x_y_sample_weight(data)[0]
+        return self.scores(x)
+
+    def scores(self, inputs: dict[str, Any]) -> Any:
+        """Probabilities float32 (B, C) for the inputs of `Bert`, as graph code.
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+        """
+        return ops.softmax(self(inputs, training=False), axis=-1)
+
+    def empty_prediction(self) -> np.ndarray:
+        """The prediction of no rows, (0, C)."""
+        return np.zeros((0, self.num_labels), "float32")
+
+    def named(self, scores: Any) -> dict[str, Any]:
+        """Scores (B, C) with the names of the classes, as graph code.
+
+        Args:
+            scores: float32 (B, C), in the order of `labels`.
+
+        Returns:
+            `label` string (B,), `score` (B,), `scores` (B, C), `labels` string (B, C).
+        """
+        names = tf.constant(self.labels)
+        best = tf.argmax(scores, axis=-1)
+        return {
+            "label": tf.gather(names, best),
+            "score": tf.reduce_max(scores, axis=-1),
+            "scores": scores,
+            "labels": tf.broadcast_to(names, tf.shape(scores)),
+        }
+
+    def classify(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
+        """Raw strings (B,) to what `named` returns and `truncated` bool (B,), as graph code.
+
+        Args:
+            text_a: string (B,), the texts, or the first texts of pairs.
+            text_b: string (B,), the second texts; None for single texts.
+        """
+        packed = self.preprocess(text_a, text_b)
+        scores = packed_chunks(self.scores, packed, self.num_labels)
+        return {**self.named(scores), "truncated": packed.truncated}
+
+    def classify_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
+        """Token ids (B, T) with lengths (B,) to what `named` returns, as graph code.
+
+        Args:
+            token_ids: int (B, T).
+            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
+            lengths: int (B,), how many tokens of each row are real.
+        """
+        return self.named(self.scores(token_inputs(token_ids, segment_ids, lengths)))
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        return {
+            "serving_default": (self.classify, text_specs(self.pair)),
+            "tokens": (self.classify_tokens, token_specs()),
+        }
+
+    def answers(self, x: Any) -> list[dict[str, Any]]:
+        """What people want to know of each text.
+
+        Args:
+            x: texts, or pairs for a model with pair=True, in the forms of `fit`.
+
+        Returns:
+            A dict a row: `label`, `score`, `scores` by name, and `truncated`, whether the text was
+            too long and cut.
+        """
+        predictions, truncated = self.predict_texts(x)
+        return [
+            {
+                "label": self.label_names[int(np.argmax(row))],
+                "score": float(np.max(row)),
+                "scores": dict(zip(self.label_names, row.tolist())),
+                "truncated": cut,
+            }
+            for row, cut in zip(predictions, truncated)
+        ]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["num_labels"]
+        return {
+            **config,
+            "labels": self.labels,
+            "max_sequence_length": self.max_sequence_length,
+            "pair": self.pair,
+        }

@@ -1,0 +1,95 @@
+"""The forms in which contexts with choices may be given to `fit`, `evaluate` and `predict`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kbert.pipelines.base.text_inputs import as_column, checked_texts, is_texts, read_columns
+
+
+@dataclass(frozen=True)
+class ChoiceInputs:
+    """Contexts, each with its choices.
+
+    Attributes:
+        contexts: n str or bytes.
+        choices: n lists of K str or bytes.
+    """
+
+    contexts: Sequence[Any]
+    choices: Sequence[Sequence[Any]]
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.contexts)
+
+    def __getitem__(self, rows: slice) -> "ChoiceInputs":
+        """Some of the rows."""
+        return ChoiceInputs(self.contexts[rows], self.choices[rows])
+
+
+def read_choice_inputs(x: Any) -> ChoiceInputs | None:
+    """Recognises contexts with choices.
+
+    Args:
+        x: a tuple of n str and of n lists (or an array (n, K)) of str; a dict or table {"context",
+            "choices"} of the same; or anything else.
+
+    Returns:
+        The rows, or None if `x` is something else (token ids, a dataset).
+
+    Raises:
+        ValueError: texts without choices; contexts and lists differ in number, or the lists in
+            length; or a table has other columns.
+        TypeError: an entry is no text.
+    """
+    x = read_columns(x, ("context", "choices"))
+    if isinstance(x, dict) and set(x) == {"context", "choices"}:
+        x = (x["context"], x["choices"])
+    if isinstance(x, tuple):
+        x = tuple(map(as_column, x))
+    if (is_texts(x) and len(x)) or (isinstance(x, tuple) and is_texts(x[-1]) and len(x[-1])):
+        raise ValueError(
+            "`x` must be a tuple of n contexts and of n lists of choices. "
+            f"Received: a {type(x).__name__} of texts"
+        )
+    if not isinstance(x, tuple) or len(x) != 2 or not is_texts(x[0]):
+        return None
+    if not isinstance(x[1], list | tuple | np.ndarray) or not all(is_texts(row) for row in x[1]):
+        return None
+    contexts = checked_texts("context", x[0])
+    choices = [checked_texts(f"choices[{row}]", texts) for row, texts in enumerate(x[1])]
+    if len(contexts) != len(choices):
+        raise ValueError(
+            "`x` must hold one list of choices a context. Received: "
+            f"{len(contexts)} contexts and {len(choices)} lists"
+        )
+    counts = sorted({len(row) for row in choices})
+    if len(counts) > 1 or counts == [0]:
+        raise ValueError(f"all rows must have the same number of choices. Received: {counts}")
+    return ChoiceInputs(contexts, choices)
+
+
+def check_indices(y: Any, inputs: ChoiceInputs) -> np.ndarray:
+    """The indices of the right choices as int32 (n,).
+
+    Raises:
+        ValueError: they are not one whole number in [0, K) a row.
+    """
+    values = np.asarray(as_column(y))
+    if values.shape != (len(inputs),):
+        raise ValueError(
+            f"`y` must have {len(inputs)} indices. Received: an array of shape {values.shape}"
+        )
+    count = len(inputs.choices[0]) if len(inputs) else 0
+    if values.dtype.kind not in "iub" or (values.size and not _within(values, count)):
+        raise ValueError(
+            f"`y` must hold indices in [0, {count}). Received: {np.unique(values).tolist()[:10]}"
+        )
+    return values.astype("int32")
+
+
+def _within(values: np.ndarray, count: int) -> bool:
+    return bool(values.min() >= 0 and values.max() < count)

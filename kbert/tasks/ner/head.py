@@ -1,0 +1,86 @@
+"""Labels of tokens: one dense layer over the encoder's states."""
+
+from typing import Any
+
+import keras
+
+from kbert.layers.core.dropout import Dropout
+from kbert.layers.core.linear import Linear, normal_linear
+from kbert.models.bert import Bert
+from kbert.models.encoder_task import EncoderTask
+from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
+from kbert.optimization.wide import wide_dtype
+
+
+@keras.saving.register_keras_serializable("kbert")
+class TokenClassification(EncoderTask):
+    """Gives each token logits over classes.
+
+    Source: Devlin et al. 2019, section 5.3.
+
+    Args:
+        encoder: a `Bert`.
+        num_labels: C, the number of classes.
+        dropout: rate of the dropout before the head.
+
+    Raises:
+        ValueError: `num_labels` is below 1.
+    """
+
+    def __init__(
+        self, encoder: Bert, num_labels: int, dropout: float = 0.1, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if num_labels < 1:
+            raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
+        self.encoder = encoder
+        self.num_labels = num_labels
+        self.dropout = dropout
+        self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+        # In float32 at least, under any policy: labels are told apart by small differences.
+        self.token_head = normal_linear(
+            num_labels,
+            encoder.initializer_range,
+            dtype=wide_dtype(self.compute_dtype),
+            name="token_head",
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not getattr(self, "built", False):
+            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            self.dropout_layer.build()
+            self.token_head.build((None, None, self.encoder.hidden_dim))
+            self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Maps the inputs of `Bert` to float32 logits (B, T, C).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
+        states = self.encoder(inputs, training=training)["sequence_output"]
+        return self.token_head(self.dropout_layer(states, training=training))
+
+    def head_layers(self) -> dict[str, Linear]:
+        """The dense layers of the head, under the names that Hugging Face gives such."""
+        return {"classifier": self.token_head}
+
+    def default_loss(self) -> Any:
+        """Cross-entropy, the mean over the tokens that count."""
+        return TokenCrossEntropy()
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy over the tokens that count."""
+        return [TokenAccuracy()]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "num_labels": self.num_labels,
+            "dropout": self.dropout,
+        }

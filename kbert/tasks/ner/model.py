@@ -1,0 +1,283 @@
+"""Named-entity recognition: a text of any length in, entities with their places out."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batches.windowed_examples import WindowedExamples
+from kbert.models.bert import Bert
+from kbert.optimization.sequence_losses import ABSENT
+from kbert.pipelines.base.saved_pipeline import load_pipeline
+from kbert.pipelines.base.signatures import Signature, text_specs
+from kbert.pipelines.base.text_inputs import listed, read_single_texts
+from kbert.pipelines.base.text_model import label_maps
+from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.tasks.ner.token_labeller import TokenLabeller
+from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
+from kbert.text.sequences.entities import entity_types, unreachable_tags
+from kbert.text.sequences.word_boundaries import spaced_words, text_words
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+_NOTHING = "O"
+
+
+@keras.saving.register_keras_serializable("kbert")
+class EntityRecognizer(TokenLabeller):
+    """Finds the named entities of texts.
+
+    A word's first token carries its tag; the others, "X" in the paper, train nothing (Devlin et
+    al. 2019, section 5.3). The text is cut into overlapping windows; see
+    `kbert.text.sequences.windows`.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        labels: the C tags, "O" among them, BIO ("B-PER", "I-PER") or IOBES.
+        max_sequence_length: tokens of a window, special ones included.
+        stride: tokens that neighbouring windows share.
+        dropout: rate of the dropout before the head.
+
+    Raises:
+        ValueError: `labels` are no tags, or tokenizer or sizes do not fit the encoder or each
+            other.
+    """
+
+    default_sequence_length = 128
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        labels: Sequence[str],
+        max_sequence_length: int = 128,
+        stride: int = 32,
+        dropout: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "entity_recognizer")
+        super().__init__(encoder, tokenizer, _checked_tags(labels), dropout, **kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.stride = stride
+        self.check_windows()
+
+    @property
+    def labels(self) -> list[str]:
+        """The tags, in the order of the logits."""
+        return list(self.tag_names)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name_or_directory: str | os.PathLike[str],
+        labels: Sequence[str] | None = None,
+        **kwargs: Any,
+    ) -> "EntityRecognizer":
+        """Loads a saved model, or puts a new head on an encoder.
+
+        Args:
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
+                head for token classification (kbert's or Hugging Face's) gives a model that is
+                ready to use.
+            labels: the tags; needed where there is no head.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
+                which a model of another task gives its encoder, and the head is new.
+        """
+        return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return {**label_maps(self.tag_names), "classifier_dropout": self.dropout}
+
+    def recognize(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) to entities, as graph code.
+
+        Words are those of `kbert.text.sequences.word_boundaries.text_words`.
+
+        Args:
+            text: string (B,).
+
+        Returns:
+            `entity`, `label` string, `score` float32, the mean probability of its words' tags,
+            `start`, `end` int32, code points of the text, `start_byte`, `end_byte` int32; each
+            (B, k), in the order of the text, padded with nothing and 0 to the most entities of a
+            text. `count` int32 (B,), the entities of each text.
+        """
+        offsets = self.tokenizer.tokenize_with_offsets(text)
+        units = text_words(offsets, self.tokenizer.vocabulary)
+        found = self.tag_words(text, offsets, units, self.token_probabilities(offsets, None))
+        types = tf.constant(entity_types(self.tag_names) or [""])
+        filled = tf.sequence_mask(found.count)
+        return {
+            "entity": found.texts.text,
+            "label": tf.where(filled, tf.gather(types, found.kind), ""),
+            "score": found.score,
+            "start": found.texts.start,
+            "end": found.texts.end,
+            "start_byte": found.texts.start_byte,
+            "end_byte": found.texts.end_byte,
+            "count": found.count,
+        }
+
+    def tag(self, text: Any) -> dict[str, Any]:
+        """Sentences (B,) whose words stand between single blanks to their tags, as graph code.
+
+        This is how data with given words are measured.
+
+        Args:
+            text: string (B,).
+
+        Returns:
+            `tags` string (B, k), padded with nothing to the most words; `count` int32 (B,).
+        """
+        offsets = self.tokenizer.tokenize_with_offsets(text)
+        units, number = spaced_words(text, offsets)
+        found = self.tag_words(text, offsets, units, self.token_probabilities(offsets, None))
+        words = tf.cast(tf.strings.split(text, " ").row_lengths(), tf.int32)
+        width = tf.reduce_max(tf.pad(words, [[0, 1]]))
+        tags = tf.gather(tf.constant(self.labels), found.path)
+        # Words without tokens, such as control characters alone, are no part of an entity.
+        cells = tf.stack([tf.cast(number.value_rowids(), tf.int32), number.values], axis=1)
+        real = tf.sequence_mask(tf.cast(units.first.row_lengths(), tf.int32), tf.shape(tags)[1])
+        blank = tf.where(tf.sequence_mask(words, width), _NOTHING, "")
+        filled = tf.tensor_scatter_nd_update(blank, cells, tf.boolean_mask(tags, real))
+        return {"tags": filled, "count": words}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        return {
+            "serving_default": (self.recognize, text_specs(False)),
+            "words": (self.tag, text_specs(False)),
+        }
+
+    def answers(self, x: Any) -> list[list[dict[str, Any]]]:
+        """The entities of each text, for people.
+
+        Args:
+            x: texts, a list or array of str.
+
+        Returns:
+            For each text a list of dicts: `entity`, `label`, `score` and the places.
+        """
+        return [plain_answer(row)["entities"] for row in self.predict(x)]
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Entities in the order of `x`.
+
+        Args:
+            x: texts; or what Keras' `predict` takes, for logits.
+            **kwargs: arguments of Keras' `predict`, without texts.
+
+        Returns:
+            A dict a text, with what `recognize` returns as NumPy values.
+
+        Raises:
+            ValueError: `x` is a single text.
+        """
+        x = listed(x)
+        texts = read_single_texts(x)
+        if texts is None:
+            return super().predict(x, **kwargs)
+        return self.predict_columns(self.recognize, [texts])
+
+    def predict_tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The tags of sentences of given words.
+
+        Args:
+            sentences: n lists of words.
+        """
+        inputs = read_word_inputs(sentences)
+        if inputs is None:
+            raise ValueError("`sentences` must be lists of words. Received: something else")
+        rows = self.predict_columns(self.tag, [inputs.texts])
+        # By the words: a sentence of none is a text of one word without characters.
+        counted = zip(rows, inputs.words, strict=True)
+        return [[tag.decode() for tag in row["tags"][: len(words)]] for row, words in counted]
+
+    def read_inputs(self, x: Any) -> WordInputs | None:
+        """`x` as sentences of words, or None if it is something else.
+
+        Args:
+            x: n lists of words, a table with a column of such, or anything else.
+        """
+        return read_word_inputs(x)
+
+    def examples(self, inputs: WordInputs, y: Any) -> tuple[WindowedExamples, np.ndarray]:
+        """Windows to train on, and the tag of each of their tokens.
+
+        Every first token of a word counts in exactly one window, the one that answers for it.
+
+        Args:
+            inputs: n sentences.
+            y: the tags of each sentence's words.
+
+        Returns:
+            `WindowedExamples`, and int32, a tag id a token of `packed`, -1 where it counts nothing.
+        """
+        windows = self.windows(inputs.texts)
+        return windows, self._targets(windows, inputs, y)
+
+    def _targets(self, windows: WindowedExamples, inputs: WordInputs, y: Any) -> np.ndarray:
+        ids = {name: number for number, name in enumerate(self.tag_names)}
+        packed = windows.packed
+        by_context: dict[int, np.ndarray] = {}
+        targets = np.full(packed.tokens, ABSENT, "int32")
+        for window, row in enumerate(windows.row.tolist()):
+            if row not in by_context:
+                by_context = {row: self._token_tags(windows, inputs, row, y[row], ids)}
+            owned = slice(windows.owned_from[window], windows.owned_to[window])
+            begin = packed.starts[window] + windows.begin[window] - windows.first[window]
+            targets[begin + owned.start : begin + owned.stop] = by_context[row][owned]
+        return targets
+
+    def _token_tags(
+        self, windows: WindowedExamples, inputs: WordInputs, row: int, tags: Any, ids: Any
+    ) -> np.ndarray:
+        """The tag ids of a sentence's tokens, -1 but for the first of each word."""
+        starts, _ = windows.places.of(int(windows.context[row]))
+        found = np.full(len(starts), ABSENT, "int32")
+        words = inputs.word_starts(row)
+        if len(words) != len(tags):
+            raise ValueError(
+                f"`y[{row}]` must have a tag for each of the {len(words)} words. "
+                f"Received: {len(tags)}"
+            )
+        unknown = sorted(set(tags) - set(ids))
+        if unknown:
+            raise ValueError(f"`y[{row}]` must hold tags of {self.labels}. Received: {unknown}")
+        word = np.searchsorted(words, starts, side="right") - 1
+        first = np.flatnonzero(np.diff(word, prepend=-1))
+        found[first] = np.array([ids[tag] for tag in tags], "int32")[word[first]]
+        return found
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["num_labels"]
+        return {
+            **config,
+            "labels": self.labels,
+            "max_sequence_length": self.max_sequence_length,
+            "stride": self.stride,
+        }
+
+
+def _checked_tags(labels: Sequence[str]) -> list[str]:
+    tags = [str(label) for label in labels]
+    good = [tag == _NOTHING or (tag[:2] in ("B-", "I-", "E-", "S-") and tag[2:]) for tag in tags]
+    if _NOTHING not in tags or len(set(tags)) < len(tags) or not all(good):
+        raise ValueError(
+            '`labels` must be different tags, "O" and such as "B-PER" and "I-PER". '
+            f"Received: labels={tags}"
+        )
+    unreachable = unreachable_tags(tags)
+    if unreachable:
+        raise ValueError(
+            "`labels` must be such that each tag can stand in a sentence: B- before I-, and E- "
+            f"behind B- where there is E- or S-. Received: labels={tags}, of which "
+            f"{', '.join(unreachable)} cannot"
+        )
+    return tags

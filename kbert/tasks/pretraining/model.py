@@ -1,0 +1,277 @@
+"""Pretrained models on raw text: the likeliest words for each [MASK] of a text of any length.
+
+Shapes: B texts, M the most [MASK] of a text, K words for each, D hidden.
+"""
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_config import CAUSAL
+from kbert.models.bert import Bert
+from kbert.pipelines.base.packed_chunks import packed_chunks
+from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
+from kbert.pipelines.base.text_inputs import holds_texts, listed, read_single_texts
+from kbert.pipelines.base.windowed_model import WindowedModel
+from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.tasks.pretraining.head import Pretraining
+from kbert.text.sequences.chunks import map_in_chunks
+from kbert.text.sequences.filling import filled
+from kbert.text.sequences.packing import pack
+from kbert.text.sequences.windows import cut_windows, lay_out
+from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.vocabulary import MASK
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+# [MASK] tokens that meet the vocabulary at a time: a row of logits is a hundred kilobytes.
+_MASKS_AT_A_TIME = 256
+
+
+@keras.saving.register_keras_serializable("kbert")
+class MaskedLanguageModel(WindowedModel, Pretraining):
+    """Fills the [MASK] of texts with their likeliest words.
+
+    A text is cut into overlapping windows, of which only those with a [MASK] are read; see
+    `kbert.text.sequences.windows`. A causal model knows what stands left of a [MASK] alone. It
+    trains on the batches of `kbert.data.pretraining.dataset`.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary, with `special_tokens_in_text`.
+        objective: see `Pretraining`.
+        max_sequence_length: tokens of a window, special ones included.
+        stride: tokens that neighbouring windows share.
+        nbest: K, words for each [MASK], best first.
+
+    Raises:
+        ValueError: tokenizer or sizes do not fit the encoder or each other, or `nbest` is not in
+            the vocabulary's range.
+    """
+
+    default_sequence_length = 128
+    formats = ("kbert", "huggingface", "tf1")  # google-research/bert has these heads too
+    head_names = ("cls.",)
+    head_may_be_partial = True
+    tokenizer_rules = {"special_tokens_in_text": True}
+    graph_settings = (*WindowedModel.graph_settings, "nbest")
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        objective: str = "mlm_nsp",
+        max_sequence_length: int = 128,
+        stride: int = 32,
+        nbest: int = 5,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "masked_language_model")
+        super().__init__(encoder, objective, **kwargs)
+        self.tokenizer = tokenizer
+        self.max_sequence_length = max_sequence_length
+        self.stride = stride
+        self.nbest = nbest
+        self.huggingface_architecture = "BertLMHeadModel" if encoder.causal else "BertForMaskedLM"
+        if objective == "mlm_nsp":
+            self.huggingface_architecture = "BertForPreTraining"
+        self._check_tokenizer()
+        self.check_windows()
+
+    def _check_tokenizer(self) -> None:
+        """Raises a ValueError if [MASK] cannot be typed, or too many words are wanted."""
+        vocabulary = self.tokenizer.vocabulary
+        if not self.tokenizer.special_tokens_in_text or MASK not in vocabulary:
+            raise ValueError(
+                "`tokenizer` must have special_tokens_in_text=True and [MASK] in its vocabulary. "
+                f"Received: special_tokens_in_text={self.tokenizer.special_tokens_in_text}, "
+                f"{'with' if MASK in vocabulary else 'without'} [MASK]"
+            )
+        if not 1 <= self.nbest <= len(vocabulary):
+            raise ValueError(
+                f"`nbest` must be in [1, {len(vocabulary)}], the vocabulary. "
+                f"Received: nbest={self.nbest}"
+            )
+
+    @classmethod
+    def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
+        """The objective that the heads of `checkpoint`, and its encoder, come from."""
+        objective = "lm" if checkpoint.config.get(CAUSAL) else "mlm"
+        tokens_alone = "cls.predictions.bias" in checkpoint.heads and not any(
+            name.startswith("cls.seq_relationship.") for name in checkpoint.heads
+        )
+        return {"objective": objective if tokens_alone else f"{objective}_nsp"}
+
+    @classmethod
+    def huggingface_architectures(cls) -> tuple[str, ...]:
+        """The classes of transformers whose heads it takes."""
+        return ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task: nothing."""
+        return {}
+
+    def fill(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) to words for their [MASK], as graph code.
+
+        Probabilities are over the whole vocabulary, one [MASK] apart from the others.
+
+        Args:
+            text: string (B,).
+
+        Returns:
+            `filled` string (B,), the text with the best word in the place of each [MASK]; `word`
+            string and `score` float32 (B, M, K), words or pieces of words with their
+            probabilities, best first; `start`, `end` int32 (B, M), code points of each [MASK],
+            `start_byte`, `end_byte` int32; padded with nothing and 0 to the most of a text.
+            `count` int32 (B,), the [MASK] of each text, which may be none.
+        """
+        offsets = self.tokenizer.tokenize_with_offsets(text)
+        place, states = self._masked_states(offsets)
+        ids, scores = self._likeliest(states)
+        row = tf.gather(offsets.token_ids.value_rowids(), place)
+        rows = offsets.token_ids.nrows()
+
+        def by_text(values: tf.Tensor, *inner: int) -> tf.Tensor:
+            ragged = tf.RaggedTensor.from_value_rowids(values, row, rows)
+            return ragged.to_tensor(shape=(None, None, *inner))
+
+        words = tf.gather(tf.constant(self.tokenizer.vocabulary.tokens), ids)  # (M of all, K)
+        best = tf.RaggedTensor.from_value_rowids(words[:, 0], row, rows)
+        places = {
+            name: by_text(tf.gather(getattr(offsets, name).values, place))
+            for name in ("start", "end", "start_byte", "end_byte")
+        }
+        return {
+            "filled": filled(text, best),
+            "word": by_text(words, self.nbest),
+            "score": by_text(scores, self.nbest),
+            **places,
+            "count": tf.cast(best.row_lengths(), tf.int32),
+        }
+
+    def _masked_states(self, offsets: TokenOffsets) -> tuple[tf.Tensor, tf.Tensor]:
+        """Where each [MASK] stands among the tokens of all texts, and the state that predicts it.
+
+        Returns:
+            int32 (M of all texts,), ascending, and float32 (M of all texts, D).
+        """
+        tokens, vocabulary = offsets.token_ids, self.tokenizer.vocabulary
+        windows = cut_windows(tokens.row_lengths(), None, self.max_sequence_length, self.stride)
+        starts = tf.cast(tokens.row_starts(), tf.int32)
+        is_mask = tf.equal(tokens.values, vocabulary.mask_id)
+        before = tf.concat([[0], tf.cumsum(tf.cast(is_mask, tf.int32))], axis=0)
+        start = tf.gather(starts, windows.row)
+        own = tf.gather(before, start + windows.owned_to)
+        own -= tf.gather(before, start + windows.owned_from)
+        windows = windows.take(tf.cast(tf.where(own > 0)[:, 0], tf.int32))
+        shift = 1 if self.encoder.causal else 0  # there the token before it predicts
+
+        def run(chosen: tf.Tensor) -> list[tf.Tensor]:
+            some = windows.take(chosen)
+            laid = lay_out(some, tokens, None, vocabulary)
+            states = self.encoder(model_inputs(laid), training=False)["sequence_output"]
+            here = tf.where(laid.owned & tf.equal(laid.token_ids, vocabulary.mask_id))
+            place = tf.gather(starts, some.row)[:, tf.newaxis] + laid.position
+            found = tf.gather_nd(states, here - tf.constant([0, shift], tf.int64))
+            return [tf.gather_nd(place, here), tf.cast(found, tf.float32)]
+
+        outputs = [
+            tf.TensorSpec((None,), tf.int32),
+            tf.TensorSpec((None, self.encoder.hidden_dim), tf.float32),
+        ]
+        place, states = map_in_chunks(run, windows.lengths, self.chunk_tokens, outputs)
+        order = tf.argsort(place)
+        return tf.gather(place, order), tf.gather(states, order)
+
+    def _likeliest(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """States float32 (n, D) to ids int32 (n, K) and probabilities float32 (n, K)."""
+        known = len(self.tokenizer.vocabulary)  # the table may have rows without a token
+
+        def run(chosen: tf.Tensor) -> list[tf.Tensor]:
+            logits = self.token_logits(tf.cast(tf.gather(states, chosen), self.compute_dtype))
+            scores, ids = tf.math.top_k(tf.nn.softmax(logits, axis=-1)[:, :known], self.nbest)
+            return [ids, tf.cast(scores, tf.float32)]
+
+        outputs = [tf.TensorSpec((None, self.nbest), dtype) for dtype in (tf.int32, tf.float32)]
+        lengths = tf.ones_like(states[:, 0], tf.int32)  # all alike: the order stays
+        ids, scores = map_in_chunks(run, lengths, _MASKS_AT_A_TIME, outputs)
+        return ids, scores
+
+    def follows(self, text_a: Any, text_b: Any) -> dict[str, Any]:
+        """Pairs of raw strings (B,) to whether the second follows the first, as graph code.
+
+        Args:
+            text_a: string (B,).
+            text_b: string (B,).
+
+        Returns:
+            `score` float32 (B,), the probability that it does, and `truncated` bool (B,).
+        """
+        vocabulary, length = self.tokenizer.vocabulary, self.max_sequence_length
+        packed = pack([self.tokenizer.tokenize(t) for t in (text_a, text_b)], vocabulary, length)
+
+        def run(inputs: dict[str, Any]) -> tf.Tensor:
+            pooled = self.encoder(inputs, training=False)["pooled_output"]
+            return tf.nn.softmax(self.pair_logits(pooled), axis=-1)
+
+        return {"score": packed_chunks(run, packed, 2)[:, 0], "truncated": packed.truncated}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        signatures: dict[str, Signature] = {"serving_default": (self.fill, text_specs(False))}
+        if self.learns_pairs:
+            signatures["follows"] = (self.follows, text_specs(True))
+        return signatures
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Words for the [MASK] of texts, in the order of `x`.
+
+        Args:
+            x: texts; or what Keras' `predict` takes, for logits.
+            **kwargs: arguments of Keras' `predict`, without texts.
+
+        Returns:
+            A dict a text, with what `fill` returns as NumPy values.
+
+        Raises:
+            ValueError: `x` is a single text.
+        """
+        x = listed(x)
+        texts = read_single_texts(x)
+        if texts is None:
+            return super().predict(x, **kwargs)
+        return self.predict_columns(self.fill, [texts])
+
+    def answers(self, x: Any) -> list[dict[str, Any]]:
+        """What people want to know of each text.
+
+        Args:
+            x: texts, a list or array of str.
+
+        Returns:
+            For each text `filled`, and `masks`, a dict for each [MASK]: `words`, each with `word`
+            and `score`, and its places. A text without [MASK] has none.
+        """
+        return [plain_answer(row) for row in self.predict(x)]
+
+    def read_inputs(self, x: Any) -> None:
+        """None, as it trains on ready batches; `x` is anything but texts.
+
+        Raises:
+            ValueError: `x` is texts.
+        """
+        if holds_texts(x):
+            raise ValueError(
+                "`x` must be batches of `kbert.data.pretraining.dataset`, which makes them from "
+                "text. Received: texts"
+            )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_sequence_length": self.max_sequence_length,
+            "stride": self.stride,
+            "nbest": self.nbest,
+        }

@@ -1,0 +1,76 @@
+"""Question answering by span: a start vector and an end vector over the tokens of a sequence."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.core.linear import Linear, normal_linear
+from kbert.models.bert import Bert
+from kbert.models.encoder_task import EncoderTask
+from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
+from kbert.optimization.wide import wide_dtype
+
+# What padding gets: far below every logit, yet finite.
+_NEVER = -1e9
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SpanExtraction(EncoderTask):
+    """Gives each token a logit as the start of the answer, and one as its end.
+
+    Source: Devlin et al. 2019, sections 4.2 and 4.3. [CLS] stands for "no answer".
+
+    Args:
+        encoder: a `Bert`.
+    """
+
+    def __init__(self, encoder: Bert, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        # In float32 at least, under any policy: answers are told apart by small differences.
+        self.span_head = normal_linear(
+            2, encoder.initializer_range, dtype=wide_dtype(self.compute_dtype), name="span_head"
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not getattr(self, "built", False):
+            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            self.span_head.build((None, None, self.encoder.hidden_dim))
+            self.built = True
+
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """Maps the inputs of `Bert` to float32 logits (B, T, 2), start and end.
+
+        Padding has logits of -1e9.
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
+        logits = self.span_head(self.encoder(inputs, training=training)["sequence_output"])
+        padding_mask = inputs.get("padding_mask")
+        if padding_mask is None:
+            return logits
+        return ops.where(ops.expand_dims(padding_mask, -1), logits, _NEVER)
+
+    def head_layers(self) -> dict[str, Linear]:
+        """The dense layers of the head, under the names that Hugging Face gives such."""
+        return {"qa_outputs": self.span_head}
+
+    def default_loss(self) -> Any:
+        """The sum of the cross-entropies of start and end."""
+        return SpanCrossEntropy()
+
+    def default_metrics(self) -> list[Any]:
+        """The share of sequences with both ends right."""
+        return [keras.metrics.MeanMetricWrapper(span_accuracy, name="span_accuracy")]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        }

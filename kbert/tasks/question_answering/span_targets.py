@@ -1,0 +1,172 @@
+"""Answers in texts as positions in windows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.data.batches.windowed_examples import WindowedExamples
+from kbert.optimization.sequence_losses import ABSENT
+
+# The answers of each row: a text and the code point where it starts.
+Answers = Sequence[Sequence[Any]]
+
+
+def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
+    """Reads the forms in which answers may be given.
+
+    Args:
+        answers: for each row a list, perhaps empty, of {"text", "answer_start"} (or "start") or of
+            (text, start); or {"text", "answer_start"} of two lists, as Hugging Face has SQuAD.
+
+    Raises:
+        ValueError: an entry is neither; the message names row and entry.
+    """
+    return [
+        [_answer(row, number, one) for number, one in enumerate(_in_rows(several))]
+        for row, several in enumerate(answers)
+    ]
+
+
+def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
+    """Reads the answers of several people.
+
+    Args:
+        answers: for each row a list, perhaps empty, of opinions: an answer in a form of
+            `read_answers`, or a list of such, perhaps empty.
+
+    Raises:
+        ValueError: an entry is neither; the message names row and entry.
+    """
+    return [
+        [_opinion(row, number, one) for number, one in enumerate(_in_rows(several))]
+        for row, several in enumerate(answers)
+    ]
+
+
+def _in_rows(several: Any) -> Any:
+    """Answers as a list, where they are given as a dict of columns."""
+    if isinstance(several, Mapping) and isinstance(several.get("text"), list | np.ndarray):
+        return list(zip(several["text"], several.get("answer_start", []), strict=True))
+    return several
+
+
+def _opinion(row: int, number: int, one: Any) -> list[tuple[str, int]]:
+    is_list = isinstance(one, list) and not (len(one) == 2 and isinstance(one[0], str))
+    return [_answer(row, number, answer) for answer in (one if is_list else [one])]
+
+
+def _answer(row: int, number: int, one: Any) -> tuple[str, int]:
+    if isinstance(one, Mapping):
+        text, start = one.get("text"), one.get("answer_start", one.get("start"))
+    elif isinstance(one, tuple | list) and len(one) == 2:
+        text, start = one
+    else:
+        text, start = None, None
+    if not isinstance(text, str) or not text or not isinstance(start, int | np.integer):
+        raise ValueError(
+            f"`y[{row}][{number}]` must be an answer: a text and the code point where it starts. "
+            f"Received: {one!r:.80}"
+        )
+    return text, int(start)
+
+
+def span_targets(
+    windows: WindowedExamples,
+    contexts: Sequence[Any],
+    answers: Sequence[Sequence[tuple[str, int]]],
+) -> np.ndarray:
+    """Finds the answers in the windows.
+
+    A window has the answers that lie in it as a whole. One without any has [CLS], position 0.
+
+    Args:
+        windows: of n rows.
+        contexts: the n contexts.
+        answers: of each row.
+
+    Returns:
+        int32 (W, K, 2), the first and the last token of each answer, counted in the window; -1
+        where there are fewer than K.
+
+    Raises:
+        ValueError: an answer does not stand where it says; the message names the row.
+    """
+    rows, _, first, last = answer_tokens(windows, contexts, answers)
+    # Each answer meets each window of its row.
+    begin = np.searchsorted(windows.row, rows, side="left")
+    count = np.searchsorted(windows.row, rows, side="right") - begin
+    pair = np.repeat(np.arange(len(rows)), count)
+    window = np.arange(len(pair)) - np.repeat(np.cumsum(count) - count, count)
+    window = window + np.repeat(begin, count)
+    inside = (first[pair] >= windows.first[window]) & (
+        last[pair] < windows.first[window] + windows.size[window]
+    )
+    pair, window = pair[inside], window[inside]
+    shift = windows.begin[window] - windows.first[window]
+    spans = np.stack([first[pair] + shift, last[pair] + shift], axis=-1)
+    # The same span twice says nothing more; `unique` also sorts by window.
+    table = np.unique(np.concatenate([window[:, None], spans], axis=-1), axis=0)
+    window, spans = table[:, 0], table[:, 1:]
+    sizes = np.bincount(window, minlength=len(windows))
+    targets = np.full((len(windows), max(1, sizes.max(initial=0)), 2), ABSENT, "int32")
+    targets[:, 0] = 0
+    number = np.arange(len(window)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    targets[window, number] = spans
+    return targets
+
+
+def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
+    """Whether each window has an answer to learn, bool (W,).
+
+    Args:
+        windows: of questions, all of them.
+        targets: (W, K, 2) as of `span_targets`; or (tokens, 3), the shares of B, I and O, where a
+            window has an answer whose tokens count in it.
+    """
+    if targets.ndim == 3:
+        return targets[:, 0, 0] > 0
+    if not len(windows):
+        return np.zeros(0, bool)
+    return np.add.reduceat(targets[:, :2].sum(axis=1), windows.packed.starts) > 0
+
+
+def answer_tokens(
+    windows: WindowedExamples,
+    contexts: Sequence[Any],
+    answers: Sequence[Sequence[tuple[str, int]]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Finds the tokens that each answer touches.
+
+    Args:
+        windows: of n rows.
+        contexts: the n contexts.
+        answers: of each row.
+
+    Returns:
+        The row, the number in its row, the first and the last context token of each answer that
+        touches a token; int64 (answers,) each, rows in order.
+
+    Raises:
+        ValueError: an answer does not stand where it says; the message names the row.
+    """
+    found = []
+    for row, several in enumerate(answers):
+        if not several:
+            continue
+        context = contexts[row]
+        text = context.decode("utf-8", "replace") if isinstance(context, bytes) else context
+        starts, ends = windows.places.of(int(windows.context[row]))
+        for number, (answer, start) in enumerate(several):
+            if start < 0 or text[start : start + len(answer)] != answer:
+                raise ValueError(
+                    f"`y[{row}]` must hold answers that stand in the context at their start. "
+                    f"Received: {answer!r:.80} at {start}, where the context has "
+                    f"{text[max(0, start) : max(0, start) + len(answer)]!r:.80}"
+                )
+            first = int(np.searchsorted(ends, start, side="right"))
+            last = int(np.searchsorted(starts, start + len(answer), side="left")) - 1
+            if first <= last:
+                found.append((row, number, first, last))
+    table = np.array(found, "int64").reshape(-1, 4)
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

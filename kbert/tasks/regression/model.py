@@ -1,0 +1,122 @@
+"""Text regression: raw strings in, numbers out."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from kbert.models.bert import Bert
+from kbert.pipelines.base.packed_chunks import packed_chunks
+from kbert.pipelines.base.raw_text_model import RawTextModel
+from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.tasks.regression.head import SequenceRegression
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Regressor(RawTextModel, SequenceRegression):
+    """Assigns each text, or pair of texts, a number.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        max_sequence_length: longer texts are cut, in tokens with the special ones.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        dropout: rate of the head's dropout.
+        pair: whether it reads two texts; this decides the inputs of its export.
+
+    Raises:
+        ValueError: tokenizer or length do not fit the encoder.
+    """
+
+    huggingface_architecture = "BertForSequenceClassification"
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 128,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        pair: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "regressor")
+        super().__init__(encoder, head, dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.max_sequence_length = max_sequence_length
+        self.pair = pair
+        self.check_tokenizer()
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return {"problem_type": "regression", "classifier_dropout": self.dropout}
+
+    def encode_targets(self, y: Any) -> np.ndarray:
+        """Numbers, n or (n, 1), as float32 (n,).
+
+        Args:
+            y: n numbers, also (n, 1).
+
+        Raises:
+            ValueError: an entry is no finite number, or there are several a text.
+        """
+        values = np.asarray(y, dtype="float32")
+        if values.ndim != 1 and values.shape != (len(values), 1):
+            raise ValueError(f"`y` must have one number a text. Received: shape {values.shape}")
+        values = values.reshape(-1)
+        if not np.isfinite(values).all():
+            raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
+        return values
+
+    def predict_step(self, data: Any) -> Any:
+        """Numbers (B,) of one batch."""
+        return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
+
+    def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
+        """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code.
+
+        Args:
+            text_a: string (B,), the texts, or the first texts of pairs.
+            text_b: string (B,), the second texts; None for single texts.
+        """
+        packed = self.preprocess(text_a, text_b)
+
+        def column(inputs: dict[str, Any]) -> Any:
+            return self(inputs, training=False)[:, None]
+
+        scores = packed_chunks(column, packed, 1)[:, 0]
+        return {"score": scores, "truncated": packed.truncated}
+
+    def score_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
+        """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code.
+
+        Args:
+            token_ids: int (B, T).
+            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
+            lengths: int (B,), how many tokens of each row are real.
+        """
+        return {"score": self(token_inputs(token_ids, segment_ids, lengths), training=False)}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        return {
+            "serving_default": (self.score, text_specs(self.pair)),
+            "tokens": (self.score_tokens, token_specs()),
+        }
+
+    def answers(self, x: Any) -> list[dict[str, Any]]:
+        """Gives a dict with `score` and `truncated` for each text or pair.
+
+        Args:
+            x: texts, or pairs for a model with pair=True, in the forms of `fit`.
+        """
+        predictions, truncated = self.predict_texts(x)
+        return [{"score": float(v), "truncated": cut} for v, cut in zip(predictions, truncated)]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "max_sequence_length": self.max_sequence_length,
+            "pair": self.pair,
+        }

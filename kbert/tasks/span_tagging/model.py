@@ -1,0 +1,262 @@
+"""Reading by tags: a question and a text in, any number of answers out."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batches.windowed_examples import WindowedExamples
+from kbert.models.bert import Bert
+from kbert.optimization.sequence_losses import TokenCrossEntropy
+from kbert.pipelines.base.signatures import Signature, question_specs
+from kbert.pipelines.base.text_inputs import listed
+from kbert.pipelines.base.text_model import label_maps
+from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.tasks.ner.token_labeller import TaggedTexts, TokenLabeller
+from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
+from kbert.tasks.question_answering.span_targets import Answers, answer_tokens, read_opinions
+from kbert.text.sequences.word_boundaries import every_token
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+TAGS = ("B", "I", "O")
+_BEGIN, _INSIDE, _OUTSIDE = range(3)
+# Among these the best bias of O is searched, in nats. Answers are rare, so most are below 0.
+OUTSIDE_BIASES = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SpanTagger(TokenLabeller):
+    """Marks the answers to a question in a text, none, one or several, with B, I and O.
+
+    A dense layer 3 x H with softmax gives each token of the text a distribution over the three. The
+    loss of a text is -sum_i sum_j t_ij log p_ij over its tokens i, with distributions t that need
+    not be one-hot: where annotators disagree, t is the share of each opinion.
+
+    Args:
+        encoder: a `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        max_sequence_length: tokens of a window, question and special ones included.
+        stride: tokens that neighbouring windows share.
+        max_question_length: longer questions are cut, in tokens.
+        soft: whether several opinions on a question are averaged; otherwise the first counts alone.
+        dropout: rate of the dropout before the head.
+        outside_bias: what is added to the log probability of O where tags are decoded: below 0 more
+            is marked. It moves the threshold, as `null_threshold` does for `QuestionAnswerer`.
+
+    Raises:
+        ValueError: tokenizer or sizes do not fit the encoder or each other.
+    """
+
+    default_sequence_length = 384
+    has_questions = True
+    graph_settings = (*TokenLabeller.graph_settings, "outside_bias")
+
+    def __init__(
+        self,
+        encoder: Bert,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 384,
+        stride: int = 128,
+        max_question_length: int = 64,
+        soft: bool = True,
+        dropout: float = 0.1,
+        outside_bias: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "span_tagger")
+        super().__init__(encoder, tokenizer, TAGS, dropout, **kwargs)
+        self.max_sequence_length = max_sequence_length
+        self.stride = stride
+        self.max_question_length: int = max_question_length
+        self.soft = soft
+        self.outside_bias = outside_bias
+        self.check_windows()
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """What a Hugging Face configuration says of the task."""
+        return label_maps(TAGS)
+
+    def default_loss(self) -> Any:
+        """The sum over the tokens of a text, the mean over the batch."""
+        return TokenCrossEntropy(per="sequence")
+
+    def read(self, question: Any, context: Any) -> dict[str, Any]:
+        """Raw strings (B,) to all answers, as graph code.
+
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
+        Returns:
+            `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
+            the mean probability of the answer's tags; each (B, k), in the order of the text, padded
+            with nothing and 0. `count` int32 (B,), the answers of each row.
+        """
+        found = self._tagger(question, context)((0.0, 0.0, self.outside_bias))
+        return {
+            "answers": found.texts.text,
+            "starts": found.texts.start,
+            "ends": found.texts.end,
+            "scores": found.score,
+            "count": found.count,
+        }
+
+    def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
+        """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
+
+        Args:
+            question: string (B,).
+            context: string (B,), the text of each question.
+
+        Returns:
+            For bias number i `starts_i`, `ends_i` (B, k) and `count_i` (B,), int32.
+        """
+        tag = self._tagger(question, context)
+
+        def places(bias: tf.Tensor) -> tuple[tf.RaggedTensor, ...]:
+            found = tag(bias)
+            columns = (found.texts.start, found.texts.end)
+            return tuple(tf.RaggedTensor.from_tensor(column, found.count) for column in columns)
+
+        # A loop: a graph that decodes once for each bias takes seconds to be made.
+        several = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
+        biases = tf.constant([(0.0, 0.0, bias) for bias in OUTSIDE_BIASES])
+        starts, ends = tf.map_fn(places, biases, fn_output_signature=(several, several))
+        outputs = {}
+        for i in range(len(OUTSIDE_BIASES)):
+            outputs[f"starts_{i}"] = starts[i].to_tensor()
+            outputs[f"ends_{i}"] = ends[i].to_tensor()
+            outputs[f"count_{i}"] = tf.cast(starts[i].row_lengths(), tf.int32)
+        return outputs
+
+    def spans_with_biases(
+        self, questions: list[str], contexts: list[str]
+    ) -> dict[float, list[list[tuple[int, int]]]]:
+        """The places of the answers with each of `OUTSIDE_BIASES`; the encoder runs once.
+
+        Args:
+            questions: n questions.
+            contexts: the text of each.
+
+        Returns:
+            For each bias and row the (start, end) of its answers, in code points.
+        """
+        rows = self.predict_columns(self.read_with_biases, [questions, contexts])
+        return {
+            bias: [
+                [(int(s), int(e)) for s, e in zip(row[f"starts_{i}"], row[f"ends_{i}"]) if e]
+                for row in rows
+            ]
+            for i, bias in enumerate(OUTSIDE_BIASES)
+        }
+
+    def _tagger(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
+        """From a bias (C,) to the answers; the encoder has run before."""
+        offsets = self.tokenizer.tokenize_with_offsets(context)
+        questions = self.tokenizer.tokenize(question)
+        probabilities = self.token_probabilities(offsets, questions)
+        return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
+
+    def signatures(self) -> dict[str, Signature]:
+        """The function of an export and the specs of its inputs."""
+        return {"serving_default": (self.read, question_specs())}
+
+    def answers(self, x: Any) -> list[list[dict[str, Any]]]:
+        """The answers to each question, for people.
+
+        Args:
+            x: questions with contexts: a dict or table with `question` and `context`, or a tuple
+                of two lists.
+
+        Returns:
+            For each question a list of dicts: `answer`, `score`, `start` and `end`.
+        """
+        return [plain_answer(row)["answers"] for row in self.predict(x)]
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Answers in the order of `x`.
+
+        Args:
+            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
+                logits.
+            **kwargs: arguments of Keras' `predict`, without questions.
+
+        Returns:
+            A dict a row, with what `read` returns as NumPy values.
+        """
+        x = listed(x)
+        inputs = read_question_inputs(x)
+        if inputs is None:
+            return super().predict(x, **kwargs)
+        return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
+
+    def read_inputs(self, x: Any) -> QuestionInputs | None:
+        """`x` as questions with contexts, or None if it is something else.
+
+        Args:
+            x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
+                two lists, or anything else.
+        """
+        return read_question_inputs(x)
+
+    def examples(
+        self, inputs: QuestionInputs, y: Answers
+    ) -> tuple[WindowedExamples, np.ndarray]:
+        """Windows to train on, and the distribution of each of their tokens.
+
+        Every token of a text counts in exactly one window, the one that answers for it.
+
+        Args:
+            inputs: n questions with contexts.
+            y: the opinions on each, perhaps none: an answer, or a list of answers that one
+                annotator gave together.
+
+        Returns:
+            `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token counts nothing.
+        """
+        windows = self.windows(inputs.contexts, inputs.questions)
+        opinions = read_opinions(y)
+        if not self.soft:
+            opinions = [several[:1] for several in opinions]
+        flat = [[answer for opinion in several for answer in opinion] for several in opinions]
+        rows, _, first, last = answer_tokens(windows, inputs.contexts, flat)
+        bounds = np.searchsorted(rows, np.arange(len(inputs) + 1))
+        packed = windows.packed
+        targets = np.zeros((packed.tokens, len(TAGS)), "float32")
+        row_of, shares = -1, np.zeros((0, len(TAGS)), "float32")
+        for window, row in enumerate(windows.row.tolist()):
+            if row != row_of:
+                own = slice(bounds[row], bounds[row + 1])
+                tokens = len(windows.places.of(int(windows.context[row]))[0])
+                count = len(opinions[row])
+                row_of, shares = row, _shares(first[own], last[own], tokens, count)
+            owned = slice(windows.owned_from[window], windows.owned_to[window])
+            begin = packed.starts[window] + windows.begin[window] - windows.first[window]
+            targets[begin + owned.start : begin + owned.stop] = shares[owned]
+        return windows, targets
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["num_labels"]
+        return {
+            **config,
+            "max_sequence_length": self.max_sequence_length,
+            "stride": self.stride,
+            "max_question_length": self.max_question_length,
+            "soft": self.soft,
+            "outside_bias": self.outside_bias,
+        }
+
+
+def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> np.ndarray:
+    """The share of the opinions that give each token each tag, float32 (tokens, 3)."""
+    shares = np.zeros((tokens, len(TAGS)), "float32")
+    for begin, end in zip(first.tolist(), last.tolist()):
+        shares[begin, _BEGIN] += 1
+        shares[begin + 1 : end + 1, _INSIDE] += 1
+    shares[:, _OUTSIDE] = np.maximum(0, max(1, opinions) - shares.sum(axis=1))
+    # Where one opinion's answers overlap there is more than one vote of it.
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -1,0 +1,184 @@
+"""The states of a frozen BERT on disk, for the training of a model that attends to them."""
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.batches.packed_examples import PackedExamples
+from kbert.data.encoder_features.feature_cache import (
+    BATCH_TOKENS,
+    DTYPE,
+    CacheReport,
+    cached_features,
+)
+from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
+from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.models.bert import Bert
+from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+
+# Arguments of a constructor that say nothing about what an encoder computes without training.
+_WITHOUT_PART = (
+    "name",
+    "trainable",
+    "dtype",
+    "dropout",
+    "attention_dropout",
+    "initializer_range",
+    "gradient_checkpointing",
+)
+# Seconds between two updates of the bar where stderr is a file.
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+def bert_features(
+    bert: Bert,
+    packed: PackedExamples,
+    directory: str | os.PathLike[str],
+    dtype: str = DTYPE,
+    policy: str | None = None,
+    batch_tokens: int = BATCH_TOKENS,
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[TextFeatures, CacheReport]:
+    """Gives BERT's last states of all tokens of some texts, computed once and kept on disk.
+
+    As the `bert` of a `BertFusedTransformer` gives them: without dropout. They are of use as long
+    as BERT's weights stay; with other weights this function computes and keeps others.
+
+    Args:
+        bert: the encoder.
+        packed: the texts in its tokens. A `Translator` cuts them at `bert.max_sequence_length`.
+        directory: see `cached_features`.
+        dtype: of what is kept, see there.
+        policy: dtype policy to compute in, "mixed_bfloat16" for example; None for BERT's own.
+        batch_tokens: see there.
+        progress: see there; None draws a bar on stderr.
+
+    Returns:
+        The states, and what was done.
+
+    Raises:
+        ValueError: a text is longer than BERT can read; or see `cached_features`.
+        OSError: see there.
+    """
+    longest = int(packed.lengths.max(initial=0))
+    if longest > bert.max_sequence_length:
+        raise ValueError(
+            f"`packed` must have texts of at most {bert.max_sequence_length} tokens for this "
+            f"encoder. Received: one of {longest}"
+        )
+    drawn = _Bar() if progress is None else progress
+    encoder = frozen_bert(bert, policy)
+    return cached_features(packed, encoder, directory, dtype, batch_tokens, progress=drawn)
+
+
+def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
+    """A BERT as a function; its weights must stay as they are while it is used.
+
+    Args:
+        bert: the encoder.
+        policy: dtype policy to compute in; None for BERT's own.
+    """
+
+    @cache  # Where all states are on disk, there is no need for it.
+    def states() -> Any:
+        return _states(bert if policy is None else with_policy(bert, policy))
+
+    def encode(inputs: dict[str, np.ndarray]) -> np.ndarray:
+        found: np.ndarray = states()({k: tf.constant(v) for k, v in inputs.items()}).numpy()
+        return found
+
+    fingerprint = encoder_fingerprint(bert, policy)
+    return FrozenEncoder(encode, bert.hidden_dim, fingerprint, _description(bert, policy))
+
+
+def _states(bert: Bert) -> Any:
+    """A graph from the inputs of BERT to its last states, traced once for all shapes."""
+    specs = {
+        "token_ids": tf.TensorSpec((None, None), tf.int32),
+        "segment_ids": tf.TensorSpec((None, None), tf.int32),
+        "padding_mask": tf.TensorSpec((None, None), tf.bool),
+    }
+
+    @tf.function
+    def states(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        return bert(inputs, training=False)["sequence_output"]
+
+    return states.get_concrete_function(specs)
+
+
+def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
+    """A hash of all that the last states of an encoder depend on.
+
+    These are its class, sizes, weights and dtype policy. The pooler is left out, since it comes
+    after the states, and is random where a checkpoint has none; so are dropout and other things
+    that only training knows.
+
+    Args:
+        encoder: the encoder.
+        policy: another dtype policy than its own.
+
+    Returns:
+        64 hexadecimal digits, a SHA-256.
+    """
+    digest = hashlib.sha256(json.dumps(_description(encoder, policy), sort_keys=True).encode())
+    for name, array in sorted(encoder_arrays(encoder).items()):
+        if not name.startswith("pooler/"):
+            digest.update(json.dumps([name, array.dtype.name, array.shape]).encode())
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def with_policy(bert: Bert, policy: str) -> Bert:
+    """The same encoder, with weights of its own, that computes in another dtype policy.
+
+    Args:
+        bert: the encoder.
+        policy: name of a Keras dtype policy.
+    """
+    other = type(bert).from_config({**bert.get_config(), "dtype": policy})
+    assign_arrays(other, encoder_arrays(bert))
+    return other
+
+
+def _description(encoder: Bert, policy: str | None) -> dict[str, Any]:
+    config = {k: v for k, v in encoder.get_config().items() if k not in _WITHOUT_PART}
+    if not config["causal"]:  # as features on disk were named before there was a choice
+        del config["causal"]
+    policy = encoder.dtype_policy.name if policy is None else policy
+    return {"class": type(encoder).__name__, "policy": policy, **config}
+
+
+class _Bar:
+    """A progress bar on stderr, of the tokens that this process computes."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._first = 0
+        self._begin = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        # Keras draws its bar on stdout, which is for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            if self._bar is None:
+                interval = 0.2 if sys.stderr.isatty() else _SECONDS_BETWEEN_LINES
+                self._bar = keras.utils.Progbar(
+                    total - done,
+                    interval=interval,
+                    unit_name="token",
+                    stateful_metrics=["tokens_per_second"],
+                )
+                self._first, self._begin = done, time.perf_counter()
+                return
+            count = done - self._first
+            speed = count / max(1e-9, time.perf_counter() - self._begin)
+            self._bar.update(count, [("tokens_per_second", speed)])

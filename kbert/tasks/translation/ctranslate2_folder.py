@@ -1,0 +1,109 @@
+"""Translators as folders that CTranslate2 translates from, without kbert or TensorFlow."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
+from kbert.models.encoder_arrays import encoder_arrays
+from kbert.text.subword.subword import Subword
+
+SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
+
+
+def save_ctranslate2(
+    translator: Any, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Writes a folder for `ctranslate2.Translator`, with the subword models beside it.
+
+    `source.model` and `target.model` are read by the `sentencepiece` library, and `search.json`
+    holds the arguments of `translate_batch` that search as the translator does; see
+    `search_arguments`. With `return_attention` it gives the attention that `align` does, without
+    the ends; of a mean of all layers (`alignment_layer=None`) it has the last layer's alone.
+
+    Args:
+        translator: a `Translator` with a `Transformer`.
+        directory: the folder to make.
+        overwrite: whether an existing folder may be replaced.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: CTranslate2 has no such model, as where BERT is fused into it.
+        ModuleNotFoundError: the package ctranslate2 is not installed.
+        FileExistsError: the folder is there and `overwrite` is False.
+    """
+    transformer = translator.transformer
+    if hasattr(transformer, "bert"):
+        raise ValueError(
+            "`translator` must have a plain Transformer: CTranslate2 has no attention to a second "
+            f"encoder. Received: a {type(transformer).__name__}"
+        )
+    arrays = encoder_arrays(transformer)
+    if transformer.positions != "learned":
+        for side in ("source", "target"):
+            table = getattr(transformer, f"{side}_positions").table
+            arrays[f"{side}_positions/embeddings"] = np.asarray(table)
+    source, target = translator.source_subwords, translator.target_subwords
+    return write_ctranslate2(
+        {**transformer.get_config(), "positions": "learned"},
+        arrays,
+        _token_names(source, target),
+        directory,
+        alignment_layer=-1 if translator.alignment_layer is None else translator.alignment_layer,
+        search=search_arguments(translator)[0],
+        files={SOURCE_SUBWORDS: source.model, TARGET_SUBWORDS: target.model},
+        overwrite=overwrite,
+    )
+
+
+def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
+    """The arguments of `ctranslate2.Translator.translate_batch` for the translator's search.
+
+    Args:
+        translator: a `Translator`.
+
+    Returns:
+        The arguments, and what they cannot say: a sentence for each difference that is left.
+    """
+    longest = int(translator.transformer.max_sequence_length)
+    is_power = translator.length_penalty == "power" or translator.alpha == 0
+    arguments: dict[str, Any] = {
+        "beam_size": translator.beam_size,
+        "num_hypotheses": translator.nbest,
+        "length_penalty": float(translator.alpha) if is_power else 0.0,
+        "patience": float(translator.patience or 1.0),
+        # Its own default of 1 forbids empty translations.
+        "min_decoding_length": 0,
+        "max_decoding_length": longest,
+        "max_input_length": longest,
+        "return_scores": True,
+    }
+    notes = [
+        "CTranslate2 has one longest translation for all texts, max_decoding_length; kbert has "
+        f"{translator.length_ratio:g} times the source's pieces and {translator.length_extra}."
+    ]
+    if not is_power:
+        notes.append(
+            'CTranslate2 has no length penalty "gnmt": its search runs with none '
+            "(length_penalty=0)."
+        )
+    elif translator.patience is None and translator.alpha != 0 and translator.beam_size > 1:
+        notes.append(
+            "CTranslate2 stops at a number of finished translations, patience times beam_size; "
+            "kbert, with patience=None, where none can become better any more."
+        )
+    return arguments, notes
+
+
+def _token_names(source: Subword, target: Subword) -> TokenNames:
+    return TokenNames(
+        source.pieces,
+        target.pieces,
+        target.pieces[target.unknown_id],
+        target.pieces[target.start_id],
+        target.pieces[target.end_id],
+    )

@@ -1,0 +1,76 @@
+"""Translation: the next token of the target, at every position."""
+
+from typing import Any
+
+import keras
+
+from kbert.models.encoder_task import EncoderTask
+from kbert.models.transformer import Transformer
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import InverseSquareRootDecay
+from kbert.optimization.translation_losses import (
+    LabelSmoothedCrossEntropy,
+    NextTokenAccuracy,
+    Perplexity,
+)
+
+WARMUP_STEPS = 4000
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Translation(EncoderTask):
+    """A Transformer that learns to say the target, token by token.
+
+    Targets are int (B, T), the tokens after those of `target_token_ids`; -1 counts nothing.
+
+    Args:
+        transformer: a `Transformer`, or a `BertFusedTransformer`.
+        label_smoothing: share of the target's probability that is spread over all tokens.
+    """
+
+    def __init__(
+        self, transformer: Transformer, label_smoothing: float = 0.1, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.transformer = transformer
+        self.label_smoothing = label_smoothing
+        self.built = True
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the Transformer has its weights."""
+
+    def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+        """Maps the inputs of `Transformer` to float32 logits (B, T, V).
+
+        Args:
+            inputs: dict of `source_token_ids` int (B, S), `source_padding_mask` bool (B, S) and
+                `target_token_ids` int (B, T); with a BERT its inputs too.
+            training: whether dropout is on.
+        """
+        return self.transformer(inputs, training=training)
+
+    def default_loss(self) -> Any:
+        """Cross-entropy with smoothed labels, the mean over all real tokens."""
+        return LabelSmoothedCrossEntropy(self.label_smoothing)
+
+    def default_optimizer(self) -> Any:
+        """Adam with the rate of Vaswani et al. 2017, section 5.3."""
+        rate = InverseSquareRootDecay(WARMUP_STEPS, hidden_dim=self.transformer.hidden_dim)
+        return AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None)
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy and perplexity of the next token, with the target known up to it."""
+        return [NextTokenAccuracy(), Perplexity()]
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "transformer": keras.saving.serialize_keras_object(self.transformer),
+            "label_smoothing": self.label_smoothing,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """Makes the model of a configuration from `get_config`."""
+        transformer = keras.saving.deserialize_keras_object(config["transformer"])
+        return cls(**{**config, "transformer": transformer})

@@ -1,0 +1,300 @@
+"""Translation: raw text in one language in, raw text in another out.
+
+Shapes: B rows, S source pieces, T target pieces, n translations a row.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.checkpoints.marian.files import is_marian
+from kbert.decoding.beam_search import Hypotheses, beam_search
+from kbert.decoding.greedy import greedy_search
+from kbert.decoding.length_penalties import length_penalty as penalty_of
+from kbert.models.transformer import Transformer
+from kbert.pipelines.base.signatures import Signature, text_specs
+from kbert.pipelines.base.text_inputs import listed, read_single_texts
+from kbert.tasks.translation.alignment import TranslationAlignment
+from kbert.tasks.translation.marian import load_marian
+from kbert.tasks.translation.saved_translator import load_translator, save_translator
+from kbert.text.sequences.chunks import places_in_chunks
+from kbert.text.sequences.packing import pack
+from kbert.text.subword.subword import Subword
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+
+@keras.saving.register_keras_serializable("kbert")
+class Translator(TranslationAlignment):
+    """Translates texts.
+
+    Args:
+        transformer: a `Transformer` or a `BertFusedTransformer`.
+        source_subwords: cuts the source.
+        target_subwords: puts the target together; it may be the same.
+        bert_tokenizer: of the BERT of a fused model; None for others.
+        beam_size: hypotheses of the search; 1 takes the likeliest piece each time.
+        length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
+        alpha: the penalty's exponent.
+        nbest: how many translations are given.
+        length_ratio: a translation has at most this many times the source's pieces,
+        length_extra: and so many more.
+        patience: see `kbert.decoding.beam_search.beam_search`.
+        label_smoothing: of the loss.
+        alignment_layer: whose attention `align` gives, see `TranslationAlignment`.
+
+    Raises:
+        ValueError: a vocabulary does not fit the model, or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        source_subwords: Subword,
+        target_subwords: Subword,
+        bert_tokenizer: WordPiece | None = None,
+        beam_size: int = 5,
+        length_penalty: str = "power",
+        alpha: float = 1.0,
+        nbest: int = 1,
+        length_ratio: float = 2.0,
+        length_extra: int = 10,
+        patience: float | None = None,
+        label_smoothing: float = 0.1,
+        alignment_layer: int | None = -1,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "translator")
+        super().__init__(transformer, label_smoothing, alignment_layer, **kwargs)
+        self.source_subwords = source_subwords
+        self.target_subwords = target_subwords
+        self.bert_tokenizer = bert_tokenizer
+        self.beam_size = beam_size
+        self.length_penalty = length_penalty
+        self.alpha = alpha
+        self.nbest = nbest
+        self.length_ratio = length_ratio
+        self.length_extra = length_extra
+        self.patience = patience
+        self._check()
+
+    def _check(self) -> None:
+        penalty_of(self.length_penalty, self.alpha)
+        if not 1 <= self.nbest <= self.beam_size:
+            raise ValueError(
+                f"`nbest` must be in [1, beam_size={self.beam_size}]. Received: nbest={self.nbest}"
+            )
+        for name in ("length_ratio", "length_extra"):
+            number = getattr(self, name)
+            if not (number >= 0 and math.isfinite(number)):
+                raise ValueError(
+                    f"`{name}` must be a finite number, at least 0. Received: {name}={number}"
+                )
+        if self.patience is not None and not self.patience > 0:
+            raise ValueError(
+                f"`patience` must be positive or None. Received: patience={self.patience}"
+            )
+        source_size = self.transformer.source_vocabulary_size or self.transformer.vocabulary_size
+        for name, subwords, size in (
+            ("source_subwords", self.source_subwords, source_size),
+            ("target_subwords", self.target_subwords, self.transformer.vocabulary_size),
+        ):
+            if len(subwords) != size:
+                raise ValueError(
+                    f"`{name}` must have as many pieces as the transformer has embeddings, "
+                    f"{size}. Received: {len(subwords)}"
+                )
+        if (self.bert_tokenizer is None) == hasattr(self.transformer, "bert"):
+            raise ValueError(
+                "`bert_tokenizer` must be given for a fused transformer, and for no other. "
+                f"Received: bert_tokenizer={self.bert_tokenizer}"
+            )
+
+    @classmethod
+    def from_pretrained(cls, directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+        """Loads a saved translator.
+
+        Args:
+            directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's layout,
+                see `kbert.checkpoints.marian.files`.
+            **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
+
+        Raises:
+            ValueError: a file is damaged, or the model is none that kbert can hold.
+            FileNotFoundError: a file is missing.
+        """
+        if is_marian(directory):
+            return load_marian(cls, directory, **kwargs)
+        return load_translator(cls, directory, **kwargs)
+
+    def save_pretrained(self, directory: str | os.PathLike[str], overwrite: bool = False) -> Path:
+        """Writes weights, subwords and settings for `from_pretrained`.
+
+        Args:
+            directory: the folder to make.
+            overwrite: whether a folder that is there may be replaced, with all that it holds.
+
+        Returns:
+            The folder.
+
+        Raises:
+            FileExistsError: the folder is there, and may not be replaced.
+        """
+        return save_translator(self, directory, overwrite)
+
+    @property
+    def max_source_length(self) -> int:
+        """The most pieces of a source, the end included."""
+        return int(self.transformer.max_sequence_length)
+
+    def source_inputs(self, text: Any) -> tuple[dict[str, Any], Any, Any]:
+        """Raw strings (B,) as what the encoder reads, as graph code.
+
+        Args:
+            text: string (B,).
+
+        Returns:
+            The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
+            a text was cut.
+        """
+        most = self.max_source_length - 1
+        begun, is_longer = self.source_subwords.beginnings(text, most + 1)
+        pieces = self.source_subwords.tokenize(begun)
+        truncated = is_longer | (pieces.row_lengths() > most)
+        counts = tf.minimum(tf.cast(pieces.row_lengths(), tf.int32), most)
+        lengths = counts + 1
+        # A ragged concatenation would check at run time that both sides have as many rows.
+        mask = tf.sequence_mask(lengths)
+        width = tf.shape(mask)[1]
+        padding = self.source_subwords.padding_id
+        ids = tf.pad(pieces.to_tensor(padding), ((0, 0), (0, 1)), constant_values=padding)
+        is_end = tf.range(width) == counts[:, tf.newaxis]
+        inputs = {
+            "source_token_ids": tf.where(is_end, self.source_subwords.end_id, ids[:, :width]),
+            "source_padding_mask": mask,
+        }
+        return inputs, lengths, truncated
+
+    def search(self, inputs: dict[str, Any], lengths: Any) -> Hypotheses:
+        """The best translations of encoded sources, as graph code.
+
+        Args:
+            inputs: of `Transformer.encode`.
+            lengths: int32 (B,), pieces of each source, the end included.
+        """
+        memory = self.transformer.encode(inputs)
+        step = self.transformer.decode_step
+        state = self.transformer.start_decoding(memory, self.beam_size)
+        most = self.length_ratio * tf.cast(lengths, tf.float32) + float(self.length_extra)
+        # Bounded as numbers with a fraction, which do not overflow.
+        longest = float(self.transformer.max_sequence_length)
+        limits = tf.cast(tf.clip_by_value(most, 1.0, longest), tf.int32)
+        rows = tf.shape(lengths)[0]
+        ends = {
+            "start_id": self.target_subwords.start_id,
+            "end_id": self.target_subwords.end_id,
+            "max_lengths": limits,
+        }
+        penalty = penalty_of(self.length_penalty, self.alpha)
+        if self.beam_size == 1:
+            found = greedy_search(step, state, rows, **ends)
+            scores = found.log_probabilities / penalty(tf.maximum(found.lengths, 1))
+            return found._replace(scores=scores)
+        return beam_search(
+            step,
+            state,
+            rows,
+            beam_size=self.beam_size,
+            length_penalty=penalty,
+            nbest=self.nbest,
+            patience=self.patience,
+            **ends,
+        )
+
+    def translate(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) to their translations, as graph code.
+
+        Texts of like length are translated together, a bounded number at a time; no row's
+        translation depends on the others.
+
+        Args:
+            text: string (B,).
+
+        Returns:
+            `translation` string (B,), `score` float32 (B,), its log-probability divided by the
+            length penalty; `nbest_translation` string and `nbest_score` (B, n), best first;
+            `truncated` bool (B,), whether the source was cut. The translation of an empty text is
+            empty, with score 0.
+        """
+        inputs, lengths, truncated = self.source_inputs(text)
+        beside, sizes = self.inputs_beside(text, lengths)
+
+        def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
+            found = self.search(*self._chosen(inputs, beside, lengths, chosen))
+            texts = self.target_subwords.detokenize(found.token_ids, found.lengths)
+            return texts, found.scores
+
+        specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
+        texts, scores = self._in_chunks(run, sizes, specs)
+        back = places_in_chunks(sizes)
+        empty = (lengths == 1)[:, None]
+        texts = tf.where(empty, "", tf.gather(texts, back))
+        scores = tf.where(empty, 0.0, tf.gather(scores, back))
+        return {
+            "translation": texts[:, 0],
+            "score": scores[:, 0],
+            "nbest_translation": texts,
+            "nbest_score": scores,
+            "truncated": truncated,
+        }
+
+    def bert_inputs(self, text: Any) -> dict[str, Any]:
+        """Raw strings (B,) as what the BERT of a fused model reads, as graph code.
+
+        Args:
+            text: string (B,).
+        """
+        tokenizer: Any = self.bert_tokenizer
+        most = self.transformer.bert.max_sequence_length
+        packed = pack([tokenizer.tokenize(text)], tokenizer.vocabulary, most)
+        return {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
+
+    def signatures(self) -> dict[str, Signature]:
+        """The functions of an export and the specs of their inputs."""
+        specs = text_specs(False)
+        return {"serving_default": (self.translate, specs), "alignment": (self.align, specs)}
+
+    def predict(self, x: Any, **kwargs: Any) -> Any:
+        """Translations in the order of `x`.
+
+        Args:
+            x: texts; or what Keras' `predict` takes, for logits.
+            **kwargs: arguments of Keras' `predict`, without texts.
+
+        Returns:
+            A list of str for texts.
+
+        Raises:
+            ValueError: `x` is a single text.
+        """
+        x = listed(x)
+        texts = read_single_texts(x, "source", "text")
+        if texts is None:
+            return super().predict(x, **kwargs)
+        return self.translations(texts)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "beam_size": self.beam_size,
+            "length_penalty": self.length_penalty,
+            "alpha": self.alpha,
+            "nbest": self.nbest,
+            "length_ratio": self.length_ratio,
+            "length_extra": self.length_extra,
+            "patience": self.patience,
+        }

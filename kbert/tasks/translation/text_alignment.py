@@ -1,0 +1,82 @@
+"""What a translator attends to on one text, for people to look at.
+
+Shapes: T target pieces, S source pieces, N heads.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.text.subword.piece_words import piece_words
+
+
+@dataclass(frozen=True)
+class TextAlignment:
+    """One translated text.
+
+    Attributes:
+        translation: the best one.
+        source: S pieces, or words.
+        target: T pieces, or words.
+        layers: for each layer of the decoder (N, T, S): the attention to the source at the step
+            that says a piece.
+        layer: which of them is the translator's alignment, from 0; None for their mean.
+    """
+
+    translation: str
+    source: list[str]
+    target: list[str]
+    layers: list[np.ndarray]
+    layer: int | None
+
+    def mean(self, layer: int | None, head: int | None = None) -> np.ndarray:
+        """(T, S), each row a distribution.
+
+        Args:
+            layer: which layer, from 0; None for the mean of all.
+            head: which head, from 0; None for the mean of all.
+        """
+        layers = self.layers if layer is None else [self.layers[layer]]
+        heads = np.mean(layers, axis=0)
+        return heads.mean(axis=0) if head is None else heads[head]
+
+    def in_words(self) -> "TextAlignment":
+        """The same with words in place of pieces.
+
+        What goes to the pieces of a source word is added up; of the pieces of a target word the
+        mean is taken.
+        """
+        source, target = piece_words(self.source), piece_words(self.target)
+        layers = [
+            np.stack([target.averaged(source.summed(head)) for head in layer])
+            for layer in self.layers
+        ]
+        return TextAlignment(self.translation, source.words, target.words, layers, self.layer)
+
+
+def alignment_of_text(model: Any, text: str) -> TextAlignment:
+    """Translates one text and tells what each piece of the translation attends to.
+
+    Args:
+        model: a `kbert.tasks.translation.model.Translator`.
+        text: what is longer than the model takes is cut; see `align`.
+    """
+    batch = tf.constant([text])
+    inputs, lengths, _ = model.source_inputs(batch)
+    if model.bert_tokenizer is not None:
+        inputs |= model.bert_inputs(batch)
+    source = inputs["source_token_ids"][0].numpy().tolist()
+    found, layers = model.translated_scores(inputs, lengths)
+    count = 0 if len(source) == 1 else int(found.lengths[0, 0])
+    target = found.token_ids[0, 0, :count].numpy().tolist()
+    said = model.target_subwords.detokenize(tf.constant([target], tf.int32))[0].numpy()
+    chosen = model.alignment_layer
+    return TextAlignment(
+        said.decode(),
+        [model.source_subwords.pieces[i] for i in source],
+        [model.target_subwords.pieces[i] for i in target],
+        [tf.cast(layer[0, :, :count], tf.float32).numpy() for layer in layers],
+        None if chosen is None else chosen % len(layers),
+    )

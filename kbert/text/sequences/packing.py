@@ -1,0 +1,114 @@
+"""Ids of one or two texts as one sequence for BERT."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from kbert.text.wordpiece.vocabulary import Vocabulary
+
+
+class PackedText(NamedTuple):
+    """`[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded. T is the same for the whole batch.
+
+    Attributes:
+        token_ids: int32 (B, T); `[PAD]` after the sequence.
+        segment_ids: int32 (B, T); 1 for b and its `[SEP]`, 0 elsewhere.
+        padding_mask: bool (B, T); True for a real token.
+        lengths: int32 (B,); real tokens, special ones included.
+        truncated: bool (B,); whether tokens were cut off.
+    """
+
+    token_ids: tf.Tensor
+    segment_ids: tf.Tensor
+    padding_mask: tf.Tensor
+    lengths: tf.Tensor
+    truncated: tf.Tensor
+
+
+def pack(
+    segments: Sequence[tf.RaggedTensor],
+    vocabulary: Vocabulary,
+    max_sequence_length: int,
+    fixed_length: bool = False,
+) -> PackedText:
+    """Pack one or two texts a row.
+
+    What is too long is cut as google-research/bert cuts it (`_truncate_seq_pair` of
+    `run_classifier.py`): the last token of the longer text goes, again and again; where both are
+    equally long, that of the second text. Hugging Face tokenizers' `longest_first` cuts to the same
+    lengths, but where both texts are cut to an odd room, and the second was at least as long as the
+    first, it leaves the odd token to the second text.
+
+    Args:
+        segments: One or two RaggedTensors (B, (tokens)) of ids, without special tokens.
+        vocabulary: Names the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+        max_sequence_length: Most tokens of a row, special ones included.
+        fixed_length: Whether T is `max_sequence_length` or the longest row's length.
+
+    Returns:
+        The packed batch.
+
+    Raises:
+        ValueError: Not one or two segments, or no room for the special tokens.
+    """
+    if len(segments) not in (1, 2):
+        raise ValueError(f"`segments` must be one or two. Received: {len(segments)} segments")
+    specials = len(segments) + 1
+    if max_sequence_length < specials:
+        raise ValueError(
+            f"`max_sequence_length` must be at least {specials}, the special tokens of "
+            f"{len(segments)} segments. Received: max_sequence_length={max_sequence_length}"
+        )
+    full = [tf.cast(segment.row_lengths(), tf.int32) for segment in segments]
+    kept = _kept_lengths(full, max_sequence_length - specials)
+    lengths = tf.add_n(kept) + specials
+    if fixed_length:
+        width = tf.constant(max_sequence_length)
+    else:
+        width = tf.maximum(tf.reduce_max(lengths), specials)  # the latter where there are no rows
+    place = tf.range(width)[tf.newaxis, :]
+    padding_mask = place < lengths[:, tf.newaxis]
+    token_ids = _laid_out(segments, kept, place, padding_mask, vocabulary)
+    if len(segments) == 2:
+        in_second = (place >= kept[0][:, tf.newaxis] + 2) & padding_mask
+        segment_ids = tf.cast(in_second, tf.int32)
+    else:
+        segment_ids = tf.zeros_like(token_ids)
+    truncated = tf.add_n(full) + specials > lengths
+    return PackedText(token_ids, segment_ids, padding_mask, lengths, truncated)
+
+
+def _kept_lengths(full: list[tf.Tensor], room: int) -> list[tf.Tensor]:
+    """Tokens that are left of each text, int32 (B,) each, in closed form.
+
+    The loop of `_truncate_seq_pair` ends with a text of more than half of the room only where the
+    other one leaves it; two long texts end equal, the first with the odd token.
+    """
+    if len(full) == 1:
+        return [tf.minimum(full[0], room)]
+    first = tf.minimum(full[0], tf.maximum(room - full[1], (room + 1) // 2))
+    return [first, tf.minimum(full[1], room - first)]
+
+
+def _laid_out(
+    segments: Sequence[tf.RaggedTensor],
+    kept: list[tf.Tensor],
+    place: tf.Tensor,
+    padding_mask: tf.Tensor,
+    vocabulary: Vocabulary,
+) -> tf.Tensor:
+    """The ids (B, T): one gather from special tokens and texts side by side."""
+    ids = [tf.constant([vocabulary.padding_id, vocabulary.cls_id, vocabulary.sep_id])]
+    index = tf.where(padding_mask, 2, 0)  # [SEP] wherever no text and no padding is
+    index = tf.where(tf.equal(place, 0), 1, index)
+    offset = 3  # where the segment begins among `ids`
+    begins = tf.constant([[1]])  # where it begins in its row
+    for segment, length in zip(segments, kept, strict=True):
+        ends = begins + length[:, tf.newaxis]
+        source = tf.cast(segment.row_starts(), tf.int32)[:, tf.newaxis] + offset - begins
+        index = tf.where((place >= begins) & (place < ends), place + source, index)
+        ids.append(tf.cast(segment.values, tf.int32))
+        offset += tf.size(segment.values)
+        begins = ends + 1
+    return tf.gather(tf.concat(ids, axis=0), index)

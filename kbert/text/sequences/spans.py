@@ -1,0 +1,209 @@
+"""Answers as spans of tokens: the best of each window, the best of each request, and their text.
+
+Shapes: B requests, W windows of all requests, T length of a window, n spans that are kept.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from kbert.text.wordpiece.offsets import TokenOffsets
+
+# The score of a span that is not there: far below every sum of two logits, yet finite.
+NO_SPAN = -1e9
+
+
+class WindowSpans(NamedTuple):
+    """The best spans of windows.
+
+    Attributes:
+        score: float32 (W, n), start logit plus end logit, best first; `NO_SPAN` where there is
+            none.
+        first: int32 (W, n), the context token that the span begins with.
+        last: int32 (W, n), the one that it ends with.
+        total: float32 (W,), log of the sum of exp(score) over all spans of the window.
+        null: float32 (W,), the score of "no answer here", from [CLS].
+    """
+
+    score: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    total: tf.Tensor
+    null: tf.Tensor
+
+
+class RequestSpans(NamedTuple):
+    """The best spans of requests, over all their windows.
+
+    Attributes:
+        score: float32 (B, n), start logit plus end logit, best first; `NO_SPAN` where there is
+            none.
+        probability: float32 (B, n), among all spans of all windows and "no answer".
+        first: int32 (B, n), the context token that the span begins with.
+        last: int32 (B, n), the one that it ends with.
+        total: float32 (B,), log of the sum of exp(score) over all spans and "no answer".
+        null: float32 (B,), the score of "no answer": the lowest of the windows.
+    """
+
+    score: tf.Tensor
+    probability: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
+    total: tf.Tensor
+    null: tf.Tensor
+
+
+class SpanText(NamedTuple):
+    """Spans as they stand in the text. Where there is no span, all is 0 or empty.
+
+    Attributes:
+        text: string (B, n).
+        start: int32 (B, n), first code point.
+        end: int32 (B, n), the code point after the last.
+        start_byte: int32 (B, n), first byte.
+        end_byte: int32 (B, n), the byte after the last.
+    """
+
+    text: tf.Tensor
+    start: tf.Tensor
+    end: tf.Tensor
+    start_byte: tf.Tensor
+    end_byte: tf.Tensor
+
+
+def window_spans(
+    logits: tf.Tensor,
+    position: tf.Tensor,
+    owned: tf.Tensor,
+    max_answer_length: int,
+    count: int,
+) -> WindowSpans:
+    """Finds the best spans of each window, as graph code.
+
+    A span begins with a token that the window owns, ends in the window's context, not before it
+    begins, and has at most `max_answer_length` tokens.
+
+    Args:
+        logits: float32 (W, T, 2), start and end; [CLS] comes first.
+        position: int32 (W, T), the context token, -1 outside the context.
+        owned: bool (W, T), where the window answers for the token.
+        max_answer_length: in tokens.
+        count: n, the spans to keep of each window.
+    """
+    start, end = logits[..., 0], logits[..., 1]
+    null = start[:, 0] + end[:, 0]
+    start = tf.where(owned, start, NO_SPAN)
+    end = tf.where(position >= 0, end, NO_SPAN)
+    # (W, T, L): for each start the ends that are 0, 1, ... tokens further on
+    length = tf.shape(end)[1]
+    padded = tf.pad(end, [[0, 0], [0, max_answer_length - 1]], constant_values=NO_SPAN)
+    reach = tf.range(length)[:, tf.newaxis] + tf.range(max_answer_length)
+    scores = start[:, :, tf.newaxis] + tf.gather(padded, reach, axis=1)
+    scores = tf.reshape(scores, (-1, length * max_answer_length))
+    scores = tf.maximum(scores, NO_SPAN)  # not twice as far down
+    total = tf.reduce_logsumexp(scores, axis=1)
+    # More columns, so that there are always `count`.
+    best, index = tf.math.top_k(
+        tf.pad(scores, [[0, 0], [0, count]], constant_values=NO_SPAN), count
+    )
+    index = tf.minimum(index, length * max_answer_length - 1)
+    begin = index // max_answer_length
+    first = tf.gather(position, begin, batch_dims=1)
+    last = first + index % max_answer_length
+    found = is_span(best)
+    zeros = tf.zeros_like(first)
+    first, last = (tf.where(found, place, zeros) for place in (first, last))
+    return WindowSpans(best, first, last, total, null)
+
+
+def is_span(score: tf.Tensor) -> tf.Tensor:
+    """Tells scores of spans from `NO_SPAN`: bool of the same shape."""
+    return score > NO_SPAN / 2
+
+
+def request_spans(
+    spans: WindowSpans, row: tf.Tensor, rows: tf.Tensor, count: int
+) -> RequestSpans:
+    """Brings the windows of each request together, as graph code.
+
+    Args:
+        spans: of windows in any order.
+        row: int32 (W,), the request of each window; each has one at least.
+        rows: int32, B.
+        count: n, the spans to keep of each request.
+    """
+    order = tf.argsort(row, stable=True)
+    sorted_row = tf.gather(row, order)
+
+    def by_request(values: tf.Tensor, padding: float | int) -> tf.Tensor:
+        """(W, n) to (B, most windows of a request times n)."""
+        ragged = tf.RaggedTensor.from_value_rowids(
+            tf.gather(values, order),
+            tf.cast(sorted_row, tf.int64),
+            tf.cast(rows, tf.int64),
+            validate=False,  # sorted above
+        )
+        dense = ragged.to_tensor(padding)
+        return tf.reshape(dense, (rows, tf.shape(dense)[1] * values.shape[1]))
+
+    padding = [[0, 0], [0, count]]
+    scores = tf.pad(by_request(spans.score, NO_SPAN), padding, constant_values=NO_SPAN)
+    best, index = tf.math.top_k(scores, count)
+    first = tf.gather(tf.pad(by_request(spans.first, 0), padding), index, batch_dims=1)
+    last = tf.gather(tf.pad(by_request(spans.last, 0), padding), index, batch_dims=1)
+    null = tf.math.unsorted_segment_min(spans.null, row, rows)
+    # log(sum of exp) over all windows and "no answer"; the largest goes out first
+    largest = tf.maximum(tf.math.unsorted_segment_max(spans.total, row, rows), null)
+    parts = tf.exp(spans.total - tf.gather(largest, row))
+    total = tf.math.unsorted_segment_sum(parts, row, rows) + tf.exp(null - largest)
+    log_total = largest + tf.math.log(total)
+    found = is_span(best)
+    probability = tf.where(found, tf.exp(best - log_total[:, tf.newaxis]), 0.0)
+    return RequestSpans(best, probability, first, last, log_total, null)
+
+
+def cut_spans(
+    text: tf.Tensor, offsets: TokenOffsets, first: tf.Tensor, last: tf.Tensor, found: tf.Tensor
+) -> SpanText:
+    """Cuts spans of tokens from the original strings, as graph code.
+
+    Args:
+        text: string (B,).
+        offsets: of the tokens of `text`.
+        first: int32 (B, n), the first token of each span.
+        last: int32 (B, n), the last.
+        found: bool (B, n), whether there is a span.
+    """
+    row_starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)[:, tf.newaxis]
+    places = []
+    for column, token in (
+        (offsets.start, first),
+        (offsets.end, last),
+        (offsets.start_byte, first),
+        (offsets.end_byte, last),
+    ):
+        # One value more, so that there is something to gather where there are no tokens.
+        values = tf.pad(column.values, [[0, 1]])
+        places.append(tf.gather(values, tf.where(found, row_starts + token, tf.size(values) - 1)))
+    start, end, start_byte, end_byte = places
+    return SpanText(_cut(text, start_byte, end_byte), start, end, start_byte, end_byte)
+
+
+def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
+    """Cuts bytes (B, n) from texts (B,).
+
+    Span by span: all at once would copy each text as often as it has spans.
+    """
+    shape, count = start.shape, tf.shape(start)[1]
+    # One span more, of no length, so that there is something to stack.
+    start, end = (tf.pad(place, [[0, 0], [0, 1]]) for place in (start, end))
+    columns = tf.TensorArray(tf.string, size=count + 1, element_shape=(None,))
+
+    def cut(number: tf.Tensor, columns: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
+        begin, length = start[:, number], end[:, number] - start[:, number]
+        return number + 1, columns.write(number, tf.strings.substr(text, begin, length))
+
+    _, columns = tf.while_loop(lambda number, _: number <= count, cut, (tf.constant(0), columns))
+    cuts = tf.transpose(columns.stack())[:, :count]
+    cuts.set_shape(shape)
+    return cuts

@@ -1,0 +1,131 @@
+"""Words as people and corpora count them, over the tokens of a text.
+
+BERT's own words end at every punctuation mark; those of corpora of named entities do not: "U.K",
+"well-known" and "didn't" are one word, a full stop after a word is another.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from kbert.text.wordpiece.code_point_classes import PUNCTUATION, code_points
+from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.vocabulary import Vocabulary
+
+_MARKS = frozenset(code_points(PUNCTUATION).tolist())
+# These belong to the word that they begin: @user, #topic.
+_PREFIXES = ("@", "#")
+_APOSTROPHES = ("'", "’")
+
+
+class Units(NamedTuple):
+    """Words of rows, as runs of tokens. All are ragged int32 (B, (words)).
+
+    Attributes:
+        first: the first token of each word, counted in its row.
+        last: its last token.
+    """
+
+    first: tf.RaggedTensor
+    last: tf.RaggedTensor
+
+
+def every_token(offsets: TokenOffsets) -> Units:
+    """Takes each token as a word of its own, as graph code."""
+    return _units(offsets, tf.ones_like(offsets.token_ids.values, tf.bool))
+
+
+def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.RaggedTensor]:
+    """Takes what stands between blanks (U+0020) as words, as graph code.
+
+    Args:
+        text: string (B,).
+        offsets: its tokens.
+
+    Returns:
+        The words that have tokens, and the number of each among the words of its row, ragged int32
+        (B, (words)); two blanks have a word without characters between them.
+    """
+    words = tf.strings.split(text, " ")
+    length = tf.strings.length(words.values) + 1
+    before = tf.cumsum(length, exclusive=True)
+    row_before = tf.gather(tf.pad(before, [[0, 1]]), words.row_splits[:-1])
+    start = tf.cast(before - tf.gather(row_before, words.value_rowids()), tf.int64)
+    # One number for row and byte: rows are far apart.
+    reach = tf.cast(tf.reduce_max(tf.pad(tf.strings.length(text), [[0, 1]])) + 2, tf.int64)
+    keys = words.value_rowids() * reach + start
+    row = offsets.token_ids.value_rowids()
+    token_keys = row * reach + tf.cast(offsets.start_byte.values, tf.int64)
+    word = tf.cast(tf.searchsorted(keys, token_keys, side="right"), tf.int64) - 1
+    word -= tf.gather(words.row_splits, row)
+    begins = _first_of_row(offsets) | (word != tf.roll(word, 1, axis=0))
+    tokens = offsets.token_ids
+    number = tf.ragged.boolean_mask(
+        tokens.with_values(tf.cast(word, tf.int32)), tokens.with_values(begins)
+    )
+    return _units(offsets, begins), number
+
+
+def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
+    """Finds the words of running text, as graph code.
+
+    What stands between spaces, without the punctuation before and after it, of which each mark is a
+    word of its own, as is an English 's.
+
+    Args:
+        offsets: the tokens of the texts.
+        vocabulary: names the tokens.
+    """
+    ids = offsets.token_ids.values
+    marks = tf.constant([_is_mark(token) for token in vocabulary.tokens])
+    is_mark = tf.gather(marks, ids)
+    apart = offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0)
+    # Inside a word there may be what is no part of a token: accents, characters of no width.
+    pieces = tf.constant([token.startswith("##") for token in vocabulary.tokens])
+    gap = _first_of_row(offsets) | (apart & ~tf.gather(pieces, ids))
+    last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
+    # @ and # before a letter or digit belong to the word.
+    followed = ~last_of_word & ~tf.roll(is_mark, -1, axis=0)
+    is_mark &= ~(gap & followed & _is_one_of(ids, vocabulary, _PREFIXES))
+    word = tf.cumsum(tf.cast(gap, tf.int32)) - 1
+    plain = tf.cast(~is_mark, tf.int32)
+    words = tf.reduce_max(tf.pad(word + 1, [[0, 1]]))
+    total = tf.math.unsorted_segment_sum(plain, word, words)
+    up_to = tf.cumsum(plain)
+    in_word = up_to - tf.gather(tf.cumsum(total, exclusive=True), word)  # itself included
+    outer = is_mark & ((in_word == 0) | (in_word == tf.gather(total, word)))
+    ends_in_s = _is_one_of(ids, vocabulary, ("s",)) & (last_of_word | tf.roll(outer, -1, axis=0))
+    possessive = (
+        _is_one_of(ids, vocabulary, _APOSTROPHES)
+        & ~gap
+        & ~last_of_word
+        & tf.roll(ends_in_s, -1, axis=0)
+    )
+    after_outer = tf.roll(outer, 1, axis=0)
+    return _units(offsets, gap | outer | after_outer | possessive)
+
+
+def _units(offsets: TokenOffsets, begins: tf.Tensor) -> Units:
+    """Words from the tokens (flat, bool) that begin one."""
+    tokens = offsets.token_ids
+    place = tf.cast(tf.ragged.range(tokens.row_lengths()), tf.int32)
+    ends = tf.roll(begins, -1, axis=0)  # the token after the last is the first, which begins one
+    first = tf.ragged.boolean_mask(place, tokens.with_values(begins))
+    return Units(first, tf.ragged.boolean_mask(place, tokens.with_values(ends)))
+
+
+def _first_of_row(offsets: TokenOffsets) -> tf.Tensor:
+    row = offsets.token_ids.value_rowids()
+    place = tf.range(tf.size(row))
+    return tf.equal(place, 0) | (row != tf.roll(row, 1, axis=0))
+
+
+def _is_mark(token: str) -> bool:
+    return len(token) == 1 and ord(token) in _MARKS
+
+
+def _is_one_of(ids: tf.Tensor, vocabulary: Vocabulary, tokens: tuple[str, ...]) -> tf.Tensor:
+    wanted = [number for number, token in enumerate(vocabulary.tokens) if token in tokens]
+    if not wanted:
+        return tf.zeros_like(ids, tf.bool)
+    return tf.reduce_any(ids[:, tf.newaxis] == tf.constant(wanted, ids.dtype), axis=1)

@@ -1,0 +1,139 @@
+"""The reference's normalizer as a graph: decode, one table look-up a code point, encode."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from kbert.text.wordpiece.code_point_table import (
+    NUM_ORDERED_CODES,
+    PAGE_BITS,
+    PAGE_SIZE,
+    UNKNOWN_LETTER,
+    CodePointTable,
+)
+from kbert.text.wordpiece.long_words import MAX_CHARACTERS_PER_WORD, shortened
+from kbert.text.wordpiece.mark_order import in_canonical_order
+
+# Normalized rows in which a look at single code points was not enough: marks that NFD may sort,
+# and words that are too long. One pass of an automaton; both are rare.
+_NEEDS_CARE = (
+    rf"(?s).*(?:[\x{{{UNKNOWN_LETTER + 1:X}}}-\x{{{UNKNOWN_LETTER + NUM_ORDERED_CODES - 1:X}}}]"
+    rf"|[^ ]{{{MAX_CHARACTERS_PER_WORD + 1}}}).*"
+)
+
+
+class NormalizedText(NamedTuple):
+    """Rows of normalized code points, and where they came from.
+
+    Attributes:
+        strings: The rows as UTF-8, words between spaces, string (rows,).
+        values: Their code points side by side, int32 (n,).
+        row_splits: int64 (rows + 1,).
+        position: Place of each code point in the table's output, int64 (n,).
+        source_splits: `position` p came from the code point s of all rows' text for which
+            `source_splits[s] <= p < source_splits[s + 1]`, int64 (code points of the text + 1,).
+    """
+
+    strings: tf.Tensor
+    values: tf.Tensor
+    row_splits: tf.Tensor
+    position: tf.Tensor
+    source_splits: tf.Tensor
+
+
+class Normalizer:
+    """Looks every code point up in a `CodePointTable`.
+
+    The table lives in the graph as constants: no resource, no asset.
+
+    Args:
+        table: The table of a vocabulary.
+    """
+
+    def __init__(self, table: CodePointTable) -> None:
+        # Eager constants: every graph that uses them captures the same ones. On the CPU, where the
+        # kernels for strings are, or a machine with a GPU would copy them at each call.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._page_starts = tf.constant(table.page_starts)
+            self._entries = tf.constant(table.entries)
+            self._splits = tf.constant(table.splits)
+            self._values = tf.constant(table.values)
+            self._ordering_classes = tf.constant(table.ordering_classes)
+        # Called and not inlined: a branch that is not taken then costs one node, not all of them.
+        self._care = tf.function(
+            self._ordered_and_shortened,
+            autograph=False,
+            experimental_attributes={"_noinline": True},
+            input_signature=[
+                tf.TensorSpec([None], tf.int32),
+                tf.TensorSpec([None], tf.int64),
+            ],
+        )
+
+    def strings(self, points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+        """Normalize rows of code points to UTF-8, string (rows,). Arguments as of `normalize`."""
+        _, values, row_splits = self._looked_up(points, row_splits)
+        strings = _encoded(values, row_splits)
+        return tf.cond(
+            _need_care(strings),
+            lambda: _encoded(*self._care(values, row_splits)[:2]),
+            lambda: strings,
+        )
+
+    def normalize(self, points: tf.Tensor, row_splits: tf.Tensor) -> NormalizedText:
+        """Normalize rows of code points.
+
+        Args:
+            points: Code points of all rows side by side, int32 (m,).
+            row_splits: int64 (rows + 1,).
+
+        Returns:
+            The normalized rows: words between spaces, none longer than the reference allows.
+        """
+        source_splits, values, row_splits = self._looked_up(points, row_splits)
+        values, row_splits, position = tf.cond(
+            _need_care(_encoded(values, row_splits)),
+            lambda: self._care(values, row_splits),
+            lambda: (values, row_splits, tf.range(tf.size(values, tf.int64), dtype=tf.int64)),
+        )
+        strings = _encoded(values, row_splits)
+        return NormalizedText(strings, values, row_splits, position, source_splits)
+
+    def _looked_up(
+        self, points: tf.Tensor, row_splits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(splits of the output by code points of the input, the output, its splits by rows)."""
+        page = tf.gather(self._page_starts, tf.bitwise.right_shift(points, PAGE_BITS))
+        entry = tf.gather(self._entries, page + tf.bitwise.bitwise_and(points, PAGE_SIZE - 1))
+        looked_up = tf.raw_ops.RaggedGather(
+            params_nested_splits=[self._splits],
+            params_dense_values=self._values,
+            indices=entry,
+            OUTPUT_RAGGED_RANK=1,
+        )
+        source_splits, values = looked_up.output_nested_splits[0], looked_up.output_dense_values
+        values.set_shape([None])  # RaggedGather does not say so
+        return source_splits, values, tf.gather(source_splits, row_splits)
+
+    def _ordered_and_shortened(
+        self, values: tf.Tensor, row_splits: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Sort runs of marks and shorten long words: (values, row_splits, position)."""
+        code = values - UNKNOWN_LETTER
+        is_ordered = (code > 0) & (code < NUM_ORDERED_CODES)
+        classes = tf.gather(self._ordering_classes, tf.where(is_ordered, code, 0))
+        values = in_canonical_order(values, row_splits, classes)
+        # A run keeps its places: the first mark of the sorted run stands where the run began. So
+        # the reference counts, and so a token's cut is never turned round.
+        position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
+        return shortened(values, row_splits, position, UNKNOWN_LETTER)
+
+
+def _encoded(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+    return tf.raw_ops.UnicodeEncode(
+        input_values=values, input_splits=row_splits, output_encoding="UTF-8"
+    )
+
+
+def _need_care(strings: tf.Tensor) -> tf.Tensor:
+    return tf.reduce_any(tf.strings.regex_full_match(strings, _NEEDS_CARE))

@@ -1,0 +1,92 @@
+"""Training of a WordPiece vocabulary: from texts to the tokens of a `vocab.txt`."""
+
+import functools
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
+
+from kbert.text.wordpiece.normalization import NormalizationRules
+from kbert.text.wordpiece.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vocabulary
+
+# In the order of their ids.
+SPECIALS = (PADDING, UNKNOWN, CLS, SEP, MASK)
+# Rarer characters become unknown, and words with them are not learned from.
+MAX_CHARACTERS = 1000
+# A word that occurs once is as likely a slip of the pen.
+_LEAST_COUNT = 2
+
+
+def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Counter[str]:
+    """Counts words as `kbert.text.wordpiece.wordpiece.WordPiece` sees them, normalized.
+
+    tensorflow-text's BasicTokenizer would not do: it folds case (a German sharp s becomes "ss") and
+    compatibility characters, and tokens of such words would match no text.
+
+    Args:
+        batches: texts, some at a time.
+        lowercase: whether letters are lower-cased and lose their accents.
+    """
+    table = _normalized(lowercase)
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        for text in batch:
+            counts.update(text.translate(table).split(" "))
+    del counts[""]
+    return counts
+
+
+@functools.lru_cache(maxsize=2)
+def _normalized(lowercase: bool) -> dict[int, str]:
+    """What becomes of each code point that does not stay as it is, with spaces between words."""
+    rules = NormalizationRules(lowercase, strip_accents=lowercase, handle_cjk=True)
+    changed = rules.replacements()
+    alone = np.flatnonzero(rules.isolated()).tolist()
+    apart = frozenset(alone)
+    for point in alone:
+        changed.setdefault(point, (point,))
+    table = {
+        point: "".join(f" {chr(one)} " if one in apart else chr(one) for one in those)
+        for point, those in changed.items()
+    }
+    table.update(dict.fromkeys(np.flatnonzero(rules.white_space()).tolist(), " "))
+    table.update(dict.fromkeys(np.flatnonzero(rules.dropped()).tolist(), ""))
+    table.update(dict.fromkeys(range(0xD800, 0xE000), " ? "))  # surrogates, as no UTF-8 has them
+    return table
+
+
+def train_wordpiece(counts: Mapping[str, int], vocabulary_size: int) -> Vocabulary:
+    """Learns tokens from counted words; the same words give the same tokens.
+
+    Source: tensorflow-text's learner, which takes what is frequent from the longest piece down.
+
+    Args:
+        counts: how often each word occurs, from `count_words`.
+        vocabulary_size: the most tokens, special ones and single characters included. There may be
+            a few per cent less, or as many as the words give.
+
+    Returns:
+        The vocabulary: special tokens, single characters, then the rest by their frequency.
+
+    Raises:
+        ValueError: there are no words, or the single characters alone are more tokens.
+    """
+    if not counts:
+        raise ValueError("`counts` must hold words. Received: none")
+    # Ties keep the order in which words come.
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    tokens = learner.learn(
+        ordered,
+        vocabulary_size,
+        list(SPECIALS),
+        lower_thresh=_LEAST_COUNT,
+        max_unique_chars=MAX_CHARACTERS,
+    )
+    if len(tokens) > vocabulary_size:
+        # The learner's search ended with its smallest vocabulary: nearly single characters alone.
+        raise ValueError(
+            f"`vocabulary_size` must be at least {len(tokens)} for the characters of these words. "
+            f"Received: vocabulary_size={vocabulary_size}"
+        )
+    return Vocabulary(tokens)

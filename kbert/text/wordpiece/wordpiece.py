@@ -1,0 +1,199 @@
+"""BERT's tokenizer as a TensorFlow graph."""
+
+import re
+from typing import Any
+
+import keras
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
+from kbert.text.wordpiece.long_words import MAX_CHARACTERS_PER_WORD
+from kbert.text.wordpiece.normalization import NormalizationRules
+from kbert.text.wordpiece.normalizer import Normalizer
+from kbert.text.wordpiece.offsets import DecodedText, TokenOffsets, decode, original_offsets
+from kbert.text.wordpiece.vocabulary import Vocabulary
+
+# Rows that the matcher alone reads as the reference does: printable ASCII and the white space that
+# the reference keeps, no word too long. One pass of an automaton of about a hundred states.
+_SIMPLE_ROW = (
+    rf"(?:[0-9A-Za-z]{{0,{MAX_CHARACTERS_PER_WORD}}}[\t\n\r -/:-@\[-`{{-~])*"
+    rf"[0-9A-Za-z]{{0,{MAX_CHARACTERS_PER_WORD}}}"
+)
+_LONGEST_CHARACTER = 4  # bytes of UTF-8
+
+
+@keras.saving.register_keras_serializable("kbert")
+class WordPiece:
+    """Text to token ids, as the published BERT models read it.
+
+    The ids, and the offsets, are those of Hugging Face `tokenizers`' `BertWordPieceTokenizer`
+    (google-research/bert `tokenization.py`, a code point at a time). All of it is graph code of
+    core ops and tensorflow-text's FastWordpieceTokenizer, for tf.data, tf.function and SavedModels
+    alike; the vocabulary lives in the graph as constants.
+
+    Bytes that are not UTF-8 are read as `bytes.decode("utf-8", "replace")` reads them, and the
+    U+FFFD that come of it are dropped, like those that a user typed.
+
+    Use it on batches: `dataset.batch(256).map(tokenizer.tokenize, num_parallel_calls=...)`.
+
+    Args:
+        vocabulary: The tokens.
+        lowercase: Whether letters are lower-cased.
+        special_tokens_in_text: Whether "[MASK]", "[SEP]" and the other special tokens, typed in the
+            text, are those tokens. Otherwise they are plain text, as a user's input should be.
+        strip_accents: Whether accents are stripped; None means as `lowercase`.
+        handle_cjk: Whether each Chinese character is a word of its own.
+
+    Raises:
+        TypeError: `vocabulary` is no Vocabulary.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        lowercase: bool = True,
+        special_tokens_in_text: bool = False,
+        strip_accents: bool | None = None,
+        handle_cjk: bool = True,
+    ) -> None:
+        if not isinstance(vocabulary, Vocabulary):
+            raise TypeError(
+                "`vocabulary` must be a kbert.text.wordpiece.vocabulary.Vocabulary. "
+                f"Received: vocabulary={vocabulary!r}"
+            )
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self.special_tokens_in_text = special_tokens_in_text
+        self.strip_accents = strip_accents
+        self.handle_cjk = handle_cjk
+        strip = lowercase if strip_accents is None else strip_accents
+        rules = NormalizationRules(lowercase, strip, handle_cjk)
+        table = build_table(vocabulary, rules, special_tokens_in_text)
+        self._normalizer = Normalizer(table)
+        # An eager constant is captured, not copied, by each graph.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._matcher = tf_text.FastWordpieceTokenizer(
+                table.model_tokens,
+                token_out_type=tf.int32,
+                unknown_token=table.unknown_token,
+                max_bytes_per_word=MAX_CHARACTERS_PER_WORD * _LONGEST_CHARACTER,
+            )
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Token ids of each row, without special tokens.
+
+        Args:
+            text: UTF-8, tf.string (B,).
+
+        Returns:
+            RaggedTensor (B, (tokens)), int32.
+
+        Raises:
+            TypeError: `text` is not of strings.
+            ValueError: `text` is not of rank 1.
+        """
+        text = _checked(text)
+        is_simple = self._is_simple(text)
+
+        def normalize_some() -> tf.Tensor:
+            rows = tf.where(~is_simple)
+            decoded = self._decode(tf.gather_nd(text, rows))
+            strings = self._normalizer.strings(decoded.points, decoded.row_splits)
+            return tf.tensor_scatter_nd_update(self._fold(text), rows, strings)
+
+        strings = tf.cond(tf.reduce_all(is_simple), lambda: self._fold(text), normalize_some)
+        strings.set_shape(text.shape)
+        return self._matcher.tokenize(strings)
+
+    def tokenize_with_offsets(self, text: tf.Tensor) -> TokenOffsets:
+        """Token ids of each row, and where each token stands in the row as it was given.
+
+        Args:
+            text: UTF-8, tf.string (B,).
+
+        Returns:
+            TokenOffsets: ids, bytes and code points; five RaggedTensors (B, (tokens)), int32.
+
+        Raises:
+            TypeError: `text` is not of strings.
+            ValueError: `text` is not of rank 1.
+        """
+        text = _checked(text)
+        is_simple = self._is_simple(text)
+        rows = tf.where(~is_simple)
+        decoded = self._decode(tf.gather_nd(text, rows))
+        normalized = self._normalizer.normalize(decoded.points, decoded.row_splits)
+        strings = tf.tensor_scatter_nd_update(self._fold(text), rows, normalized.strings)
+        strings.set_shape(text.shape)
+        token_ids, start, end = self._matcher.tokenize_with_offsets(strings)
+
+        # In a simple row every character is one byte and stays in its place.
+        token_row = token_ids.value_rowids()
+        tokens = tf.where(~tf.gather(is_simple, token_row))
+        normalized_row = tf.cumsum(tf.cast(~is_simple, tf.int64)) - 1
+        places = original_offsets(
+            tf.gather(normalized_row, tf.gather_nd(token_row, tokens)),
+            tf.cast(tf.gather_nd(start.values, tokens), tf.int64),
+            tf.cast(tf.gather_nd(end.values, tokens), tf.int64),
+            normalized,
+            decoded,
+        )
+        same = (start.values, end.values, start.values, end.values)
+        merged = [
+            tf.tensor_scatter_nd_update(tf.cast(old, tf.int32), tokens, tf.cast(new, tf.int32))
+            for old, new in zip(same, places, strict=True)
+        ]
+        return TokenOffsets(token_ids, *(token_ids.with_values(values) for values in merged))
+
+    def tokens(self, text: str) -> list[str]:
+        """The tokens of `text`, one str, for people to read."""
+        ids = self.tokenize(tf.constant([text])).values
+        return [self.vocabulary.tokens[number] for number in ids.numpy().tolist()]
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments; the vocabulary as its list of tokens, with no file."""
+        return {
+            "vocabulary": list(self.vocabulary.tokens),
+            "lowercase": self.lowercase,
+            "special_tokens_in_text": self.special_tokens_in_text,
+            "strip_accents": self.strip_accents,
+            "handle_cjk": self.handle_cjk,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "WordPiece":
+        """The tokenizer that `get_config` described."""
+        return cls(**{**config, "vocabulary": Vocabulary(config["vocabulary"])})
+
+    def _fold(self, text: tf.Tensor) -> tf.Tensor:
+        return tf.strings.lower(text) if self.lowercase else text
+
+    def _is_simple(self, text: tf.Tensor) -> tf.Tensor:
+        """Which rows need no normalizer, bool (B,)."""
+        is_simple = tf.strings.regex_full_match(text, _SIMPLE_ROW)
+        if self.special_tokens_in_text:
+            names = "|".join(map(re.escape, special_markers(self.vocabulary)))
+            is_simple &= ~tf.strings.regex_full_match(text, f"(?s).*(?:{names}).*")
+        return is_simple
+
+    def _decode(self, text: tf.Tensor) -> DecodedText:
+        """Code points of rows; special tokens become as many control characters.
+
+        Control characters are dropped wherever they stand in a text, so a user's own can give way.
+        """
+        if self.special_tokens_in_text:
+            text = tf.strings.regex_replace(text, r"[\x01-\x08\x0b\x0c\x0e-\x1f]", SPECIAL_FILLER)
+            for token, marker in special_markers(self.vocabulary).items():
+                text = tf.strings.regex_replace(text, re.escape(token), marker)
+        return decode(text)
+
+
+def _checked(text: Any) -> tf.Tensor:
+    """`text` as a tensor of strings of rank 1."""
+    text = tf.convert_to_tensor(text)
+    if text.dtype != tf.string:
+        raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
+    if text.shape.rank != 1:
+        raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
+    return text

@@ -1,0 +1,183 @@
+"""The memory that a training step needs on a TPU, by the TPU's own compiler.
+
+libtpu compiles for TPUs that are not there, through JAX: `jax.experimental.topologies` describes
+them, and its compile-only client takes StableHLO. Both are no stable interfaces; the versions that
+work together stand in tpu/requirements.txt.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from kbert.tpu_check.graph import TpuProblem
+from kbert.training.distributed.tpu_chips import GIB, TpuChip
+
+MEMORY = "memory"
+_NEEDED = re.compile(r"Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm")
+# Of one result that is larger than the whole memory.
+_RESULT = re.compile(r"Allocation \(size=(\d+)\) would exceed memory \(size=(\d+)\)")
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+_ADVICE = (
+    "lower batch_size (a core has batch_size / cores rows), max_sequence_length or "
+    "max_predictions; set precision: mixed_bfloat16 or gradient_checkpointing: true; or take a "
+    "chip with more memory"
+)
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """What a step needs of a core's memory, in bytes.
+
+    Attributes:
+        total: All of it, at the moment when most is needed.
+        state: Weights, the optimizer's state and the rest of what stays from step to step.
+        source: "TPU compiler", or "lower bound" where there is none: state, a gradient of each
+            weight, and the batch.
+        moved: Bytes that the step moves between memory and chip, as the compiler estimates.
+        flops: Of all operations of the step, as the compiler counts.
+    """
+
+    total: int
+    state: int
+    source: str
+    moved: float | None = None
+    flops: float | None = None
+
+
+def least_memory(variables: Any, trainable: Any, batch: Any) -> StepMemory:
+    """A lower bound, without a compiler: what certainly is there when the weights are updated.
+
+    Args:
+        variables: All variables of the step.
+        trainable: The weights among them that have gradients.
+        batch: Specifications of the batch's tensors.
+    """
+    state = sum(_bytes(v) for v in variables)
+    gradients = sum(_bytes(v) for v in trainable)
+    return StepMemory(state + gradients + sum(_bytes(b) for b in batch), state, "lower bound")
+
+
+def memory_problems(memory: StepMemory, chip: TpuChip) -> list[TpuProblem]:
+    """What does not fit a chip.
+
+    Args:
+        memory: Of the step.
+        chip: The chip.
+    """
+    if memory.total <= chip.memory:
+        return []
+    bound = "at least " if memory.source == "lower bound" else ""
+    return [
+        TpuProblem(
+            MEMORY,
+            f"the step needs {bound}{memory.total / GIB:.2f} GiB a core, and a {chip.name} has "
+            f"{chip.memory / GIB:.0f}",
+            _ADVICE,
+        )
+    ]
+
+
+def compiled_memory(
+    program: bytes, aliases: dict[int, int], state: int, chip: TpuChip
+) -> tuple[StepMemory | None, list[TpuProblem]]:
+    """Compiles a step for one core of a TPU.
+
+    Args:
+        program: StableHLO of the step.
+        aliases: Result -> the argument in whose place it is written.
+        state: Bytes of its variables.
+        chip: The chip to compile for.
+
+    Returns:
+        The memory, None where the compiler refused the step; and the problems.
+    """
+    from jax._src import compiler
+    from jax._src.lib import _jax, xla_client
+    from jax.experimental import topologies
+
+    topology = topologies.get_topology_desc(platform="tpu", topology_name=chip.topology)
+    device: Any = topology.devices[0]
+    options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
+    try:
+        executable = device.client.compile(
+            _in_place(program, aliases), xla_client.DeviceList((device,)), options
+        )
+    except _jax.XlaRuntimeError as error:
+        return None, [refused(str(error), chip)]
+    found = executable.get_compiled_memory_stats()
+    costs = executable.cost_analysis()
+    sizes = (
+        found.argument_size_in_bytes,
+        found.output_size_in_bytes - found.alias_size_in_bytes,
+        found.temp_size_in_bytes,
+        found.generated_code_size_in_bytes,
+    )
+    memory = StepMemory(
+        sum(sizes), state, "TPU compiler", costs.get("bytes accessed"), costs.get("flops")
+    )
+    return memory, memory_problems(memory, chip)
+
+
+def refused(message: str, chip: TpuChip) -> TpuProblem:
+    """The compiler's refusal as a problem.
+
+    Args:
+        message: Of its error.
+        chip: That it compiled for.
+    """
+    sizes, one = _NEEDED.search(message), _RESULT.search(message)
+    if one is not None:
+        result, given = (int(number) / GIB for number in one.groups())
+        return TpuProblem(
+            MEMORY,
+            f"the step has a result of {result:.2f} GiB, and a {chip.name} has {given:.2f}",
+            _ADVICE,
+        )
+    if sizes is None:
+        reason = message.strip().splitlines()[0]
+        return TpuProblem(
+            "compiler", f"the compiler of the {chip.name} refuses the step: {reason}", _ADVICE
+        )
+    pairs = (sizes.groups()[:2], sizes.groups()[2:])
+    needed, given = (float(number) * _UNITS[unit] / GIB for number, unit in pairs)
+    return TpuProblem(
+        MEMORY,
+        f"the step needs {needed:.2f} GiB a core, and a {chip.name} has {given:.2f} for programs",
+        _ADVICE,
+    )
+
+
+def _in_place(program: bytes, aliases: dict[int, int]) -> bytes:
+    """The program with results written in the place of arguments, as variables are updated."""
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+
+    with mlir.make_ir_context():
+        module = ir.Module.parse(program)
+        functions: list[Any] = list(module.body.operations)
+        main = next(one for one in functions if one.attributes["sym_name"].value == "main")
+        arguments = [dict((a.name, a.attr) for a in one) for one in _attributes(ir, main)]
+        integer = ir.IntegerType.get_signless(32)
+        for result, argument in aliases.items():
+            arguments[argument]["tf.aliasing_output"] = ir.IntegerAttr.get(integer, result)
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get(one) for one in arguments]
+        )
+        return mlir.module_to_bytecode(module)
+
+
+def _attributes(ir: Any, function: Any) -> list[Any]:
+    """The attributes of each argument of a function."""
+    if "arg_attrs" in function.attributes:
+        return list(ir.ArrayAttr(function.attributes["arg_attrs"]))
+    count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)
+    return [[] for _ in range(count)]
+
+
+def _bytes(tensor: Any) -> int:
+    shape, dtype = tuple(tensor.shape), str(getattr(tensor.dtype, "name", tensor.dtype))
+    size = {"bool": 1, "int64": 8, "float64": 8, "bfloat16": 2, "float16": 2}.get(dtype, 4)
+    count = 1
+    for length in shape:
+        count *= int(length)
+    return count * size

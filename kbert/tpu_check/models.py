@@ -1,0 +1,249 @@
+"""The model that a configuration trains, and the shapes of a core's batches, without any data.
+
+Weights are random and words are made up: what is compiled depends on sizes alone.
+"""
+
+import logging
+import math
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from kbert.data.classification.glue_tasks import glue_task
+from kbert.data.classification.text_pairs import TextExamples
+from kbert.data.pretraining.records_dataset import records_dataset
+from kbert.data.translation.fixed_batches import Bucket
+from kbert.models.transformer import Transformer
+from kbert.tasks.pretraining.objectives import has_pairs, is_causal
+from kbert.tasks.translation.head import Translation
+from kbert.text.wordpiece.vocabulary import MASK, REQUIRED_TOKENS, Vocabulary
+from kbert.training.config.any_config import StoredConfig
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.finetuning.examples import RunData
+from kbert.training.finetuning.model import build_model, compile_model
+from kbert.training.pretraining.found_records import found_records
+from kbert.training.pretraining.model import build_pretrained, compile_pretrained
+from kbert.training.translation.model import compile_translator, transformer_arguments
+from kbert.training.translation.tpu_batches import translation_bucket
+
+logger = logging.getLogger(__name__)
+# Size and tokens of published encoders, which need not be fetched to know what they compile to.
+# Source: config.json and vocab.txt of each.
+PUBLISHED_SIZES = {
+    "bert-base-uncased": ("base", 30522),
+    "bert-base-cased": ("base", 28996),
+    "bert-large-uncased": ("large", 30522),
+    "bert-large-cased": ("large", 28996),
+    "bert-base-multilingual-uncased": ("base", 105879),
+    "bert-base-multilingual-cased": ("base", 119547),
+    "bert-base-chinese": ("base", 21128),
+}
+_STEPS = 1000
+_TASKS = ("classification", "regression", "question-answering")
+_QUESTION_LENGTH, _LENGTH = 384, 128
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """What is compiled.
+
+    Attributes:
+        model: Compiled, with an optimizer that has its state.
+        batch: What a core gets: (inputs, targets), specifications with fixed shapes.
+        about: In words.
+    """
+
+    model: Any
+    batch: Any
+    about: str
+
+
+def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
+    """Makes the model of a configuration, and the batch of a core.
+
+    Args:
+        config: The configuration.
+        cores: How many cores share a batch.
+
+    Raises:
+        ValueError: The cores cannot share the batch equally, or the configuration has no fixed
+            shapes.
+    """
+    if isinstance(config, PretrainingConfig):
+        found = _pretraining(config, cores)
+    elif isinstance(config, TranslationConfig):
+        found = _translation(config, cores)
+    else:
+        found = _finetuning(config, cores)
+    found.model.optimizer.build(found.model.trainable_variables)
+    return found
+
+
+def made_up_vocabulary(size: int) -> Vocabulary:
+    """A vocabulary of so many tokens.
+
+    Args:
+        size: The number, special tokens included.
+    """
+    special = (*REQUIRED_TOKENS, MASK)
+    return Vocabulary([*special, *(f"token{i}" for i in range(size - len(special)))])
+
+
+def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
+    """The shape of a core's batches.
+
+    Args:
+        config: The configuration.
+        cores: How many cores share `batch_tokens`.
+
+    Raises:
+        ValueError: `batch_tokens` allows no pair a core.
+    """
+    whole = translation_bucket(config, replicas=cores)
+    return Bucket(whole.rows // cores, whole.length)
+
+
+def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
+    rows, length = _rows(config.batch_size, cores), config.max_sequence_length
+    vocabulary, sized = None, config
+    if config.encoder is None or config.encoder in PUBLISHED_SIZES:
+        size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.size, 0))
+        if config.vocabulary is not None and Path(config.vocabulary).is_file():
+            vocabulary = Vocabulary.from_file(config.vocabulary)
+        else:
+            vocabulary = made_up_vocabulary(tokens or config.vocabulary_size or 30522)
+        # In one step: a configuration checks itself, and made-up words are not those of records.
+        others: dict[str, Any] = {"encoder": None, "vocabulary": None, "size": size}
+        others |= {"vocabulary_size": len(vocabulary), "records": None, "text": ["none"]}
+        sized = replace(config, **others)
+    model = build_pretrained(sized, vocabulary)
+    compile_pretrained(model, sized)
+    inputs = _tokens(rows, length)
+    targets: dict[str, tf.TensorSpec] = {}
+    if is_causal(config.objective):
+        targets["next_tokens"] = tf.TensorSpec((rows, length), tf.int32)
+    else:
+        most = _predictions(config)
+        inputs["masked_positions"] = tf.TensorSpec((rows, most), tf.int32)
+        targets["masked_tokens"] = tf.TensorSpec((rows, most), tf.int32)
+    if has_pairs(config.objective):
+        targets["next_sentence"] = tf.TensorSpec((rows,), tf.int32)
+    return CheckedModel(model, (inputs, targets), f"{rows} examples of {length} tokens")
+
+
+def _predictions(config: PretrainingConfig) -> int:
+    """How many tokens of an example are masked at most; records that are not here have the share.
+
+    A run counts them alike, see `kbert.data.pretraining.dataset`.
+    """
+    if config.records is not None:
+        try:
+            (first, *_) = found_records("records", config.records)
+            of_records = records_dataset([first], batch_size=1, epochs=1, shuffle=False)
+            return int(of_records.element_spec[0]["masked_positions"].shape[1])
+        except OSError as error:
+            logger.warning("masked tokens counted by their share, not in the records: %s", error)
+    if config.max_predictions is not None:
+        return config.max_predictions
+    return math.ceil(config.max_sequence_length * config.masked_share)
+
+
+def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
+    if config.task not in _TASKS:
+        raise ValueError(
+            f"`task` must be one of {', '.join(_TASKS)}, translation and pretraining: others have "
+            f"no fixed shapes yet. Received: task={config.task!r}"
+        )
+    if config.batch_tokens is not None:
+        raise ValueError(
+            "`batch_tokens` must be left out on TPUs: each shape of a batch would be compiled "
+            f"anew. Received: batch_tokens={config.batch_tokens}"
+        )
+    data = _labels_alone(config)
+    with tempfile.TemporaryDirectory() as folder:
+        sized = _random_encoder(config, Path(folder))
+        model = build_model(sized, data)
+    compile_model(model, sized, data, _STEPS)
+    default = _QUESTION_LENGTH if config.task == "question-answering" else _LENGTH
+    rows, length = _rows(config.batch_size, cores), config.max_sequence_length or default
+    targets = {
+        "classification": tf.TensorSpec((rows,), tf.int32),
+        "regression": tf.TensorSpec((rows,), tf.float32),
+        # The answers of a window in training: one in SQuAD.
+        "question-answering": tf.TensorSpec((rows, 1, 2), tf.int32),
+    }[config.task]
+    return CheckedModel(
+        model, (_tokens(rows, length), targets), f"{rows} examples of {length} tokens"
+    )
+
+
+def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
+    if config.bert is not None:
+        raise ValueError(
+            "`bert` must be left out: a fused model has no fixed shapes yet. "
+            f"Received: bert={config.bert!r}"
+        )
+    bucket = longest_bucket(config, cores)
+    # Only the number of pieces matters, and that separate models are not one.
+    source = range(config.vocabulary_size)
+    pieces = (source, source if config.subwords == "joint" else range(config.vocabulary_size))
+    arguments = transformer_arguments(config, pieces)
+    transformer = Transformer(**arguments, dtype=config.precision)
+    model = Translation(transformer, config.label_smoothing, dtype=config.precision)
+    compile_translator(model, config)
+    tokens = tf.TensorSpec((bucket.rows, bucket.length), tf.int32)
+    inputs = {
+        "source_token_ids": tokens,
+        "source_padding_mask": tf.TensorSpec(tokens.shape, tf.bool),
+        "target_token_ids": tokens,
+    }
+    about = f"{bucket.rows} pairs of {bucket.length} tokens a side"
+    return CheckedModel(model, (inputs, tokens), about)
+
+
+def _random_encoder(config: RunConfig, folder: Path) -> RunConfig:
+    """The configuration with random weights, where its encoder is one that must be fetched."""
+    if config.encoder not in PUBLISHED_SIZES and (config.scratch_size is None):
+        return config
+    size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.scratch_size, 30522))
+    if config.vocabulary is not None and Path(config.vocabulary).is_file():
+        return config
+    vocabulary = folder / "vocab.txt"
+    made_up_vocabulary(tokens).save(vocabulary)
+    return config.with_values(encoder=f"scratch:{size}", vocabulary=str(vocabulary))
+
+
+def _labels_alone(config: RunConfig) -> RunData:
+    """What is known of the examples without reading them."""
+    labels, pair = config.labels, config.text_b is not None
+    if config.glue is not None:
+        task = glue_task(config.glue)
+        labels, pair = list(task.labels) or None, len(task.text_columns) == 2
+    if config.task == "classification" and labels is None:
+        raise ValueError(
+            "`labels` must be given for a check of a classification, or `glue`. "
+            "Received: labels=None"
+        )
+    empty = TextExamples([], [] if pair else None, None, None, "no data", [])
+    return RunData(empty, None, None, labels, config.glue)
+
+
+def _tokens(rows: int, length: int) -> dict[str, tf.TensorSpec]:
+    """What an encoder reads."""
+    tokens = tf.TensorSpec((rows, length), tf.int32)
+    mask = tf.TensorSpec((rows, length), tf.bool)
+    return {"token_ids": tokens, "segment_ids": tokens, "padding_mask": mask}
+
+
+def _rows(batch_size: int, cores: int) -> int:
+    if batch_size % cores:
+        raise ValueError(
+            f"`batch_size` must be divisible by {cores}, the cores that share a batch. "
+            f"Received: batch_size={batch_size}"
+        )
+    return batch_size // cores

@@ -1,0 +1,259 @@
+"""The Keras callback that measures each epoch, keeps the best one and stops where none comes."""
+
+import math
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import keras
+
+from kbert.metrics.not_finite import NotFiniteError
+from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.callbacks.step_bar import draws_bar
+from kbert.training.config.any_config import AnyConfig
+from kbert.training.resume.train_state import check_finite
+from kbert.training.runs.monitor import is_better, numbers
+from kbert.training.runs.run_log import RunLog
+
+# Between two lines about the steps inside an epoch, where no progress bar can be drawn.
+_SECONDS_BETWEEN_LINES = 30.0
+
+# What a state says of the epochs that are done, and of the one that is not.
+_TOLD = ("epochs", "best_epoch", "best_value")
+_SECONDS = "epoch_seconds"
+_MEASURED_ON = "measured_on"
+
+
+class Measuring(Protocol):
+    """Examples that a model can be measured on."""
+
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics of a model.
+
+        Args:
+            model: The model.
+        """
+
+
+class EpochRecord(keras.callbacks.Callback):
+    """Measures the validation examples after each epoch, and writes down what it finds.
+
+    Args:
+        config: The run's configuration.
+        validation: The validation examples, or None.
+        monitor: The metric that epochs are compared by.
+        tokens: Real tokens of an epoch of training.
+        folder: Where the weights of the best epoch are kept, in kbert's format; None keeps none.
+        log: Where the lines go.
+
+    Attributes:
+        monitor: As given.
+        epochs: One dict an epoch: its losses, metrics and times.
+        best_epoch: Number of the epoch whose weights are kept, from 1.
+        best_value: Its value of the monitored metric, or None without validation examples.
+    """
+
+    def __init__(
+        self,
+        config: AnyConfig,
+        validation: Measuring | None,
+        monitor: str,
+        tokens: int,
+        folder: Path | None,
+        log: RunLog,
+    ) -> None:
+        super().__init__()
+        self.epochs: list[dict[str, Any]] = []
+        self.best_epoch = 0
+        self.best_value: float | None = None
+        self._config = config
+        self._validation = validation
+        self.monitor = monitor
+        self._tokens = tokens
+        self._folder = folder
+        self._log = log
+        self._last_line = 0.0
+        self._begin: float | None = None
+        # Of the epoch that goes on, what an earlier process took for the batches that it did.
+        self._seconds_before = 0.0
+        self._step = self._done = 0  # in all, and of this call of `fit` in the epoch that goes on
+        self._measured_on = ""
+
+    @property
+    def kept(self) -> Path:
+        """The folder of the weights that stay.
+
+        Raises:
+            ValueError: None are kept.
+        """
+        if self._folder is None:
+            raise ValueError("`folder` must be given for weights to be kept. Received: None")
+        return self._folder / f"epoch-{self.best_epoch}"
+
+    def told(self) -> dict[str, Any]:
+        """What a process that goes on has to know, as JSON can hold it; for `restore`."""
+        told = {name: getattr(self, name) for name in _TOLD}
+        return told | {_SECONDS: self._seconds(), _MEASURED_ON: self._measured_on}
+
+    def restore(
+        self, told: Mapping[str, Any], batch: int = 0, step: int = 0, measured_on: str = ""
+    ) -> None:
+        """Takes up what an earlier process wrote down.
+
+        What it knew to be the best stays so only for the same validation examples, and with the
+        value that it had of this record's metric.
+
+        Args:
+            told: From `told`, as a state has it; empty where there is none.
+            batch: Batches that are done of the epoch that goes on.
+            step: Steps that are done.
+            measured_on: A hash of the validation examples.
+        """
+        for name in _TOLD:
+            setattr(self, name, told.get(name, getattr(self, name)))
+        if self.best_value is not None:
+            same = told.get(_MEASURED_ON) == measured_on
+            best = self._validation_of(self.best_epoch) if same else {}
+            self.best_value = best.get(self.monitor)
+        self._step, self._measured_on = step, measured_on
+        self._seconds_before = told.get(_SECONDS, 0.0) if batch else 0.0
+        if self._folder is None:
+            return
+        # Weights that are not told of are those of an epoch that will be done again; where it was
+        # the best one, those of the best before it are gone.
+        for folder in self._folder.glob("epoch-*") if self._folder.is_dir() else ():
+            if folder != self.kept:
+                shutil.rmtree(folder)
+        if not self.kept.is_dir():
+            self.best_epoch, self.best_value = 0, None
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Starts the clock."""
+        self._begin = self._last_line = time.perf_counter()
+        self._done = 0
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Counts, and writes a line now and then where no bar is drawn."""
+        done = steps_done(batch, self.params)
+        self._step, self._done = self._step + done - self._done, done
+        now = time.perf_counter()
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
+            return
+        self._last_line = now
+        speed = done / (self._seconds() - self._seconds_before)
+        loss = (logs or {}).get("loss", math.nan)
+        self._log.line(f"  step {done}: loss {loss:.4f}, {speed:.2f} steps/s")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Measures the epoch, keeps its weights if it is the best, and may end the training.
+
+        Raises:
+            FloatingPointError: The loss, a weight or what the model predicts is no finite number.
+        """
+        logs = {} if logs is None else logs
+        seconds = self._seconds()
+        self._begin, self._seconds_before = None, 0.0
+        training = {name: float(value) for name, value in logs.items()}
+        if not math.isfinite(training["loss"]):
+            raise FloatingPointError(
+                f"the loss must stay finite. Received: {training['loss']} in epoch {epoch + 1}. "
+                f"{self._advice()}"
+            )
+        # The loss is of before the last step, which may have ruined them.
+        check_finite({f"model/{v.path}": v for v in self.model.variables}, self._step)
+        record: dict[str, Any] = {
+            "epoch": epoch + 1,
+            "training": training,
+            "seconds": seconds,
+            "tokens_per_second": self._tokens / seconds,
+        }
+        if self._validation is not None:
+            record["validation"] = self._measured(self._validation)
+            # For callbacks after this one, such as TensorBoard's.
+            logs.update({f"val_{name}": value for name, value in record["validation"].items()})
+        self.epochs.append(record)
+        self._keep(epoch + 1, record)
+        self._log.line(_epoch_line(record, self._config.epochs, self.best_epoch == epoch + 1))
+        if self.is_over(epoch + 1):
+            self.model.stop_training = True
+            if epoch + 1 < self._config.epochs:
+                patience = self._config.early_stopping
+                self._log.line(f"stopped early: no better {self.monitor} for {patience} epochs")
+
+    def is_over(self, done: int) -> bool:
+        """Tells whether there was no new best for as long as the configuration allows.
+
+        Args:
+            done: Epochs that are done.
+        """
+        patience = self._config.early_stopping
+        # Where a stop lost the weights of the best epoch, or nothing can be compared with it any
+        # more, there must first be one again.
+        if patience is None or self.best_value is None:
+            return False
+        return done - self.best_epoch >= patience
+
+    def _measured(self, validation: Measuring) -> dict[str, float]:
+        """The metrics of the validation examples."""
+        try:
+            found = numbers(validation.measured(self.model))
+        except NotFiniteError as error:  # the labels were checked before: it is the predictions
+            raise FloatingPointError(self._overflow(str(error))) from error
+        for name, value in found.items():
+            if not math.isfinite(value):
+                raise FloatingPointError(self._overflow(f"a validation {name} of {value}"))
+        return found
+
+    def _overflow(self, received: str) -> str:
+        return (
+            f"what the model predicts must stay finite. Received after step {self._step}: "
+            f"{received}. {self._advice()}"
+        )
+
+    def _advice(self) -> str:
+        rate = self._config.learning_rate
+        return "Try a lower learning_rate" + ("" if rate is None else f" than {rate}")
+
+    def _validation_of(self, epoch: int) -> dict[str, float]:
+        """The validation metrics of an epoch that is done; none where it was not measured."""
+        records = (record for record in self.epochs if record["epoch"] == epoch)
+        measured: dict[str, float] = next(records, {}).get("validation", {})
+        return measured
+
+    def _seconds(self) -> float:
+        """How long the running epoch takes so far; 0 between epochs."""
+        now = time.perf_counter()
+        return self._seconds_before + (0.0 if self._begin is None else now - self._begin)
+
+    def _keep(self, epoch: int, record: dict[str, Any]) -> None:
+        """Writes the weights of an epoch that is the best so far; the ones before it go."""
+        value = record.get("validation", {}).get(self.monitor)
+        choosing = self._config.keep == "best" and value is not None
+        best = None if self.best_value is None else self._validation_of(self.best_epoch)
+        if choosing and not is_better(self.monitor, record["validation"], best):
+            return
+        before = self.best_epoch
+        self.best_epoch, self.best_value = epoch, value
+        if self._folder is None:
+            return
+        # Without a choice only the last epoch matters, but a stopped run should leave something.
+        shutil.rmtree(self.kept, ignore_errors=True)  # of an epoch that is done again
+        self.model.save_pretrained(self.kept)
+        if before != epoch:
+            shutil.rmtree(self._folder / f"epoch-{before}", ignore_errors=True)
+
+
+def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
+    """One epoch in words."""
+    parts = [f"loss {record['training']['loss']:.4f}"]
+    measured = record.get("validation", {})
+    # Of training there is a loss too; other metrics shown are those of validation alone.
+    names = {"loss": "validation loss"}
+    parts += [f"{names.get(name, name)} {value:.4f}" for name, value in measured.items()]
+    mark = " *" if kept and measured else ""
+    return (
+        f"epoch {record['epoch']}/{epochs}: {', '.join(parts)}  ({record['seconds']:.1f} s, "
+        f"{record['tokens_per_second']:,.0f} tokens/s){mark}"
+    )

@@ -1,0 +1,184 @@
+"""The Keras callback of long trainings without epochs: measured, written down and saved in steps.
+
+To Keras an interval is an epoch of so many steps.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from kbert.training.callbacks.bad_batch import BadBatch
+from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.callbacks.state_saver import Saving
+from kbert.training.callbacks.step_bar import draws_bar
+from kbert.training.distributed.collectives import any_signal, barrier
+from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
+from kbert.training.resume.train_state import Position, save_state
+from kbert.training.runs.run_log import RunLog
+
+# Between two lines about the steps inside an interval, where no progress bar can be drawn.
+_SECONDS_BETWEEN_LINES = 30.0
+_VALIDATION = "val_"
+
+
+class IntervalRecord(keras.callbacks.Callback):
+    """Writes down what each interval brought, and then saves the state of the training.
+
+    Args:
+        saving: Where states are saved; `every` is the length of an interval.
+        tokens_per_step: Cells of a batch, for the speed.
+        total_steps: Steps of the whole training.
+        log: Where the lines go.
+        stop: What was asked of the process.
+        bad_batch: Looks at losses; None looks at none.
+
+    Attributes:
+        intervals: One dict an interval: its last step, metrics and times of training.
+        position: How far the training has come; it may be set before it begins.
+        input_speed: Tokens a second of the input alone, to be compared with what the model takes.
+        place: Tells, of a number of batches in this call of `fit`, where the data are; to be set
+            before each.
+    """
+
+    def __init__(
+        self,
+        saving: Saving,
+        tokens_per_step: int,
+        total_steps: int,
+        log: RunLog,
+        stop: StopSignals | None = None,
+        bad_batch: BadBatch | None = None,
+    ) -> None:
+        super().__init__()
+        self.intervals: list[dict[str, Any]] = []
+        self.position = Position()
+        self.input_speed: float | None = None
+        self.place: Callable[[int], dict[str, int]] = lambda batches: {}
+        self._saving = saving
+        self._tokens_per_step = tokens_per_step
+        self._total_steps = total_steps
+        self._log = log
+        self._stop = stop
+        self._bad_batch = bad_batch
+        self._batches = self._first_step = self._interval_steps = 0
+        self._begin = self._last_line = self._test_begin = 0.0
+
+    def restore(self, position: Position) -> None:
+        """Goes on from a state.
+
+        Args:
+            position: From `kbert.training.resume.train_state.load_state`.
+        """
+        self.position = position
+        self.intervals = position.told.get("intervals", [])
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Counts the batches of this call of `fit` from here on."""
+        self._batches, self._first_step = 0, self.position.step
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Starts the clock."""
+        self._interval_steps = 0
+        self._begin = self._last_line = time.perf_counter()
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Stops the clock: what is measured within an interval is no training."""
+        self._test_begin = time.perf_counter()
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Lets the clock go on."""
+        self._begin += time.perf_counter() - self._test_begin
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Counts the steps of a call; where no bar is drawn, writes a line now and then.
+
+        Raises:
+            FloatingPointError: The loss is no finite number.
+            TrainingStopped: Somebody asked for it; the state is saved.
+        """
+        logs = logs or {}
+        loss = float(logs.get("loss", 0.0))
+        done = steps_done(batch, self.params)
+        new = done - self._interval_steps
+        if self._bad_batch is not None and not math.isfinite(loss):
+            self._bad_batch.check(loss, self._now(), new)
+        self._batches += new
+        self._interval_steps = done
+        step = self._first_step + self._batches
+        if done < ((self.params or {}).get("steps") or 0):
+            self._stop_if_asked()
+        now = time.perf_counter()
+        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
+            return
+        self._last_line = now
+        speed = self._interval_steps / (now - self._begin)
+        self._log.line(f"  step {step}: loss {loss:.4f}, {speed:.2f} steps/s")
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Writes the interval down, and saves the state.
+
+        Raises:
+            TrainingStopped: Somebody asked for it; the state is saved.
+        """
+        seconds = time.perf_counter() - self._begin
+        step = self._first_step + self._batches
+        numbers = {name: float(value) for name, value in (logs or {}).items()}
+        held_out = {
+            name.removeprefix(_VALIDATION): value
+            for name, value in numbers.items()
+            if name.startswith(_VALIDATION)
+        }
+        record: dict[str, Any] = {
+            "step": step,
+            "training": {k: v for k, v in numbers.items() if not k.startswith(_VALIDATION)},
+            "seconds": seconds,
+            "tokens_per_second": self._interval_steps * self._tokens_per_step / seconds,
+        }
+        if held_out:
+            record["validation"] = held_out
+        self.intervals.append(record)
+        self._interval_steps = 0  # what the metrics hold now is of the text held out
+        self._save()
+        self._log.line(interval_line(record, self._total_steps))
+        if len(self.intervals) == 1 and self.input_speed is not None:
+            times = self.input_speed / record["tokens_per_second"]
+            self._log.line(f"  the input alone gives {times:.1f} times what the model takes")
+        self._stop_if_asked()
+
+    def _now(self) -> Position:
+        """How far the training is, also within an interval: `batch` counts its steps."""
+        step, data = self._first_step + self._batches, self.place(self._batches)
+        told = {"intervals": self.intervals}
+        return Position(step, 0, self._interval_steps, data, told, self.position.order)
+
+    def _save(self) -> None:
+        self.position = self._now()
+        save_state(self._saving.folder, self.model, self.position, self._saving.keep)
+
+    def _stop_if_asked(self) -> None:
+        asked = None if self._stop is None else any_signal(self._stop.received)
+        if self._stop is None or asked is None:
+            return
+        if self.position.step < self._first_step + self._batches:
+            self._save()
+        barrier()
+        where = f"stopped by {asked} after step {self.position.step}"
+        raise TrainingStopped(f"{where}. {self._stop.way_on}")
+
+
+def interval_line(record: dict[str, Any], total_steps: int) -> str:
+    """One interval in words.
+
+    Args:
+        record: Of `IntervalRecord.intervals`.
+        total_steps: Steps of the whole training.
+    """
+    parts = [f"{name} {value:.4f}" for name, value in record["training"].items()]
+    parts += [f"validation {k} {v:.4f}" for k, v in record.get("validation", {}).items()]
+    return (
+        f"step {record['step']}/{total_steps}: {', '.join(parts)}  ({record['seconds']:.1f} s, "
+        f"{record['tokens_per_second']:,.0f} tokens/s)"
+    )

@@ -1,0 +1,146 @@
+"""The progress bar of a training: one on stderr, where that is a terminal, and a line an epoch."""
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.runs.run_log import tell_stage
+
+# The bar moves with the steps, and the time left is counted down between them.
+_DRAWN_A_SECOND = 4
+
+
+def draws_bar() -> bool:
+    """Tells whether stderr is a terminal on which a line can be drawn again and again."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+@contextmanager
+def step_bar(done: int, epochs: int | None = None, steps: int | None = None) -> Iterator[list[Any]]:
+    """Draws a bar while the block trains; it has gone at the end of the block, however it ends.
+
+    What is written to `sys.stderr` meanwhile stands above the bar.
+
+    Args:
+        done: Steps that an earlier process did: of the epoch that goes on, or of all `steps`.
+        epochs: Epochs in all, of a training in epochs; each has a bar.
+        steps: Steps in all, of a training in intervals, which has one bar.
+
+    Yields:
+        The callbacks of Keras that move the bar, to be the first ones; none where it is not drawn.
+    """
+    tell_stage("compiling the first step")
+    if not draws_bar():
+        yield []
+        return
+    columns = (
+        SpinnerColumn(),  # the first step takes long, and moves nothing else
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Speed(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[loss]}"),
+    )
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        refresh_per_second=_DRAWN_A_SECOND,
+        # The mean over the epoch without its first call, which is compiled.
+        speed_estimate_period=math.inf,
+    ) as progress:
+        yield [StepBar(progress, done, epochs, steps)]
+
+
+class StepBar(keras.callbacks.Callback):
+    """Moves a bar with the steps of a training.
+
+    Args:
+        progress: The bar.
+        done: As `step_bar`.
+        epochs: As there.
+        steps: As there.
+    """
+
+    def __init__(
+        self, progress: Progress, done: int, epochs: int | None = None, steps: int | None = None
+    ) -> None:
+        super().__init__()
+        self._progress = progress
+        self._epochs = epochs
+        self._steps = steps
+        # Steps before this call of `fit`, and of it.
+        self._before, self._done = done, 0
+        self._title = "training"
+        self._task = progress.add_task(self._title, total=steps, completed=done, loss="")
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Begins a bar; that of a training in intervals goes on."""
+        if self._steps is not None:
+            return
+        self._title = f"epoch {epoch + 1}/{self._epochs}"
+        size = (self.params or {}).get("steps")
+        self._progress.reset(
+            self._task,
+            total=None if size is None else self._before + size,
+            completed=self._before,
+            description=self._title,
+            loss="",
+        )
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Moves the bar by the steps of a call."""
+        self._done = steps_done(batch, self.params)
+        loss = (logs or {}).get("loss")
+        self._progress.update(
+            self._task,
+            completed=self._before + self._done,
+            loss="" if loss is None else f"loss {float(loss):.4f}",
+        )
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Says that an epoch is measured and saved, which takes its time."""
+        if self._steps is None:
+            self._before = 0
+            self._progress.update(self._task, description=f"measuring {self._title}")
+        else:
+            self._before += self._done
+        self._done = 0
+
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Says that the training is measured within `fit`."""
+        self._progress.update(self._task, description="measuring")
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Says that the training goes on."""
+        self._progress.update(self._task, description=self._title)
+
+
+class _Speed(ProgressColumn):
+    """Steps a second, or seconds a step where that is more."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.speed
+        if not speed:
+            return Text("")
+        return Text(f"{speed:.1f} steps/s" if speed >= 1 else f"{1 / speed:.1f} s/step")

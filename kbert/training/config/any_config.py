@@ -1,0 +1,55 @@
+"""Configurations of any task, from what a file or a run says."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from kbert.training.config.config_file import read_config_file
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import TASK as PRETRAINING
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.translation_config import TASK, TranslationConfig
+
+# Of the runs that learn a task from examples, and of all runs.
+AnyConfig = RunConfig | TranslationConfig
+StoredConfig = AnyConfig | PretrainingConfig
+
+
+def config_class(task: Any) -> type[StoredConfig]:
+    """Returns the class of the configurations of a task.
+
+    Args:
+        task: The task's name; one that is not known is for `RunConfig` to refuse.
+    """
+    if task == PRETRAINING:
+        return PretrainingConfig
+    return TranslationConfig if task == TASK else RunConfig
+
+
+def config_from_dict(
+    values: Mapping[str, Any], source: str = "The configuration"
+) -> StoredConfig:
+    """Makes the configuration of the task that the values name.
+
+    Args:
+        values: Keys and values, as of `Configuration.from_dict`.
+        source: Where they come from, for the message.
+
+    Raises:
+        ValueError: A key is not known, or a value is wrong.
+    """
+    return config_class(values.get("task")).from_dict(values, source)
+
+
+def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> StoredConfig:
+    """Makes the configuration of a YAML file, of the task that it names.
+
+    Args:
+        path: The file.
+        **overrides: Values that take the place of the file's.
+
+    Raises:
+        ValueError: As `config_from_dict`, or the file is no YAML mapping.
+        FileNotFoundError: There is no such file.
+    """
+    return config_from_dict({**read_config_file(path), **overrides}, os.fspath(path))

@@ -1,0 +1,102 @@
+"""What the configurations of all kinds of runs share: checked fields, YAML, dicts."""
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from kbert.data.tables.table import nearest
+from kbert.training.config.config_file import read_config_file
+from kbert.training.config.option_kinds import kind_of
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """The base of frozen dataclasses whose fields `kbert.training.config.option_kinds.option` made.
+
+    Raises:
+        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
+            other; the message names key, expectation and value.
+    """
+
+    def __post_init__(self) -> None:
+        """Checks each value by itself, then the values against each other."""
+        for field in dataclasses.fields(self):
+            kind_of(field).check(field.name, getattr(self, field.name))
+        self.check_together()
+
+    def check_together(self) -> None:
+        """Checks the values against each other, after each has been checked by itself.
+
+        Raises:
+            ValueError: Two of them contradict each other, or one is missing.
+        """
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> Self:
+        """Makes a configuration of keys and values.
+
+        Args:
+            values: The values that are not the defaults.
+            source: Where they come from, for the message.
+
+        Raises:
+            ValueError: A key is not known (the nearest known one is named), or a value is wrong.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                near = nearest(key.replace("-", "_"), known)
+                raise ValueError(
+                    f"{source}: the key must be one of {', '.join(known)}. Received: {key!r}.{near}"
+                )
+        return cls(**values)
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> Self:
+        """Makes a configuration of a YAML file.
+
+        Args:
+            path: The file.
+            **overrides: Values that take the place of the file's.
+
+        Raises:
+            ValueError: As `from_dict`, or the file is no YAML mapping.
+            FileNotFoundError: There is no such file.
+        """
+        return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all keys and values, as `from_dict` takes them."""
+        return dataclasses.asdict(self)
+
+    def with_values(self, **values: Any) -> Self:
+        """Returns a configuration with other values.
+
+        Args:
+            **values: The values that change.
+        """
+        return type(self).from_dict({**self.to_dict(), **values})
+
+
+def wrong(key: str, expected: str, value: Any) -> ValueError:
+    """The error for a value that does not go with the others."""
+    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
+
+
+def check_default(config: Any, keys: Iterable[str], where: str) -> None:
+    """Checks that some keys were left at their defaults.
+
+    Args:
+        config: A configuration.
+        keys: The keys.
+        where: When they say nothing, as "without validation".
+
+    Raises:
+        ValueError: One of them was given.
+    """
+    defaults = {field.name: field.default for field in dataclasses.fields(config)}
+    for key in keys:
+        value = getattr(config, key)
+        if value != defaults[key]:
+            raise wrong(key, f"left out {where}", value)

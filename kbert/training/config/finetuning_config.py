@@ -1,0 +1,223 @@
+"""`RunConfig`: all that a run on an encoder can be told, and the one place of its defaults."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kbert.training.config.configuration import Configuration
+from kbert.training.config.finetuning_checks import SCRATCH, TASKS, check_values
+from kbert.training.config.option_kinds import (
+    choice,
+    column,
+    flag,
+    grid,
+    names,
+    number,
+    option,
+    text,
+    weights,
+    whole,
+)
+from kbert.training.config.strategy_options import (
+    execution_option,
+    replicas_option,
+    strategy_option,
+)
+
+GRID_KEYS = ("batch_size", "learning_rate", "epochs")
+_DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
+_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
+_OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
+
+
+@dataclass(frozen=True)
+class RunConfig(Configuration):
+    """The configuration of a run that puts a task's head on an encoder.
+
+    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
+    line and the errors take their words from there. `docs/training.md` lists them all. Translation
+    has other data and another model: see `kbert.training.config.translation_config`.
+
+    Raises:
+        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
+            other; the message names key, expectation and value.
+    """
+
+    task: str = option("classification", choice(*TASKS), _DATA, "What is learned.")
+    train: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), SQuAD's JSON or CoNLL columns "
+        "for the tasks that read, or tfds:glue/sst2@train; with --glue the name of a split, by "
+        "default train.",
+    )
+    validation: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Validation examples, to be measured after each epoch; with --glue by default dev.",
+    )
+    test: str | None = option(
+        None,
+        text("a file, tfds:NAME, or a split of the GLUE task"),
+        _DATA,
+        "Labelled test examples, to be measured once, at the end.",
+    )
+    glue: str | None = option(
+        None,
+        text("a task of GLUE"),
+        _DATA,
+        "A GLUE task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.",
+    )
+    data: str | None = option(
+        None, text("a folder"), _DATA, "Folder of GLUE in its official layout, or of prepared TFDS."
+    )
+    text_a: str | int | None = option(
+        None, column(), _DATA, "Column of the text, by name or index; by default it is looked for."
+    )
+    text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
+    label: str | int | None = option(
+        None, column(), _DATA, "Column of the label or score; of ner by default the last."
+    )
+    labels: list[str] | None = option(
+        None, names(), _DATA, "Labels in their order, a,b,c; by default the training's, sorted."
+    )
+    tag_scheme: str = option(
+        "bio", choice("bio", "iobes"), _DATA, "Of ner: the tags that are learned, bio or iobes."
+    )
+    all_occurrences: bool = option(
+        False,
+        flag(),
+        _DATA,
+        "Of questions: an answer counts wherever its text stands, where its place was guessed.",
+    )
+    other_windows: int | None = option(
+        None,
+        whole(0, optional=True),
+        _DATA,
+        "Of questions: how many windows without the answer each question trains on, drawn by the "
+        "seed; by default all.",
+    )
+    encoder: str | None = option(
+        None,
+        text("a name, a folder, or scratch:SIZE"),
+        _MODEL,
+        "The encoder to fine-tune: a published name, a folder in any known format, or scratch:tiny "
+        "for random weights.",
+    )
+    vocabulary: str | None = option(
+        None, text("a vocabulary file"), _MODEL, "One token a line; needed for scratch:SIZE."
+    )
+    lowercase: bool = option(
+        True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
+    )
+    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "pooler or two_layer.")
+    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
+    encoder_dropout: float | None = option(
+        None, _OWN_RATE, _MODEL, "Dropout rates within the encoder; by default those it has."
+    )
+    max_sequence_length: int | None = option(
+        None,
+        whole(3, optional=True),
+        _MODEL,
+        "Longest input in tokens, by default 128; the rest is cut off. Of tasks that read: of one "
+        "window, by default 384 with questions, and nothing is cut off.",
+    )
+    stride: int | None = option(
+        None,
+        whole(0, optional=True),
+        _MODEL,
+        "Tokens that windows share, by default 128 with questions, 32 without.",
+    )
+    max_question_length: int | None = option(
+        None, whole(1, optional=True), _MODEL, "Longest question in tokens, by default 64."
+    )
+    max_answer_length: int | None = option(
+        None, whole(1, optional=True), _MODEL, "Longest answer in tokens, by default 30."
+    )
+    adapter_dim: int | None = option(
+        None,
+        whole(1, optional=True),
+        _MODEL,
+        "Of tasks that read: train bottleneck adapters of this width and leave the encoder as it "
+        "is.",
+    )
+    soft: bool = option(
+        True, flag(), _MODEL, "Of span-tagging: several answers are opinions to be averaged."
+    )
+    epochs: int = option(3, whole(1), _TRAINING, "Passes over the training examples.")
+    batch_size: int = option(32, whole(1), _TRAINING, "Examples a step.")
+    batch_tokens: int | None = option(
+        None, whole(1, optional=True), _TRAINING, "Tokens a step, padding included, instead."
+    )
+    learning_rate: float = option(
+        5e-5, number("a number above 0", lambda v: v > 0), _TRAINING, "Peak of the learning rate."
+    )
+    warmup_fraction: float = option(
+        0.1,
+        number("a number in [0, 1]", lambda v: 0 <= v <= 1),
+        _TRAINING,
+        "Share of the steps in which the rate rises; then it falls to 0.",
+    )
+    weight_decay: float = option(
+        0.01, number("a number, at least 0", lambda v: v >= 0), _TRAINING, "Weight decay of AdamW."
+    )
+    clip: float | None = option(
+        1.0,
+        number("a number above 0", lambda v: v > 0, optional=True),
+        _TRAINING,
+        "The gradients of all weights together are scaled down to this norm.",
+    )
+    class_weights: str | dict[str, float] = option(
+        "none", weights(), _TRAINING, "none, balanced, or a weight for each label: {a: 1, b: 2}."
+    )
+    early_stopping: int | None = option(
+        None, whole(1, optional=True), _TRAINING, "Stop after this many epochs without a new best."
+    )
+    monitor: str | None = option(
+        None,
+        text("a metric"),
+        _TRAINING,
+        "The validation metric that the best epoch is chosen by; by default the task's first.",
+    )
+    keep: str = option("best", choice("best", "last"), _TRAINING, "Epoch that stays: best or last.")
+    precision: str = option(
+        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
+    )
+    steps_per_execution: int = execution_option(_TRAINING)
+    gradient_checkpointing: bool = option(
+        False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."
+    )
+    output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
+    overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
+    resume: bool = option(
+        True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
+    )
+    allow_config_change: bool = option(
+        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
+    )
+    save_every: int | None = option(
+        None, whole(1, optional=True), _RUN, "Steps between two states; by default five minutes."
+    )
+    keep_states: int = option(2, whole(1), _RUN, "How many states stay, the newest ones.")
+    seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
+    seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
+    grid: bool | dict[str, list[Any]] = option(
+        False, grid(GRID_KEYS), _RUN, "Try batch 16, 32; rate 5e-5, 3e-5, 2e-5; epochs 3, 4."
+    )
+    deterministic: bool = option(
+        False, flag(), _RUN, "Use only operations that give the same bits again; slower."
+    )
+    strategy: str = strategy_option(_RUN)
+    replicas: int | None = replicas_option(_RUN)
+    tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
+
+    def check_together(self) -> None:
+        """Checks the values against each other."""
+        check_values(self)
+
+    @property
+    def scratch_size(self) -> str | None:
+        """The size after `scratch:`, or None where the encoder has weights."""
+        encoder = self.encoder or ""
+        return encoder.removeprefix(SCRATCH) if encoder.startswith(SCRATCH) else None

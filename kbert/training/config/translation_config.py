@@ -1,0 +1,233 @@
+"""`TranslationConfig`: all that a run of translation can be told, and the place of its defaults."""
+
+from dataclasses import dataclass
+
+from kbert.models.sizes import TRANSFORMER_SIZES
+from kbert.training.config.configuration import Configuration
+from kbert.training.config.option_kinds import choice, column, flag, number, option, text, whole
+from kbert.training.config.strategy_options import (
+    execution_option,
+    replicas_option,
+    strategy_option,
+)
+from kbert.training.config.translation_checks import check_translation
+
+TASK = "translation"
+# What epochs may be compared by, the default first.
+MONITORED = ("loss", "perplexity", "accuracy", "bleu", "chrf")
+# These need a search, which takes longer than all of the others together.
+SEARCHED = ("bleu", "chrf")
+_DATA, _SUBWORDS, _MODEL, _BERT = "Data", "Subwords", "Model", "BERT"
+_TRAINING, _SEARCH, _RUN = "Training", "Search", "Run"
+_PAIRS = text("a table or tfds:NAME")
+_LINES = text("a text file")
+_LEAST_ONE = whole(1, optional=True)
+_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
+_ABOVE_0 = number("a number above 0", lambda v: v > 0, optional=True)
+_NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
+
+
+@dataclass(frozen=True)
+class TranslationConfig(Configuration):
+    """The configuration of a run that trains a translator.
+
+    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
+    line and the errors take their words from there. `docs/translation.md` lists them all.
+
+    Raises:
+        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
+            other; the message names key, expectation and value.
+    """
+
+    task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
+    train: str | None = option(
+        None,
+        _PAIRS,
+        _DATA,
+        "Training pairs: TSV, CSV or JSON Lines with the columns source and target (also .gz), or "
+        "tfds:wmt16_translate/de-en@train.",
+    )
+    train_source: str | None = option(
+        None, _LINES, _DATA, "Instead: the sentences, one a line (also .gz)."
+    )
+    train_target: str | None = option(
+        None, _LINES, _DATA, "Their translations, line by line (also .gz)."
+    )
+    validation: str | None = option(
+        None, _PAIRS, _DATA, "Pairs to be measured after each epoch, as `train`."
+    )
+    validation_source: str | None = option(None, _LINES, _DATA, "Instead: their sentences.")
+    validation_target: str | None = option(None, _LINES, _DATA, "And the translations.")
+    test: str | None = option(
+        None, _PAIRS, _DATA, "Pairs to be measured once, at the end, as `train`."
+    )
+    test_source: str | None = option(None, _LINES, _DATA, "Instead: their sentences.")
+    test_target: str | None = option(None, _LINES, _DATA, "And the translations.")
+    source_column: str | int = option(
+        "source", column(), _DATA, "Column of the sentences in a table, by name or index."
+    )
+    target_column: str | int = option("target", column(), _DATA, "Column of the translations.")
+    data: str | None = option(None, text("a folder"), _DATA, "Folder of prepared TFDS.")
+    source_language: str | None = option(
+        None, text("a language"), _DATA, "The language to translate from, as TFDS calls it."
+    )
+    target_language: str | None = option(
+        None,
+        text("a language"),
+        _DATA,
+        "The language to translate into, such as de; the tokenised lower-cased BLEU of the "
+        "literature is then measured too.",
+    )
+    max_length: int | None = option(
+        None,
+        _LEAST_ONE,
+        _DATA,
+        "Training pairs with more pieces on a side are left out; by default those that do not fit "
+        "max_sequence_length.",
+    )
+    max_ratio: float | None = option(
+        None,
+        number("a number, at least 1", lambda v: v >= 1, optional=True),
+        _DATA,
+        "Training pairs are left out where one side has more than so many times the other's "
+        "pieces.",
+    )
+    subwords: str = option(
+        "joint", choice("joint", "separate"), _SUBWORDS, "One model of both languages, or two."
+    )
+    subword_type: str = option("bpe", choice("bpe", "unigram"), _SUBWORDS, "bpe or unigram.")
+    vocabulary_size: int = option(8000, whole(5), _SUBWORDS, "Pieces of each model.")
+    normalization: str = option(
+        "nfkc",
+        choice("nfkc", "nmt_nfkc", "identity"),
+        _SUBWORDS,
+        "What SentencePiece does to text first: nfkc, nmt_nfkc or identity.",
+    )
+    character_coverage: float = option(
+        1.0,
+        number("a number from 0.98 to 1", lambda v: 0.98 <= v <= 1),
+        _SUBWORDS,
+        "Share of the text's characters that have a piece.",
+    )
+    byte_fallback: bool = option(
+        False, flag(), _SUBWORDS, "Whether characters without a piece become bytes, not unknown."
+    )
+    subword_lines: int | None = option(
+        None, _LEAST_ONE, _SUBWORDS, "Learn the pieces from so many lines, drawn at random."
+    )
+    source_subwords: str | None = option(
+        None, text("a .model file"), _SUBWORDS, "A ready SentencePiece model instead."
+    )
+    target_subwords: str | None = option(
+        None, text("a .model file"), _SUBWORDS, "That of the target; by default the source's."
+    )
+    size: str = option(
+        "tiny", choice(*TRANSFORMER_SIZES), _MODEL, f"{', '.join(TRANSFORMER_SIZES)}."
+    )
+    num_encoder_layers: int | None = option(None, _LEAST_ONE, _MODEL, "Instead of the size's.")
+    num_decoder_layers: int | None = option(None, _LEAST_ONE, _MODEL, "Instead of the size's.")
+    hidden_dim: int | None = option(None, _LEAST_ONE, _MODEL, "Instead of the size's.")
+    num_heads: int | None = option(None, _LEAST_ONE, _MODEL, "Instead of the size's.")
+    intermediate_dim: int | None = option(None, _LEAST_ONE, _MODEL, "Instead of the size's.")
+    max_sequence_length: int = option(
+        512, whole(4), _MODEL, "Most pieces of a sentence or translation, the end included."
+    )
+    norm: str = option("post", choice("post", "pre"), _MODEL, "LayerNorm: post or pre.")
+    positions: str = option(
+        "sinusoidal", choice("sinusoidal", "learned"), _MODEL, "sinusoidal or learned."
+    )
+    tied: str = option(
+        "auto",
+        choice("auto", "all", "target", "none"),
+        _MODEL,
+        "What shares an embedding: all, target (with the output) or none; auto is all with one "
+        "subword model, target with two.",
+    )
+    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate of sublayers and embeddings.")
+    attention_dropout: float = option(0.0, _RATE, _MODEL, "Dropout rate of attention.")
+    warm_start: str | None = option(
+        None,
+        text("a run or a model's folder"),
+        _MODEL,
+        "Begin with the weights, sizes and subwords of this translator.",
+    )
+    bert: str | None = option(
+        None, text("an encoder"), _BERT, "Fuse this BERT: a published name or a folder."
+    )
+    drop_net: float = option(
+        1.0, number("a number in [0, 1]", lambda v: 0 <= v <= 1), _BERT, "Rate of the drop-nets."
+    )
+    train_bert: bool = option(False, flag(), _BERT, "Whether BERT learns too.")
+    features: str | None = option(
+        None, text("a folder"), _BERT, "Compute BERT's states once, and keep them in this folder."
+    )
+    epochs: int = option(30, whole(1), _TRAINING, "Passes over the training pairs.")
+    batch_tokens: int = option(
+        4096, whole(1), _TRAINING, "Cells of a batch: pairs times the longest side, in pieces."
+    )
+    accumulation_steps: int = option(1, whole(1), _TRAINING, "Batches an update.")
+    learning_rate: float | None = option(
+        None, _ABOVE_0, _TRAINING, "Peak of the rate; by default (hidden_dim warmup_steps)^-0.5."
+    )
+    warmup_steps: int = option(
+        4000, whole(1), _TRAINING, "Updates in which the rate rises; then it falls as n^-0.5."
+    )
+    cooldown_epochs: int = option(
+        0, whole(0), _TRAINING, "The last epochs, in which the rate falls to 0."
+    )
+    label_smoothing: float = option(0.1, _RATE, _TRAINING, "Share of the target given to all.")
+    weight_decay: float = option(0.0, _NOT_BELOW_0, _TRAINING, "Decoupled weight decay.")
+    clip: float | None = option(
+        None, _ABOVE_0, _TRAINING, "The gradients together are scaled down to this norm."
+    )
+    early_stopping: int | None = option(
+        None, _LEAST_ONE, _TRAINING, "Stop after this many epochs without a new best."
+    )
+    monitor: str = option(
+        "loss", choice(*MONITORED), _TRAINING, f"What epochs compare by: {', '.join(MONITORED)}."
+    )
+    keep: str = option("best", choice("best", "last"), _TRAINING, "Epoch that stays: best or last.")
+    average: int | None = option(
+        None, _LEAST_ONE, _TRAINING, "Instead: keep the mean of the weights of so many last epochs."
+    )
+    precision: str = option(
+        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
+    )
+    steps_per_execution: int = execution_option(_TRAINING)
+    beam_size: int = option(5, whole(1), _SEARCH, "Hypotheses of the search; 1 is greedy.")
+    length_penalty: str = option(
+        "power", choice("power", "gnmt"), _SEARCH, "power: n^a; gnmt: ((5 + n) / 6)^a."
+    )
+    alpha: float = option(1.0, _NOT_BELOW_0, _SEARCH, "The exponent a of the length penalty.")
+    nbest: int = option(1, whole(1), _SEARCH, "Translations of a sentence, the best first.")
+    length_ratio: float = option(
+        2.0, _NOT_BELOW_0, _SEARCH, "A translation has so many times the source's pieces at most,"
+    )
+    length_extra: int = option(10, whole(1), _SEARCH, "and so many more.")
+    validation_beam: int = option(
+        1, whole(1), _SEARCH, "beam_size where epochs are compared by bleu or chrf."
+    )
+    output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
+    overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
+    resume: bool = option(
+        True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
+    )
+    allow_config_change: bool = option(
+        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
+    )
+    save_every: int | None = option(
+        None, whole(1, optional=True), _RUN, "Steps between two states; by default five minutes."
+    )
+    keep_states: int = option(2, whole(1), _RUN, "How many states stay, the newest ones.")
+    seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
+    seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
+    deterministic: bool = option(
+        False, flag(), _RUN, "Use only operations that give the same bits again; slower."
+    )
+    strategy: str = strategy_option(_RUN)
+    replicas: int | None = replicas_option(_RUN)
+    tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
+
+    def check_together(self) -> None:
+        """Checks the values against each other."""
+        check_translation(self)

@@ -1,0 +1,117 @@
+"""The model of a run: an encoder with weights or without, and a new head."""
+
+from typing import Any
+
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.losses import SoftmaxCrossEntropy
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.tasks.classification.model import Classifier
+from kbert.tasks.multiple_choice.model import MultipleChoice
+from kbert.tasks.ner.model import EntityRecognizer
+from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.regression.model import Regressor
+from kbert.tasks.span_tagging.model import SpanTagger
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.finetuning.examples import RunData, class_weights
+
+PIPELINES: dict[str, Any] = {
+    "classification": Classifier,
+    "regression": Regressor,
+    "multiple-choice": MultipleChoice,
+    "question-answering": QuestionAnswerer,
+    "span-tagging": SpanTagger,
+    "ner": EntityRecognizer,
+}
+# Settings of a task's model that stand under the same name in the configuration.
+_WINDOWS = ("stride", "max_question_length")
+_SETTINGS: dict[str, tuple[str, ...]] = {
+    "classification": ("head", "dropout"),
+    "regression": ("head", "dropout"),
+    "multiple-choice": ("head", "dropout"),
+    "question-answering": (*_WINDOWS, "max_answer_length"),
+    "span-tagging": (*_WINDOWS, "soft", "dropout"),
+    "ner": ("stride", "dropout"),
+}
+
+
+def build_model(config: RunConfig, data: RunData) -> Any:
+    """Makes the model of a run, with new weights where the encoder brings none.
+
+    Args:
+        config: The run's configuration.
+        data: The run's examples; they say the labels, and whether there are pairs.
+
+    Returns:
+        A model of the task's class, not compiled.
+
+    Raises:
+        ValueError: Vocabulary, length or labels do not fit the encoder, or it is no encoder.
+        FileNotFoundError: There is no such encoder or vocabulary.
+        OSError: The encoder cannot be fetched.
+    """
+    pipeline = PIPELINES[config.task]
+    names = ("max_sequence_length", *_SETTINGS[config.task])
+    chosen = {name: getattr(config, name) for name in names}
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    settings["dtype"] = config.precision
+    if config.task in ("classification", "regression"):
+        settings["pair"] = data.pair
+    if data.labels is not None:
+        settings["labels"] = data.labels
+    encoder_settings = _encoder_settings(config)
+    if config.vocabulary is None:
+        if "dropout" in encoder_settings:  # a task's own dropout has that name here
+            encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
+        if config.adapter_dim is not None:
+            encoder_settings["adapter_dim"] = config.adapter_dim
+        model = pipeline.from_pretrained(
+            config.encoder, from_other_task=True, **encoder_settings, **settings
+        )
+        # What an earlier training found for its weights says nothing of those to come.
+        for name, value in (("null_threshold", None), ("outside_bias", 0.0)):
+            if hasattr(model, name):
+                setattr(model, name, value)
+        return model
+    if config.adapter_dim is not None:
+        raise ValueError(
+            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
+            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
+        )
+    vocabulary = Vocabulary.from_file(config.vocabulary)
+    tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
+    encoder_settings["dtype"] = config.precision
+    if config.scratch_size is None:
+        encoder = Bert.from_pretrained(config.encoder or "", **encoder_settings)
+    else:
+        encoder = Bert.from_size(config.scratch_size, len(vocabulary), **encoder_settings)
+    return pipeline(encoder, tokenizer, **settings)
+
+
+def _encoder_settings(config: RunConfig) -> dict[str, Any]:
+    """What the configuration says of the encoder, under the names of `Bert`'s constructor."""
+    rates = {}
+    if config.encoder_dropout is not None:
+        rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
+    return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
+
+
+def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:
+    """Gives a model its optimizer and loss: AdamW, linear warm-up and decay, the task's loss.
+
+    Args:
+        model: From `build_model`.
+        config: The run's configuration.
+        data: The run's examples.
+        total_steps: Steps of the whole training.
+    """
+    schedule = WarmupLinearDecay(
+        config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
+    )
+    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
+    weights = class_weights(config, data)
+    loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
+    steps = config.steps_per_execution
+    model.compile(optimizer=optimizer, loss=loss, steps_per_execution=steps)

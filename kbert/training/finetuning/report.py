@@ -1,0 +1,107 @@
+"""What is known of a run before its first step: examples, lengths, steps, speed of the input."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from kbert.data.classification.text_pairs import TextExamples
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.finetuning.examples import RunData, class_weights, label_counts
+from kbert.training.finetuning.inputs import RunInput
+from kbert.training.finetuning.window_inputs import WindowInput
+
+AnyInput = RunInput | WindowInput
+
+# The input's speed is measured for about this long.
+_SECONDS = 1.0
+_MAX_BATCHES = 200
+
+
+def start_report(
+    config: RunConfig, data: RunData, model: Any, inputs: dict[str, AnyInput], steps: list[int]
+) -> dict[str, Any]:
+    """Returns what is known of a run before its first step, as a dict that JSON can hold.
+
+    Args:
+        config: The run's configuration.
+        data: The run's examples.
+        model: The run's model.
+        inputs: Part -> its tokenized examples.
+        steps: Steps of each epoch.
+    """
+    report: dict[str, Any] = {"task": config.task, "glue": data.glue, "examples": {}}
+    for part, examples in data.parts.items():
+        report["examples"][part] = {
+            "count": len(examples),
+            "source": examples.source,
+            "tokens": int(inputs[part].lengths.sum()),
+            "longest": int(inputs[part].lengths.max()),
+            "truncated_share": float(np.mean(inputs[part].truncated)),
+        }
+        if data.labels is not None and isinstance(examples, TextExamples):
+            report["examples"][part]["labels"] = label_counts(examples, data.labels)
+    train = inputs["train"]
+    weights = [np.prod(variable.shape) for variable in model.trainable_variables]
+    report |= {
+        "class_weights": class_weights(config, data),
+        "padding_share": train.padding_share(config),
+        "steps_per_epoch": steps,
+        "steps": sum(steps),
+        "warmup_steps": int(config.warmup_fraction * sum(steps)),
+        "parameters": int(sum(weights)),
+        "input_tokens_per_second": input_speed(config, model, train),
+    }
+    return report
+
+
+def input_speed(config: RunConfig, model: Any, train: AnyInput) -> float:
+    """Returns how many real tokens a second the input gives where nothing else runs.
+
+    Args:
+        config: The run's configuration.
+        model: The run's model.
+        train: The tokenized training examples.
+    """
+    tokens = 0
+    first = begin = end = time.perf_counter()
+    for number, inputs in enumerate(train.dataset(model, config)):
+        if number == 0:
+            # Making the graph takes its time once; where there is one batch, it has to count.
+            begin = time.perf_counter()
+            continue
+        tokens += int(np.count_nonzero(inputs["padding_mask"]))
+        end = time.perf_counter()
+        if number == _MAX_BATCHES or end - begin > _SECONDS:
+            break
+    if not tokens:
+        return int(train.lengths.sum()) / (begin - first)
+    return tokens / (end - begin)
+
+
+def report_lines(report: dict[str, Any]) -> str:
+    """Returns a report as text for people.
+
+    Args:
+        report: From `start_report`.
+    """
+    lines = []
+    for part, about in report["examples"].items():
+        lines.append(
+            f"{part}: {about['count']} examples, {about['tokens']} tokens, the longest has "
+            f"{about['longest']}; {about['truncated_share']:.1%} were cut  ({about['source']})"
+        )
+        if "labels" in about:
+            shown = [f"{name} {count:g}" for name, count in list(about["labels"].items())[:20]]
+            more = f", and {len(about['labels']) - 20} more" if len(about["labels"]) > 20 else ""
+            lines.append(f"  labels: {', '.join(shown)}{more}")
+    if report["class_weights"] is not None:
+        shown = [f"{name} {weight:.3g}" for name, weight in report["class_weights"].items()]
+        lines.append(f"class weights: {', '.join(shown)}")
+    lines.append(
+        f"steps: {report['steps']} ({report['warmup_steps']} of warm-up); "
+        f"padding: {report['padding_share']:.1%} of the batches; "
+        f"input alone: {report['input_tokens_per_second']:,.0f} tokens/s"
+    )
+    lines.append(f"parameters: {report['parameters']:,}")
+    return "\n".join(lines)

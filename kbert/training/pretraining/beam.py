@@ -1,0 +1,67 @@
+"""Records to pretrain on, made by an Apache Beam pipeline: for text beyond one machine.
+
+An example is a function of seed, pass and block of the text, so a pipeline on many machines makes
+those that `kbert.training.pretraining.preparation` makes on one. Importing this module imports
+apache_beam.
+Sources: Apache Beam, programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
+"""
+
+from pathlib import Path
+from typing import Any
+
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.pretraining.preparation import prepared_corpus, prepared_output, records_of_part
+
+try:
+    import apache_beam as beam
+except ImportError as error:
+    raise ImportError(
+        'Preparing with Apache Beam needs it: pip install "kbert[beam]". '
+        f"Received: {error}"
+    ) from error
+
+_TEMPLATE = "-SSSSS-of-NNNNN"
+
+
+def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = None) -> None:
+    """Makes examples of text in a pipeline, and writes them as TFRecords.
+
+    The folder appears whole when the pipeline is done; Beam keeps no order of examples.
+
+    Args:
+        config: The configuration. Every worker must reach its files, and the folder that the output
+            is in.
+        parts: Into how many parts the text is divided, each made by one worker at a time; at most
+            as many as there are blocks of `block_bytes`.
+        options: `apache_beam.options.pipeline_options.PipelineOptions`; None runs here.
+
+    Raises:
+        ValueError: The files are no text, or there are fewer blocks than parts.
+        FileExistsError, NotADirectoryError: As
+            `kbert.training.pretraining.preparation.prepared_output`.
+    """
+    output = prepared_output(config)
+    if parts < 1:
+        raise ValueError(f"`parts` must be at least 1. Received: parts={parts}")
+    prepared_corpus(config)  # its errors belong before the pipeline
+    # Of an older folder no shard may stay among those of the new one.
+    with atomic_directory(output, overwrite=config.overwrite) as folder:
+        with beam.Pipeline(options=options) as pipeline:
+            numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
+            records = numbers | "Examples" >> beam.FlatMap(
+                records_of_part, parts, config.to_dict()
+            )
+            _ = records | "Write" >> _writer(folder, config)
+
+
+def _writer(folder: Path, config: PreparationConfig) -> Any:
+    """Writes records into the shards of a folder."""
+    kinds = beam.io.filesystem.CompressionTypes
+    return beam.io.WriteToTFRecord(
+        str(folder / "pretraining"),
+        file_name_suffix=".tfrecord",
+        num_shards=config.shards,
+        shard_name_template=_TEMPLATE,
+        compression_type=kinds.GZIP if config.compress else kinds.UNCOMPRESSED,
+    )

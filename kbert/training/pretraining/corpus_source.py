@@ -1,0 +1,255 @@
+"""The text of a run of pretraining: files found, checked, and turned into batches."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from kbert.data.pretraining.corpus import Corpus
+from kbert.data.pretraining.corpus_cuts import BLOCK_BYTES
+from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
+from kbert.data.pretraining.examples import ExampleMaker
+from kbert.data.pretraining.stream import CorpusPosition, ExampleStream
+from kbert.tasks.pretraining.objectives import has_pairs
+from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.distributed.collectives import all_gather
+from kbert.training.pretraining.found_records import found_records
+from kbert.training.pretraining.input_files import found_files
+from kbert.training.pretraining.record_source import (
+    RecordFiles,
+    check_records,
+    held_out_records,
+    record_batches,
+)
+from kbert.training.resume.placement import own_share
+
+# The input's speed is measured for about this long, and at least to the end of a first block.
+_SECONDS, _MOST_BATCHES = 2.0, 1000
+# Of several workers each reads blocks of its own, some of them even of a small text.
+_BLOCKS_A_WORKER, _LEAST_BLOCK = 8, 256
+# Of a position; of several workers each has its own.
+_PLACE = ("epoch", "window", "example")
+Source = Corpus | RecordFiles
+_MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
+
+
+@dataclass(frozen=True)
+class PretrainingText:
+    """The text of a run.
+
+    Attributes:
+        train: What is learned from.
+        validation: What is measured, or None.
+    """
+
+    train: Source
+    validation: Source | None
+
+    def about(self) -> dict[str, Any]:
+        """What a report says of it, as JSON can hold it."""
+        parts = {"train": self.train, "validation": self.validation}
+        return {
+            name: {
+                "files": len(source.files),
+                "bytes": source.size,
+                "sha256": source.fingerprint,
+                "source": str(source),
+            }
+            for name, source in parts.items()
+            if source is not None
+        }
+
+
+def read_text(config: PretrainingConfig) -> PretrainingText:
+    """Finds the files of a run and looks at the beginning of each.
+
+    Args:
+        config: The run's configuration.
+
+    Raises:
+        ValueError: A file is no text, all are empty, or one is in both parts.
+        FileNotFoundError: A pattern matches no file.
+    """
+    key = "text" if config.records is None else "records"
+    found: Any = found_files if config.records is None else found_records
+    files = found(key, getattr(config, key) or [])
+    settings: dict[str, Any] = {
+        "separator": config.separator,
+        "encoding_errors": config.encoding_errors,
+    }
+    workers = own_share(config).get("workers", 1)
+
+    def source(files: list[Any]) -> Source:
+        if config.records is not None:
+            return RecordFiles(tuple(files))
+        return Corpus(files, block_bytes=_block_bytes(files, workers), **settings)
+
+    if config.validation is None:
+        return PretrainingText(source(files), None)
+    held_out = found("validation", config.validation)
+    learned = {os.path.realpath(file) for file in files}
+    both = [file for file in held_out if os.path.realpath(file) in learned]
+    if both:
+        raise ValueError(
+            f"`validation` must be other files than `{key}`: what was learned says nothing. "
+            f"Received in both: {both[0]}"
+        )
+    return PretrainingText(source(files), source(held_out))
+
+
+def _block_bytes(files: Sequence[Path], workers: int) -> int:
+    """The size of blocks with which each of several workers has some of its own."""
+    if workers == 1:
+        return BLOCK_BYTES
+    size = sum(file.stat().st_size for file in files)
+    return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
+
+
+def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
+    """Makes a first example of each part, before a training that would end without one.
+
+    Args:
+        config: The run's configuration.
+        text: Its text.
+        tokenizer: The model's.
+
+    Raises:
+        ValueError: A part has no example.
+    """
+    pairs = has_pairs(config.objective)
+    length = config.max_sequence_length
+    maker = ExampleMaker(tokenizer, length, config.short_share, pairs)
+    for corpus in (text.train, text.validation):
+        if isinstance(corpus, RecordFiles):
+            check_records(config, corpus, len(tokenizer.vocabulary))
+        elif corpus is not None:
+            next(ExampleStream(corpus, maker, 1, shuffle=False, epochs=1).batches())
+
+
+def train_batches(
+    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, place: dict[str, int]
+) -> Any:
+    """Batches to train on, without end.
+
+    Args:
+        config: The run's configuration.
+        corpus: The text, or the records.
+        tokenizer: The model's.
+        place: Where to go on, from `place_after`; empty for the beginning.
+
+    Returns:
+        A dataset for `place_after`; see `kbert.data.pretraining.dataset`.
+    """
+    share = own_share(config)
+    if isinstance(corpus, RecordFiles):
+        return record_batches(config, corpus, place.get("batches", 0), **share)
+    number = share.get("worker", 0)
+    own = {
+        name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE
+    }
+    return _batches(config, corpus, tokenizer, first_position=CorpusPosition(**own), **share)
+
+
+def place_after(dataset: Any, batches: int) -> dict[str, int]:
+    """Where a dataset is after so many batches, for `train_batches`.
+
+    Args:
+        dataset: From `train_batches`.
+        batches: How many have been trained on.
+    """
+    if hasattr(dataset, "first_batch"):  # of records; all workers are equally far
+        return {"batches": dataset.first_batch + batches}
+    own = asdict(dataset.stream.position(batches))
+    return {
+        f"{name}{_of_worker(number)}": value
+        for number, values in enumerate(all_gather([own[name] for name in _PLACE]))
+        for name, value in zip(_PLACE, values)
+    }
+
+
+def _of_worker(number: int) -> str:
+    """What the numbers of a worker's place are called behind their names."""
+    return f" of worker {number}" if number else ""
+
+
+def next_pass(place: dict[str, int]) -> dict[str, int]:
+    """The beginning of the next pass over the text.
+
+    Args:
+        place: A place within a pass, from `place_after`.
+    """
+    if "batches" in place:  # of records, which begin anew
+        return {}
+    # The next one for all of several workers.
+    passes = [number for name, number in place.items() if name.split(" ")[0] == "epoch"]
+    return asdict(CorpusPosition(epoch=max(passes, default=-1) + 1))
+
+
+def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece) -> float:
+    """Returns how many tokens a second the input gives where nothing else runs, padding included.
+
+    From the first byte that is read, so that no part of the work is left out; the time that the
+    graph takes to be made counts too, so in a long training it gives more.
+
+    Args:
+        config: The run's configuration.
+        corpus: The text, or the records.
+        tokenizer: The model's.
+
+    Raises:
+        ValueError: What is read is no text, or no record.
+    """
+    begin, cells = time.perf_counter(), 0
+    if isinstance(corpus, RecordFiles):
+        dataset = record_batches(config, corpus, 0, epochs=1, shuffle=False)
+    else:
+        dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
+    with own_errors(dataset):
+        for number, (inputs, _) in enumerate(dataset.take(_MOST_BATCHES), 1):
+            cells += int(tf.size(inputs["token_ids"]))
+            # All examples of a block are made before its first batch.
+            is_whole = isinstance(corpus, RecordFiles) or dataset.stream.position(number).window
+            if is_whole and time.perf_counter() - begin > _SECONDS:
+                break
+    return cells / (time.perf_counter() - begin)
+
+
+def validation_batches(
+    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, steps: int | None
+) -> Any:
+    """Batches to measure, the same ones each time.
+
+    Args:
+        config: The run's configuration.
+        corpus: The held-out text, or records.
+        tokenizer: The model's.
+        steps: How many, the first ones; None for all.
+    """
+    if isinstance(corpus, RecordFiles):
+        return held_out_records(config, corpus, steps)
+    dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
+    # Keras takes an end that it was not told of for a mistake, and warns.
+    count = sum(1 for _ in islice(dataset.stream.batches(), steps))
+    return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
+
+
+def _batches(
+    config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, **stream: Any
+) -> Any:
+    masking = {name: getattr(config, name) for name in _MASKING}
+    return pretraining_dataset(
+        corpus,
+        tokenizer,
+        max_sequence_length=config.max_sequence_length,
+        objective=config.objective,
+        short_share=config.short_share,
+        seed=config.seed,
+        **masking,
+        **{"batch_size": config.batch_size, **stream},
+    )

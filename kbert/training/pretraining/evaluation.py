@@ -1,0 +1,48 @@
+"""What a pretrained model is worth on text that it has not seen."""
+
+from pathlib import Path
+from typing import Any
+
+from kbert.tasks.pretraining.model import MaskedLanguageModel
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.pretraining.corpus_source import Source, validation_batches
+
+
+def measure_pretrained(
+    folder: Path, corpus: Source, config: PretrainingConfig, steps: int | None = None
+) -> dict[str, float]:
+    """Measures a saved model in float32, in which it is used.
+
+    Args:
+        folder: The model's folder.
+        corpus: The text, or records.
+        config: How examples are made of it.
+        steps: How many batches are measured, the first ones; None for all.
+
+    Returns:
+        The losses, apart and together, accuracies and perplexity.
+
+    Raises:
+        ValueError: The folder or the text holds something else.
+    """
+    model = MaskedLanguageModel.from_pretrained(folder, dtype="float32")
+    model.compile()
+    batches = validation_batches(config, corpus, model.tokenizer, steps)
+    measured: dict[str, float] = model.evaluate(batches, verbose=0, return_dict=True)
+    return measured
+
+
+def config_of_model(folder: Path) -> PretrainingConfig:
+    """How examples are made for a model of which no run is known.
+
+    Args:
+        folder: The model's folder.
+    """
+    model: Any = MaskedLanguageModel.from_pretrained(folder)
+    return PretrainingConfig(
+        text=["-"],
+        encoder=str(folder),
+        output="-",
+        objective=model.objective,
+        max_sequence_length=model.max_sequence_length,
+    )

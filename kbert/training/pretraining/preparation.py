@@ -1,0 +1,125 @@
+"""Records to pretrain on, made of plain text before any training."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kbert.data.pretraining.corpus import Corpus
+from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
+from kbert.data.pretraining.records import is_record, serialized, write_records
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.pretraining.input_files import found_files
+
+_ROWS = 64
+_EXAMPLES = (
+    *("objective", "max_sequence_length", "max_predictions", "masked_share", "short_share"),
+    *("whole_words", "ngram", "seed"),
+)
+
+
+def prepare_records(config: PreparationConfig) -> int:
+    """Makes examples of text, and writes them as TFRecords; the folder appears whole.
+
+    Memory does not grow with the text. The examples are in its order, pass by pass.
+
+    Args:
+        config: The configuration.
+
+    Returns:
+        The number of examples.
+
+    Raises:
+        ValueError: The files are no text, or hold no example for each shard.
+        FileNotFoundError: A file is missing.
+        FileExistsError, NotADirectoryError: As `prepared_output`.
+    """
+    output = prepared_output(config)
+    corpus = prepared_corpus(config)
+    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
+    batches = pretraining_dataset(
+        corpus,
+        tokenizer,
+        batch_size=_ROWS,
+        shuffle=False,
+        epochs=config.copies,
+        **example_settings(config),
+    )
+    about = {"text": str(corpus), "fingerprint": corpus.fingerprint, "config": config.to_dict()}
+    with own_errors(batches):
+        return write_records(
+            batches, output, config.shards, config.compress, config.overwrite, about=about
+        )
+
+
+def prepared_output(config: PreparationConfig) -> Path:
+    """The folder that is to be made, checked before any work.
+
+    Args:
+        config: The configuration.
+
+    Raises:
+        FileExistsError: It is there, and may not be replaced or holds what is no record.
+        NotADirectoryError: It is a file.
+    """
+    output = config.check_output()
+    others = sorted(
+        path.name for path in (output.iterdir() if output.exists() else ()) if not is_record(path)
+    )
+    if others:
+        raise FileExistsError(
+            f"`output` must be new, empty, or a folder of records: nothing else is overwritten. "
+            f"Received: output={output}, which holds {others[0]!r}"
+        )
+    return output
+
+
+def prepared_corpus(config: PreparationConfig) -> Corpus:
+    """The text of a configuration.
+
+    Args:
+        config: The configuration.
+    """
+    files = found_files("text", config.text or [])
+    return Corpus(files, config.separator, config.block_bytes, config.encoding_errors)
+
+
+def example_settings(config: PreparationConfig) -> dict[str, Any]:
+    """How examples are made, for `pretraining_dataset`.
+
+    Args:
+        config: The configuration.
+    """
+    return {name: getattr(config, name) for name in _EXAMPLES}
+
+
+def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
+    """The examples of a part of the text, as records.
+
+    Args:
+        part: Number of the part, from 0.
+        parts: How many there are.
+        settings: The keys and values of a `PreparationConfig`.
+
+    Yields:
+        Serialized tf.train.Example.
+
+    Raises:
+        ValueError: The part has no example.
+    """
+    config = PreparationConfig.from_dict(settings)
+    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
+    batches = pretraining_dataset(
+        prepared_corpus(config),
+        tokenizer,
+        batch_size=_ROWS,
+        shuffle=False,
+        epochs=config.copies,
+        worker=part,
+        workers=parts,
+        **example_settings(config),
+    )
+    with own_errors(batches):
+        for inputs, targets in batches:
+            yield from serialized(inputs, targets)

@@ -1,0 +1,113 @@
+"""TFRecords to pretrain on, as a run finds them."""
+
+import hashlib
+import posixpath
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from kbert.data.pretraining.dataset import own_errors
+from kbert.data.pretraining.records_dataset import records_dataset
+from kbert.tasks.pretraining.objectives import has_pairs
+from kbert.training.config.pretraining_config import PretrainingConfig
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Files in the layout of google-research/bert; see `kbert.data.pretraining.records_dataset`.
+
+    Attributes:
+        files: Their names, of this machine or of anywhere that `tf.io.gfile` reads.
+    """
+
+    files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(map(_size, self.files))
+
+    @property
+    def fingerprint(self) -> str:
+        """A SHA-256 of the names and sizes of the files."""
+        names = [f"{posixpath.basename(file)}:{_size(file)}" for file in self.files]
+        return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
+
+    def __str__(self) -> str:
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+
+def _size(file: str) -> int:
+    return int(tf.io.gfile.stat(file).length)
+
+
+def record_batches(
+    config: PretrainingConfig, records: RecordFiles, first_batch: int, **options: Any
+) -> Any:
+    """Batches to train on, without end.
+
+    Args:
+        config: The run's configuration.
+        records: The files.
+        first_batch: Batches that are left out.
+        **options: Others than the run's, such as `worker`, `workers` and `batch_size` of one of
+            several workers; see `kbert.data.pretraining.records_dataset`.
+    """
+    dataset = _batches(config, records, first_batch=first_batch, **options)
+    dataset.first_batch = first_batch
+    return dataset
+
+
+def held_out_records(config: PretrainingConfig, records: RecordFiles, steps: int | None) -> Any:
+    """Batches to measure, the same ones each time.
+
+    Args:
+        config: The run's configuration.
+        records: The files.
+        steps: How many, the first ones; None for all.
+    """
+    dataset = _batches(config, records, epochs=1, shuffle=False)
+    # Keras takes an end that it was not told of for a mistake, and warns.
+    with own_errors(dataset):
+        count = sum(1 for _ in islice(dataset, steps))
+    return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
+
+
+def check_records(config: PretrainingConfig, records: RecordFiles, vocabulary_size: int) -> None:
+    """Checks that the first records are such as the model can read.
+
+    Args:
+        config: The run's configuration.
+        records: The files.
+        vocabulary_size: Tokens of the model.
+
+    Raises:
+        ValueError: They have another length, or ids of another vocabulary; or one is damaged.
+    """
+    dataset = _batches(config, records, epochs=1, shuffle=False)
+    with own_errors(dataset):
+        token_ids = next(iter(dataset))[0]["token_ids"].numpy()
+    length, largest = token_ids.shape[1], int(np.max(token_ids))
+    if length != config.max_sequence_length:
+        raise ValueError(
+            f"`max_sequence_length` must be that of the records in {records}, {length}. Received: "
+            f"max_sequence_length={config.max_sequence_length}"
+        )
+    if largest >= vocabulary_size:
+        raise ValueError(
+            f"The records in {records} must be made with the model's vocabulary of "
+            f"{vocabulary_size} tokens. Received: the id {largest}"
+        )
+
+
+def _batches(config: PretrainingConfig, records: RecordFiles, **arguments: Any) -> Any:
+    return records_dataset(
+        records.files,
+        next_sentence=has_pairs(config.objective),
+        seed=config.seed,
+        **{"batch_size": config.batch_size, **arguments},
+    )

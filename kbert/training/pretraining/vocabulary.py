@@ -1,0 +1,56 @@
+"""The vocabulary of a run of pretraining: read from a file, or learned from the text."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from kbert.data.pretraining.corpus import Corpus
+from kbert.text.wordpiece.training import count_words, train_wordpiece
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.resume.resumed_run import check_unchanged
+
+VOCABULARY = "vocab.txt"
+# Characters that a vocabulary is learned from, in blocks drawn at random.
+_MOST_CHARACTERS = 1 << 28
+# What decides which tokens there are.
+_OF_VOCABULARY = ("vocabulary", "vocabulary_size", "lowercase")
+
+
+def run_vocabulary(
+    config: PretrainingConfig, corpus: Any, kept: Path | None = None
+) -> Vocabulary | None:
+    """Returns the vocabulary of a new model, or None where an encoder brings its own.
+
+    Args:
+        config: The run's configuration.
+        corpus: The text to learn it from, a `Corpus`; nothing is learned of records.
+        kept: What a stopped run left, with the vocabulary that it began with.
+
+    Raises:
+        ValueError: The file is no vocabulary, so few tokens cannot be learned, or the stopped run
+            had its tokens from elsewhere.
+        FileNotFoundError: There is no such file.
+    """
+    if kept is not None and (kept / VOCABULARY).is_file():
+        check_unchanged(kept, config, _OF_VOCABULARY, f"the tokens in {kept / VOCABULARY}")
+        if config.encoder is None:
+            return Vocabulary.from_file(kept / VOCABULARY)
+    if config.encoder is not None:
+        return None
+    if config.vocabulary_size is None:
+        return Vocabulary.from_file(config.vocabulary or "")
+    counts = count_words(_documents(corpus, config.seed), config.lowercase)
+    if not counts:
+        raise ValueError(f"`text` must hold words to learn a vocabulary from. Received: {corpus}")
+    return train_wordpiece(counts, config.vocabulary_size)
+
+
+def _documents(corpus: Corpus, seed: int) -> Iterator[tuple[str, ...]]:
+    """The documents of each block, until there is enough."""
+    read = 0
+    for block in corpus.blocks(seed):
+        yield block.documents
+        read += sum(map(len, block.documents))
+        if read >= _MOST_CHARACTERS:
+            return

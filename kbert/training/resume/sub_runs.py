@@ -1,0 +1,83 @@
+"""The runs that a run consists of: those of its seeds, or the points of its grid."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kbert.training.config.any_config import AnyConfig
+from kbert.training.config.config_file import read_config_file
+from kbert.training.resume.resumed_run import changed_data, changed_keys
+from kbert.training.runs.run_directory import (
+    CONFIG,
+    INCOMPLETE,
+    MODEL,
+    REPORT,
+    write_config,
+    write_json,
+)
+from kbert.training.runs.run_log import RunLog
+
+
+def changed_examples(kept: Path | None, config: AnyConfig, data: Any) -> bool:
+    """Checks that what a stopped run left is of the same examples, before anything is touched.
+
+    Args:
+        kept: What it left, or None.
+        config: The configuration of the whole.
+        data: The examples, with `hashes`.
+
+    Returns:
+        Whether they are others, where `allow_config_change` says that they may.
+
+    Raises:
+        ValueError: As `kbert.training.resume.resumed_run.changed_data`.
+    """
+    return kept is not None and bool(changed_data(kept, data.hashes, config.allow_config_change))
+
+
+def begin_parts(
+    folder: Path,
+    config: AnyConfig,
+    data: Any,
+    parts: Mapping[str, AnyConfig],
+    log: RunLog,
+    *,
+    changed: bool,
+    together: bool = False,
+) -> None:
+    """Keeps what an earlier process left of the parts of a run, but for what is of others.
+
+    Numbers of parts are compared with each other: each must be of the configuration that it stands
+    for, and of the same examples.
+
+    Args:
+        folder: The folder of the whole run.
+        config: The configuration of the whole.
+        data: The examples, with `hashes`.
+        parts: The configuration of each part, by the name of its folder.
+        log: Where a line about each that goes is written.
+        changed: Whether the examples are others.
+        together: Whether all parts go where one has to: of some the models are gone.
+    """
+    kind = next(iter(parts)).rpartition("-")[0]
+    found = [path for path in folder.glob(f"{kind}-*") if path.is_dir()]
+    others = [path for path in found if changed or _is_other(path, parts)]
+    if others and together:
+        others = found
+        shutil.rmtree(folder / MODEL, ignore_errors=True)
+    for path in others:
+        log.line(f"{path.name} is of other options or data: it does not count")
+        shutil.rmtree(path)
+    # Last: where a stop comes before, the next process finds the same to do.
+    write_config(config, folder)
+    write_json(data.hashes, folder / REPORT)
+
+
+def _is_other(path: Path, parts: Mapping[str, AnyConfig]) -> bool:
+    wanted = parts.get(path.name.removesuffix(INCOMPLETE))
+    if wanted is None:
+        return True
+    if not (path / CONFIG).is_file():
+        return False  # it was stopped before it wrote anything
+    return bool(changed_keys(read_config_file(path / CONFIG), wanted))

@@ -1,0 +1,201 @@
+"""The state of a training between two steps: all that is needed to go on as if nothing had been.
+
+A state is a folder `step-N` with every variable of model, optimizer, metrics and seeds, the place
+in the data, and what was measured so far. It appears whole or not at all, all of it is checked by
+hash, and of several the newest whole one is used.
+"""
+
+import hashlib
+import json
+import logging
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load_file
+
+from kbert.checkpoints.arrays.safetensors_files import write_safetensors
+from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
+from kbert.storage.checksums import sha256_of, verify_sha256
+
+logger = logging.getLogger(__name__)
+_ARRAYS = "variables.safetensors"
+_ABOUT = "state.json"
+_METRICS = "metrics/"
+_TOLD = ("step", "epoch", "batch", "data", "told", "order")
+_NAME = re.compile(r"step-(\d+)")
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a training has come.
+
+    Attributes:
+        step: Steps of all epochs that are done.
+        epoch: The epoch that goes on, from 0.
+        batch: Its batches that are done.
+        data: Numbers that say where the data go on, where epoch and batch do not.
+        told: What was measured and written down so far, as JSON has it.
+        order: A hash of all that the order of the batches depends on; in another order `batch` and
+            `data` say nothing. Empty where nobody told.
+        sums: Of a loaded state, what the metrics had of the epoch that goes on.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    data: dict[str, int] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    order: str = ""
+    sums: tuple[np.ndarray, ...] = field(default=(), compare=False)
+
+
+def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> Path:
+    """Writes the state of a training.
+
+    Args:
+        folder: Where states lie; made if need be.
+        model: A compiled Keras model that has been trained.
+        position: How far it has come.
+        keep: How many states stay, the newest ones.
+
+    Returns:
+        The folder of the state.
+
+    Raises:
+        FloatingPointError: A weight is no finite number; nothing is written then.
+        OSError: It cannot be written; the states before it stand.
+    """
+    arrays = {name: np.asarray(v) for name, v in _variables(model).items()}
+    for number, variable in enumerate(model.metrics_variables):
+        arrays[f"{_METRICS}{number:05d}"] = np.asarray(variable)
+    check_finite(arrays, position.step)
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"step-{position.step:09d}"
+    with atomic_directory(target, overwrite=True) as partial:
+        write_safetensors(partial / _ARRAYS, arrays, format="kbert")
+        about = {name: getattr(position, name) for name in _TOLD}
+        about["sha256"] = sha256_of(partial / _ARRAYS)
+        about["checksum"] = _checksum(about)
+        (partial / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    states = _states(folder)
+    newer = states.index(target)  # what is newer was damaged, and done again
+    for old in (*states[:newer], *states[newer + keep :]):
+        shutil.rmtree(old)
+    return target
+
+
+def check_finite(variables: Mapping[str, Any], step: int) -> None:
+    """Checks that a training has not ruined its weights.
+
+    Args:
+        variables: Variables or arrays by their names.
+        step: The step that they are from.
+
+    Raises:
+        FloatingPointError: A weight is no finite number.
+    """
+    broken = next((name for name, v in variables.items() if not _is_finite(np.asarray(v))), None)
+    if broken is not None:
+        raise FloatingPointError(
+            f"the weights must stay finite. Received: NaN or infinity in {broken} after step "
+            f"{step}, which is not saved. Try a lower learning_rate"
+        )
+
+
+def load_state(folder: Path, model: Any) -> Position | None:
+    """Gives a model the newest whole state. Damaged ones after it are removed.
+
+    Args:
+        folder: Where states lie; no other process is at work there.
+        model: The same model, compiled alike.
+
+    Returns:
+        How far the training had come, or None where there is no whole state; where there are
+        others, a warning says so.
+
+    Raises:
+        ValueError: The state is of another model.
+    """
+    remove_leftovers(folder)
+    damaged: list[Path] = []
+    for state in _states(folder):
+        try:
+            about = _about(state)
+        except (OSError, ValueError, KeyError) as error:
+            logger.warning("%s is damaged and not used: %s", state, error)
+            damaged.append(state)
+            continue
+        model.optimizer.build(model.trainable_variables)
+        variables = _variables(model)
+        arrays = load_file(state / _ARRAYS)
+        # By themselves: Keras makes the variables of metrics when it sees the first batch.
+        sums = tuple(arrays.pop(name) for name in sorted(arrays) if name.startswith(_METRICS))
+        if set(arrays) != set(variables):
+            raise ValueError(
+                f"`{state}` must be of the same model. Received: "
+                f"{sorted(set(arrays) ^ set(variables))[:5]} in only one of them"
+            )
+        for name, variable in variables.items():
+            # Scalars are stored as (1,).
+            if arrays[name].shape != (tuple(variable.shape) or (1,)):
+                raise ValueError(
+                    f"`{state}` must be of the same model. Received: {name} of shape "
+                    f"{arrays[name].shape}, not {tuple(variable.shape)}"
+                )
+            variable.assign(arrays[name].reshape(variable.shape))
+        for other in damaged:  # each would take the place of a whole one among those that stay
+            shutil.rmtree(other, ignore_errors=True)
+        # (The first states did not tell of an order.)
+        return Position(**{name: about[name] for name in _TOLD if name in about}, sums=sums)
+    if damaged:
+        logger.warning("no whole state is left in %s: the training begins anew", folder)
+    return None
+
+
+def _about(state: Path) -> dict[str, Any]:
+    """What a state says of itself, when all of it has been checked."""
+    about: dict[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
+    if about.pop("checksum") != _checksum(about):
+        raise ValueError(f"`{state / _ABOUT}` must have the checksum that it tells")
+    verify_sha256(state / _ARRAYS, about["sha256"])
+    return about
+
+
+def _checksum(about: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    # Types that NumPy does not know by itself, such as bfloat16, are of the kind "V".
+    if array.dtype.kind not in "fV":
+        return True
+    return bool(np.isfinite(array.astype("float32") if array.dtype.kind == "V" else array).all())
+
+
+def _states(folder: Path) -> list[Path]:
+    """The folders of states, the newest first."""
+    if not folder.is_dir():
+        return []
+    found = [entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name)]
+    return sorted(found, key=lambda entry: entry.name, reverse=True)
+
+
+def _variables(model: Any) -> dict[str, Any]:
+    """All variables by a name that is theirs alone, and the same in another process.
+
+    What comes first in a path, the name of the optimizer for example, counts the objects made.
+    """
+    groups = {
+        "model": model.variables,
+        "optimizer": model.optimizer.variables,
+    }
+    return {
+        f"{group}/{number:05d}/{variable.path.partition('/')[2]}": variable
+        for group, variables in groups.items()
+        for number, variable in enumerate(variables)
+    }

@@ -1,0 +1,263 @@
+"""The folder of a run: `RUN.incomplete` while it is written, `RUN` when the run is finished."""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kbert.storage.atomic_directory import (
+    remove_leftovers,
+    rename_directory,
+    write_atomically,
+)
+from kbert.training.config.any_config import StoredConfig, config_from_dict
+from kbert.training.config.config_file import config_text, read_config_file
+from kbert.training.config.configuration import Configuration
+
+INCOMPLETE = ".incomplete"
+CONFIG = "config.yaml"
+METRICS = "metrics.json"
+REPORT = "report.json"
+LOG = "log.txt"
+ENVIRONMENT = "environment.json"
+MODEL = "model"
+CHECKPOINTS = "checkpoints"
+# Inside a run that is being written; a copied or renamed folder is still known by it.
+MARK = "INCOMPLETE"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        directory: Its folder.
+        config: How it was trained.
+        metrics: What was measured (`metrics.json`).
+    """
+
+    directory: Path
+    config: StoredConfig
+    metrics: dict[str, Any]
+
+    @property
+    def model_directory(self) -> Path:
+        """The folder of the trained model, in kbert's own format.
+
+        Raises:
+            FileNotFoundError: The run keeps no model: it is a point of a grid that did not win.
+        """
+        folder = self.directory / MODEL
+        if not folder.is_dir():
+            raise FileNotFoundError(
+                f"`{self.directory}` must hold a model. Received: none, no {MODEL}/: of a grid, "
+                "only the winner keeps one"
+            )
+        return folder
+
+
+def check_output(
+    output: str | os.PathLike[str], overwrite: bool, resume: bool = False
+) -> None:
+    """Checks, before any work, that a run may be written.
+
+    Args:
+        output: The run directory to make.
+        overwrite: Whether a run, or what a stopped run left, may be replaced.
+        resume: Whether to go on with what a stopped run left.
+
+    Raises:
+        FileExistsError: Something is there that may not be replaced.
+        NotADirectoryError: `output` is a file.
+    """
+    target = Path(output)
+    partial = _partial(target)
+    if target.is_file():
+        raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output!s}")
+    if target.exists() and not overwrite:
+        raise FileExistsError(
+            "`output` must not exist yet, unless overwrite is true (--overwrite). "
+            f"Received: output={output!s}"
+        )
+    if target.exists() and any(target.iterdir()) and not (target / CONFIG).is_file():
+        raise FileExistsError(
+            f"`output` must be new, empty, or an old run: nothing else is overwritten. Received: "
+            f"output={output!s}, which has no {CONFIG}"
+        )
+    if partial.exists() and not overwrite and not resume:
+        raise FileExistsError(
+            f"`{partial}` is there: a run that was stopped before its end, or one that is still "
+            f"being written. Set resume to go on with it, or overwrite to start anew"
+        )
+
+
+@contextmanager
+def run_directory(
+    output: str | os.PathLike[str], overwrite: bool = False, resume: bool = False
+) -> Iterator[Path]:
+    """Gives the folder `<output>.incomplete` to work in, which becomes `output` at the end.
+
+    When the block raises or the process is killed, `<output>.incomplete` stays as it is, for people
+    to look at; it is never read as a run. A replaced run stays until the new one is whole.
+
+    Args:
+        output: The run directory to make.
+        overwrite: As `check_output`.
+        resume: As `check_output`.
+
+    Yields:
+        The folder to write into; what a stopped run left is still there with `resume`.
+
+    Raises:
+        FileExistsError: As `check_output`, or another process is writing this run.
+    """
+    check_output(output, overwrite, resume)
+    target = Path(output)
+    partial = _partial(target)
+    # The lock goes with the process, however it ends.
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    if partial.exists() and not resume:
+        with _locked(partial):
+            shutil.rmtree(partial)
+    partial.mkdir(exist_ok=resume)
+    with _locked(partial):
+        remove_leftovers(partial)  # of a process that was killed while it wrote there
+        with _room_needed(partial, resume):
+            yield partial
+            rename_directory(partial, target, overwrite=overwrite, without=MARK)
+
+
+def stopped_run(output: str | os.PathLike[str]) -> Path | None:
+    """The folder that a stopped run left, or None.
+
+    Args:
+        output: The run directory that it was to make.
+    """
+    partial = _partial(Path(output))
+    return partial if partial.is_dir() else None
+
+
+def load_run(directory: str | os.PathLike[str]) -> Run:
+    """Opens a finished run.
+
+    Args:
+        directory: The run directory.
+
+    Returns:
+        The run; its model is loaded by `kbert.tasks.load(run.model_directory)`.
+
+    Raises:
+        FileNotFoundError: There is no such run, or it is not finished.
+        ValueError: A file of the run is damaged.
+    """
+    folder = Path(directory)
+    partial = _partial(folder)
+    if (folder / MARK).exists() or folder.name.endswith(INCOMPLETE):
+        raise FileNotFoundError(f"`{folder}` must be a finished run. {_STOPPED}")
+    if not folder.exists() and partial.exists():
+        raise FileNotFoundError(
+            f"`{folder}` must be a finished run: only `{partial}` is there. {_STOPPED}"
+        )
+    if not (folder / CONFIG).is_file() or not (folder / METRICS).is_file():
+        raise FileNotFoundError(
+            f"`directory` must be a run directory, with {CONFIG} and {METRICS} in it. Received: "
+            f"directory={str(folder)!r}"
+        )
+    try:
+        metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder / METRICS} must be JSON. Received: {error}") from error
+    values = read_config_file(folder / CONFIG)
+    return Run(folder, config_from_dict(values, str(folder / CONFIG)), metrics)
+
+
+def is_run(directory: str | os.PathLike[str]) -> bool:
+    """Tells whether a folder is a run, finished or not.
+
+    Args:
+        directory: The folder.
+    """
+    folder = Path(directory)
+    if not folder.exists() and _partial(folder).exists():
+        return True
+    return folder.is_dir() and ((folder / CONFIG).is_file() or (folder / MARK).exists())
+
+
+def write_config(config: Configuration, folder: Path) -> None:
+    """Writes `config.yaml`, with every key.
+
+    Args:
+        config: The configuration.
+        folder: The folder of the run.
+    """
+    write_atomically(folder / CONFIG, config_text(config.to_dict()))
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Writes a value as JSON for people and programs; NaN is an error.
+
+    Args:
+        value: The value.
+        path: The file.
+    """
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, text + "\n")
+
+
+_STOPPED = (
+    "Received a run that was stopped before its end, or is still being written: its numbers and "
+    "weights are not those of a finished run"
+)
+
+
+def _partial(target: Path) -> Path:
+    """Beside the folder, and as the user wrote that, for messages; "." and ".." are no names."""
+    named = target if target.name not in ("", "..") else Path(os.path.abspath(target))
+    return named.with_name(f"{named.name}{INCOMPLETE}")
+
+
+class _NoRoom(OSError):
+    """A full disk, told as what it means for a run; the reason is the system's."""
+
+    reason: str | None = None
+
+
+@contextmanager
+def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
+    """Says of a disk that is full what it means for the run."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        # A run within this one has told it of itself, but the command is that of this one.
+        reason = error.reason if isinstance(error, _NoRoom) else error.strerror
+        way = "" if resume else " without overwrite, and with resume,"
+        told = _NoRoom(
+            error.errno,
+            f"there is no room left to write ({reason}). What {partial} holds, the last "
+            f"state too, stands: make room, and the same command{way} goes on with it",
+        )
+        told.reason = reason
+        raise told from error
+
+
+@contextmanager
+def _locked(partial: Path) -> Iterator[None]:
+    """Holds the lock of an incomplete run; another process that holds it is an error."""
+    with (partial / MARK).open("a") as mark:
+        try:
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise FileExistsError(
+                f"`{partial}` is being written by another process: wait for it, or choose another "
+                "output"
+            ) from error
+        yield

@@ -1,0 +1,59 @@
+"""The one shape of a translation's batches where each shape would be compiled: on a TPU."""
+
+import math
+
+import tensorflow as tf
+
+from kbert.data.translation.fixed_batches import Bucket
+from kbert.training.config.strategy_options import TPU
+from kbert.training.config.translation_config import TranslationConfig
+
+# Lengths are a multiple of it, and rows too where there are so many.
+_MULTIPLE = 8
+
+
+def translation_bucket(
+    config: TranslationConfig, positions: int | None = None, replicas: int = 1
+) -> Bucket:
+    """The shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
+
+    Args:
+        config: The run's configuration.
+        positions: The most pieces that the model reads, with the end; by default what the
+            configuration says, which is not that of a model that was trained before.
+        replicas: How many share the rows of a batch equally.
+
+    Raises:
+        ValueError: `batch_tokens` allows no pair for each of them.
+    """
+    most = positions or config.max_sequence_length
+    longest = min(config.max_length or most, most - 1)
+    length = min(-(-(longest + 1) // _MULTIPLE) * _MULTIPLE, most)
+    rows = config.batch_tokens // length
+    if rows < replicas:
+        each = f"a pair of {length} tokens" + (f" for each of {replicas} cores" * (replicas > 1))
+        raise ValueError(
+            f"`batch_tokens` must be at least {replicas * length}, {each}. Received: "
+            f"batch_tokens={config.batch_tokens}"
+        )
+    multiple = math.lcm(_MULTIPLE, replicas)
+    return Bucket(rows - rows % (replicas if rows < multiple else multiple), length)
+
+
+def train_buckets(
+    config: TranslationConfig, positions: int | None = None
+) -> list[Bucket] | None:
+    """The shapes of a run's batches, or None for those of like length.
+
+    Args:
+        config: The run's configuration; within the scope of its strategy, whose replicas share a
+            batch.
+        positions: See `translation_bucket`.
+
+    Raises:
+        ValueError: See `translation_bucket`.
+    """
+    if config.strategy != TPU:
+        return None
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return [translation_bucket(config, positions, replicas)]

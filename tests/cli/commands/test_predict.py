@@ -1,0 +1,94 @@
+import io
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.commands.predict import predict
+from kbert.cli.main import app
+
+TEXTS = ["the film was good", "the plot was dull", "", "bad " * 30, "the film was very fine"]
+
+
+def invoke(*arguments, stdin=None):
+    return CliRunner().invoke(app, ["predict", *map(str, arguments)], input=stdin)
+
+
+def rows(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_texts_from_options(finished_run):
+    result = invoke(finished_run, "--text", TEXTS[0], "--text", TEXTS[1])
+    assert result.exit_code == 0, result.stderr
+    keys = {"label", "score", "scores", "truncated"}
+    assert [set(row) for row in rows(result.stdout)] == [keys, keys]
+
+
+def test_lines_from_stdin_whatever_the_batches(finished_run):
+    stdin = "".join(f"{text}\n" for text in TEXTS)
+    one = rows(invoke(finished_run, stdin=stdin).stdout)
+    two = rows(invoke(finished_run, "--batch-size", 2, stdin=stdin).stdout)
+    assert len(one) == len(two) == len(TEXTS)
+    for a, b in zip(one, two):
+        assert a["label"] == b["label"] and abs(a["score"] - b["score"]) < 1e-5
+    assert [row["truncated"] for row in one] == [False, False, False, True, False]
+
+
+def test_a_batch_is_answered_before_the_next_line_is_read(finished_run, monkeypatch):
+    written = io.StringIO()
+
+    def lines():
+        yield b"the film was good\n"
+        yield b"the film was bad\n"
+        assert len(rows(written.getvalue())) == 2
+        yield b"the plot was dull"
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines()))
+    monkeypatch.setattr(sys, "stdout", written)
+    predict(finished_run, batch_size=2)
+    assert len(rows(written.getvalue())) == 3
+
+
+@pytest.mark.slow
+def test_answers_stream_out_of_a_real_process(finished_run):
+    """Each batch is answered before the next one is there; stdout is JSON alone."""
+    command = [sys.executable, "-m", "kbert.cli.main", "predict", str(finished_run)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([*command, "--batch-size", "2"], **pipes) as process:
+        os.write(process.stdin.fileno(), b"the film was good\nthe film was bad\n")
+        first = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.stdin.write(b"the plot was dull")
+        process.stdin.close()
+        rest = rows(process.stdout.read().decode())
+        errors = process.stderr.read().decode()
+    assert process.returncode == 0 and len(first) == 2 and len(rest) == 1
+    assert errors == ""
+
+
+def test_bad_input_is_told(finished_run, tmp_path):
+    for arguments, stdin, message in (
+        ([finished_run, "--text", "a", "--text-a", "b"], None, "must not be given together with"),
+        ([finished_run, "--text-a", "b"], None, "must be given together. Received: --text-a"),
+        (
+            [finished_run, "--text-a", "a", "--text-b", "b"],
+            None,
+            "the model reads one text. Received: 2 texts: 'a', 'b'",
+        ),
+        ([finished_run], b"ok\n\xff\n", "stdin, line 2: the text must be UTF-8"),
+        ([tmp_path], "a", "`path` must be a checkpoint"),
+        ([tmp_path / "none"], "a", "none"),
+    ):
+        result = invoke(*arguments, stdin=stdin)
+        assert result.exit_code == 2, arguments
+        assert message in result.stderr and result.stdout == ""
+
+
+def test_an_incomplete_run_does_not_answer(tmp_path):
+    (tmp_path / "run.incomplete").mkdir()
+    result = invoke(tmp_path / "run", "--text", "a")
+    assert result.exit_code == 2 and "stopped before its end" in result.stderr

@@ -1,0 +1,105 @@
+import pytest
+import tensorflow as tf
+
+from kbert.cli.models.answering import Answering, is_export, live_answering, open_model
+from kbert.serving.export.export import export
+from kbert.tasks.multiple_choice.model import MultipleChoice
+from kbert.tasks.regression.model import Regressor
+from kbert.training.runs.load_model import load_model
+from tests.small_pipelines import VOCABULARY, small_masked_language_model
+
+
+def test_lines_become_rows():
+    single, pair = Answering(("text",), None), Answering(("text_a", "text_b"), None)
+    assert single.split("a\tb", 1) == ("a\tb",)
+    assert pair.split("a\tb", 1) == ("a", "b")
+    with pytest.raises(ValueError, match="stdin, line 7: the model reads text_a and text_b, with"):
+        pair.split("a", 7)
+    choices = Answering(("context", "choices"), None)
+    assert choices.split("a\tb\tc\td", 1) == ("a", "b", "c", "d")
+    with pytest.raises(ValueError, match="a context and two choices or more.*Received: 2 text"):
+        choices.split("a\tb", 1)
+
+
+def test_a_run_answers_in_order(finished_run, graphs):
+    answering = open_model(finished_run)
+    rows = [("the film was good",), ("bad " * 30,), ("",), ("the film was good",)]
+    answers = answering.answers(rows)
+    assert [answer["truncated"] for answer in answers] == [False, True, False, False]
+    assert set(answers[0]["scores"]) == {"down", "up"}
+    assert answers[0]["scores"] == pytest.approx(answers[3]["scores"])
+    predicted = load_model(finished_run).predict([row[0] for row in rows])
+    for answer, scores in zip(answers, predicted.tolist()):
+        assert list(answer["scores"].values()) == pytest.approx(scores, abs=1e-6)
+        assert answer["score"] == max(answer["scores"].values())
+        assert answer["label"] == max(answer["scores"], key=answer["scores"].get)
+
+
+def test_scores_and_choices(tiny, tmp_path):
+    model = Regressor.from_pretrained(tiny.encoder, max_sequence_length=16, pair=True)
+    answering = open_model(model.save_pretrained(tmp_path / "regressor"))
+    assert answering.inputs == ("text_a", "text_b")
+    assert set(answering.answers([("good", "bad")])[0]) == {"score", "truncated"}
+    choosing = MultipleChoice.from_pretrained(tiny.encoder, max_sequence_length=16)
+    answering = open_model(choosing.save_pretrained(tmp_path / "choice"))
+    rows = [("the", "good", "bad"), ("film", "plot", "rain")]
+    answers = answering.answers(rows)
+    assert set(answers[0]) == {"choice", "score", "scores", "truncated"}
+    assert [answer["scores"] for answer in answers] == [
+        pytest.approx(scores.tolist(), abs=1e-6)
+        for scores in choosing.predict(([row[0] for row in rows], [row[1:] for row in rows]))
+    ]
+
+
+def words_for_masks_agree(model, path):
+    """The answers of a folder are those of the model, and two words a mask where two are wanted."""
+    rows = [("a [MASK] film",), ("[MASK] [MASK]",), ("none",)]
+    expected = model.answers([row[0] for row in rows])
+    answers = open_model(path).answers(rows)
+    for answer, one in zip(answers, expected, strict=True):
+        assert answer["filled"] == one["filled"]
+        for mask, wanted in zip(answer["masks"], one["masks"], strict=True):
+            assert mask["words"] == [pytest.approx(word, abs=1e-5) for word in wanted["words"]]
+            assert (mask["start"], mask["end"]) == (wanted["start"], wanted["end"])
+    few = open_model(path, nbest=2).answers(rows)
+    masks = [mask for answer in few for mask in answer["masks"]]
+    assert [len(mask["words"]) for mask in masks] == [2, 2, 2]
+    assert [answer["filled"] for answer in few] == [one["filled"] for one in expected]
+
+
+def test_words_for_masks(tmp_path):
+    model = small_masked_language_model("mlm")
+    saved = model.save_pretrained(tmp_path / "saved")
+    words_for_masks_agree(model, saved)
+    (more,) = open_model(saved, nbest=9).answers([("a [MASK] film",)])
+    assert len(more["masks"][0]["words"]) == 9  # a live model knows more
+    with pytest.raises(ValueError, match=f"at most {len(VOCABULARY)}, the words and pieces"):
+        open_model(saved, nbest=len(VOCABULARY) + 1)
+
+
+def test_words_for_masks_of_an_export(tmp_path):
+    model = small_masked_language_model("mlm")
+    exported = export(model, tmp_path, max_batch_size=1)
+    words_for_masks_agree(model, exported)
+    with pytest.raises(ValueError, match="`--nbest` must be at most 5, as many as the export"):
+        open_model(exported, nbest=6)
+
+
+def test_what_is_neither_is_refused(tmp_path, tiny):
+    assert not is_export(tmp_path)
+    with pytest.raises(ValueError, match="an encoder without a task"):
+        open_model(tiny.encoder)
+    with pytest.raises(ValueError, match="`path` must be a checkpoint"):
+        open_model(tmp_path)
+
+
+def test_a_graph_is_made_as_for_an_export_without_autograph(graphs):
+    class Model:
+        def signatures(self):
+            def is_long(text):
+                return {"long": bool(text)}  # code that only AutoGraph could turn into a graph
+
+            return {"serving_default": (is_long, [tf.TensorSpec((None,), tf.string, "text")])}
+
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="as a Python `bool`"):
+        live_answering(Model()).answers([("a",)])

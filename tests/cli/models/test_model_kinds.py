@@ -1,0 +1,32 @@
+import pytest
+
+from kbert.cli.models.model_kinds import check_model, check_task_of_export, is_export
+from tests.serving.written_model import write_model
+
+
+def test_what_may_be_asked(finished_run, tiny, tmp_path):
+    export = write_model(tmp_path / "exports" / "topics" / "1")
+    for path in (finished_run, finished_run / "model", tiny.encoder, "minilm-ner", "org/name"):
+        check_model(path, exports=False)
+    for path in (export, export.parent):
+        check_model(path)
+        assert is_export(path)
+        with pytest.raises(ValueError, match="`RUN` must be a run .* which is an export"):
+            check_model(path, exports=False)
+    assert not is_export(tmp_path / "exports")
+    with pytest.raises(FileNotFoundError, match=r"a folder of the models \['topics'\]: name one"):
+        check_model(tmp_path / "exports")
+    with pytest.raises(ValueError, match="`path` must be a checkpoint"):
+        check_model(tmp_path / "exports", exports=False)
+
+
+def test_the_task_of_an_export(finished_run, tmp_path):
+    export = write_model(tmp_path / "1")
+    (export / "assets.extra" / "kbert.json").write_text(
+        '{"signatures": {}, "tasks": {"names": {}, "answers": {}}}'
+    )
+    check_task_of_export(export, "names")
+    with pytest.raises(ValueError, match=r"one of \['names', 'answers'\].*Did you mean `answers`"):
+        check_task_of_export(export, "answer")
+    with pytest.raises(ValueError, match="`--task` must be given for an export of several"):
+        check_task_of_export(finished_run, "names")

@@ -1,0 +1,163 @@
+"""Files in, files out: for runs, exports and models that read."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+from kbert.cli.results.file_answers import columns_to_read, model_checksum
+from kbert.serving.export.export import export
+from kbert.serving.loading.exported import load_export
+from kbert.training.runs.run_directory import write_config
+from tests.small_pipelines import small_multiple_choice, small_question_answerer
+
+TEXTS = ["the film was good", "the plot was dull", "", "bad " * 30]
+TEXTS += ['a\t"b"\nc', "nul \0", "中 \U0001f600"]
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, ["predict", *map(str, arguments)])
+    return result, None if result.exit_code else json.loads(result.stdout)
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_run_answers_a_file(finished_run, tmp_path):
+    source = write(tmp_path / "in.jsonl", [{"n": i, "text": text} for i, text in enumerate(TEXTS)])
+    result, found = invoke(finished_run, "--input", source, "--output", tmp_path / "out.jsonl")
+    assert result.exit_code == 0, result.stderr
+    assert found["rows"] == len(TEXTS) and found["output"] == str(tmp_path / "out.jsonl")
+    answered = lines(tmp_path / "out.jsonl")
+    assert [row["text"] for row in answered] == TEXTS
+    assert [row["truncated"] for row in answered] == [False] * 3 + [True] + [False] * 3
+    alone, _ = invoke(finished_run, "--text", TEXTS[0])
+    one = json.loads(alone.stdout)
+    assert answered[0]["label"] == one["label"]
+    assert answered[0]["score"] == pytest.approx(one["score"], abs=1e-5)
+
+
+def test_models_that_read_several_columns(tmp_path):
+    rows = [{"question": "what", "context": text} for text in TEXTS]
+    source = write(tmp_path / "in.jsonl", rows)
+    small_question_answerer().save_pretrained(tmp_path / "reader")
+    result, _ = invoke(tmp_path / "reader", "--input", source, "--output", tmp_path / "out.jsonl")
+    assert result.exit_code == 0, result.stderr
+    for row in lines(tmp_path / "out.jsonl"):
+        assert row["context"][row["start"] : row["end"]] == row["answer"]
+    path = export(small_multiple_choice(), tmp_path / "exports", "chooser", max_batch_size=2)
+    rows = [{"context": "a", "choices": ["good", "bad", "film"][: 2 + i % 2]} for i in range(5)]
+    source = write(tmp_path / "choices.jsonl", rows)
+    result, _ = invoke(path, "--input", source, "--output", tmp_path / "choices.out.jsonl")
+    assert result.exit_code == 0, result.stderr
+    assert [len(row["scores"]) for row in lines(tmp_path / "choices.out.jsonl")] == [2, 3, 2, 3, 2]
+
+
+def with_config(run, folder, config):
+    """What a run's configuration alone says; it has no model."""
+    folder.mkdir()
+    write_config(config, folder)
+    shutil.copy2(run / "metrics.json", folder)
+    return folder
+
+
+def test_the_columns_that_a_run_was_trained_with(finished_run, tiny, tiny_pairs, tmp_path):
+    """Those that are given, those of the run, those that training looks for, the inputs' names."""
+    one, pair = ["text"], ["text_a", "text_b"]
+    made = tiny.config(tmp_path / "o", text_a="mail")
+    mail = with_config(finished_run, tmp_path / "mail", made)
+    both = with_config(finished_run, tmp_path / "both", made.with_values(text_b="reply"))
+    index = with_config(finished_run, tmp_path / "index", made.with_values(text_a=0))
+    config = tiny_pairs.config(tmp_path / "o", source_column="en")
+    translator = with_config(finished_run, tmp_path / "translator", config)
+    assert columns_to_read(mail, one) == [["mail"], ["text"]]
+    assert columns_to_read(mail, one, ["body", None]) == [["body"]]
+    assert columns_to_read(both, pair) == [["mail", "reply"], pair]
+    assert columns_to_read(both, pair, [None, "body"]) == [["mail", "body"]]
+    assert columns_to_read(translator, one) == [["en"], ["text"]]
+    assert columns_to_read(translator, one, ["body", None]) == [["body"]]
+    # An index is of a file without a header; and here none was given.
+    for run in (index, finished_run):
+        assert columns_to_read(run, one) == [["text_a"], ["text"], ["sentence"], ["text"]]
+    assert ["premise", "hypothesis"] in columns_to_read(finished_run, pair)
+    for model in (finished_run / "model", Path("minilm-squad")):
+        assert columns_to_read(model, one) == [["text"]]
+        assert columns_to_read(model, pair, ["a", "b"]) == [["a", "b"]]
+    with pytest.raises(ValueError, match="`--text-b` must be left out for a model of one.*: b"):
+        columns_to_read(mail, one, [None, "b"])
+    with pytest.raises(ValueError, match="must be given together for a model that.*: a alone"):
+        columns_to_read(Path("minilm-squad"), ["question", "context"], ["a", None])
+
+
+def test_a_column_that_an_option_names(finished_run, tmp_path):
+    source = write(tmp_path / "in.jsonl", [{"mail": text, "text": ""} for text in TEXTS[:1]])
+    output = tmp_path / "out.jsonl"
+    result, _ = invoke(finished_run, "--input", source, "--output", output, "--text-a", "mail")
+    assert result.exit_code == 0, result.stderr
+    _, one = invoke(finished_run, "--text", TEXTS[0])
+    (row,) = lines(output)
+    assert row["scores"] == pytest.approx(one["scores"], abs=1e-5)
+
+
+def test_what_is_refused(finished_run, tmp_path):
+    source = write(tmp_path / "in.jsonl", [{"text": "a"}, {"txt": "b"}])
+    out = tmp_path / "out.jsonl"
+    for arguments, message in (
+        (["--input", source], "`--input` and `--output` must be given together"),
+        (["--output", out], "`--input` and `--output` must be given together"),
+        (["--input", source, "--output", out, "--text", "a"], "and without texts or --show"),
+        (["--input", source, "--output", out], "in.jsonl, line 2: a row must have `text`, the in"),
+        (["--input", source, "--output", tmp_path / "a.txt"], "`--output` must end in .jsonl"),
+        (["--input", tmp_path / "none.tsv", "--output", out], "`--input` must be a file"),
+        (["--input", source, "--output", out, "--task", "x"], "`--task` must be given for an exp"),
+    ):
+        result, _ = invoke(finished_run, *arguments)
+        assert result.exit_code == 2 and message in result.stderr, result.stderr
+        assert result.stdout == "" and not out.exists()
+
+
+def test_checksums_tell_models_apart(finished_run, tmp_path):
+    assert model_checksum(finished_run) == model_checksum(finished_run / "model")
+    assert model_checksum("minilm-squad") != model_checksum("minilm-ner")
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(finished_run, tmp_path):
+    """The same command again makes the same bytes as without a stop."""
+    from kbert.training.runs.load_model import load_model
+
+    path = export(load_model(finished_run), tmp_path / "exports", "m", max_batch_size=2)
+    assert load_export(path).labels
+    rows = [{"n": i, "text": TEXTS[i % 7] * (1 + i % 11)} for i in range(60_000)]
+    source = write(tmp_path / "in.jsonl", rows)
+    command = [sys.executable, "-m", "kbert.cli.main", "predict", str(path), "--input", str(source)]
+    whole, out = tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
+    start = time.monotonic()
+    subprocess.run([*command, "--output", str(whole)], check=True, capture_output=True)
+    seconds = time.monotonic() - start
+    kills = 0
+    for turn in range(12):
+        with subprocess.Popen([*command, "--output", str(out)], stdout=subprocess.PIPE) as process:
+            try:
+                process.wait(seconds * (0.5 + 0.07 * turn))
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                kills += 1
+        if out.exists():
+            break
+    assert kills and out.read_bytes() == whole.read_bytes()
+    assert [one for one in tmp_path.iterdir() if one.name.startswith(".")] == []

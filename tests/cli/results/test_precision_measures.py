@@ -1,0 +1,100 @@
+"""What precisions cost and gain on a file."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+from kbert.cli.results.precision_measures import measure_precisions
+from tests.small_pipelines import (
+    small_entity_recognizer,
+    small_multiple_choice,
+    small_question_answerer,
+)
+
+
+def test_an_export_with_measures(finished_run, tiny, tmp_path):
+    file = Path(tiny.texts["test"])
+    arguments = ["export", str(finished_run), str(tmp_path), "--name", "m", "--max-batch-size", "2"]
+    arguments += ["--precision", "bfloat16", "--measure", str(file)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.stderr
+    measured = json.loads(result.stdout)["measured"]
+    assert set(measured["of"]) == {"float32", "bfloat16"}
+    # What the run itself found on that file.
+    final = json.loads((finished_run / "metrics.json").read_text())["final"]["test"]
+    one, other = measured["of"]["float32"], measured["of"]["bfloat16"]
+    assert one["metrics"]["accuracy"] == pytest.approx(final["accuracy"])
+    assert one["weight_bytes"] == 2 * other["weight_bytes"]
+    assert min(one["rows_per_second"], other["rows_per_second"]) > 0
+    card = (tmp_path / "m" / "1" / "assets.extra" / "README.md").read_text("utf-8")
+    assert f"| bfloat16 | {other['weight_bytes']:,} | accuracy |" in card
+    assert str(file.parent) not in card and file.name in card
+
+
+def test_several_runs_in_one_export(finished_run, tmp_path):
+    arguments = ["export", str(finished_run), str(tmp_path), "--with", str(finished_run)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2 and "whose folders have different names" in result.stderr
+    result = CliRunner().invoke(app, [*arguments, "--measure", "x.tsv"])
+    assert result.exit_code == 2 and "`--measure` must not be given together" in result.stderr
+    other = tmp_path / "copy" / "other"
+    shutil.copytree(finished_run / "model", other)
+    arguments = ["export", str(finished_run), str(tmp_path / "base"), "--with", str(other)]
+    result = CliRunner().invoke(app, [*arguments, "--max-batch-size", "2"])
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert set(found["signatures"]) == {"serving_default", finished_run.name, "other"}
+    texts = ["--text", "the film was good"]
+    answers = [
+        CliRunner().invoke(app, ["predict", str(tmp_path / "base" / "tasks"), *texts, *task]).stdout
+        for task in ([], ["--task", "other"], ["--task", finished_run.name])
+    ]
+    assert len(set(answers)) == 1 and json.loads(answers[0])["label"] in ("down", "up")
+    wrong = CliRunner().invoke(
+        app, ["predict", str(tmp_path / "base" / "tasks"), *texts, "--task", "none"]
+    )
+    assert wrong.exit_code == 2 and "`--task` must be one of" in wrong.stderr
+
+
+def test_what_cannot_be_measured(tmp_path):
+    model = type("Translator", (), {"transformer": None})()
+    with pytest.raises(ValueError, match="must be given for a model that .*Received: a Translator"):
+        measure_precisions(model, tmp_path, tmp_path / "x.tsv", ["float32"])
+
+
+def test_models_that_read_and_choose(tmp_path):
+    questions = {
+        "data": [
+            {
+                "title": "t",
+                "paragraphs": [
+                    {
+                        "context": "a good film",
+                        "qas": [
+                            {
+                                "id": "1",
+                                "question": "what",
+                                "answers": [{"text": "good", "answer_start": 2}],
+                            }
+                        ],
+                    }
+                ],
+            }
+        ]
+    }
+    (tmp_path / "questions.json").write_text(json.dumps(questions))
+    (tmp_path / "tags.conll").write_text("a O\nfilm B-PER\n\ngood O\n")
+    (tmp_path / "choices.jsonl").write_text('{"context": "a", "choices": ["b", "c"], "label": 1}\n')
+    for model, file, metric in (
+        (small_question_answerer(), "questions.json", "exact_match"),
+        (small_entity_recognizer(), "tags.conll", "f1"),
+        (small_multiple_choice(), "choices.jsonl", "accuracy"),
+    ):
+        run = tmp_path / type(model).__name__
+        model.save_pretrained(run)
+        found = measure_precisions(model, run, tmp_path / file, ["float32"])
+        assert metric in found["of"]["float32"]["metrics"], found

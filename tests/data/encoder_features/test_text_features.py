@@ -1,0 +1,107 @@
+"""Batches of states, by hand: the states of token t are (t, -t)."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.data.encoder_features.text_features import TextFeatures, map_states
+
+STATES = np.array([[t, -t] for t in range(1, 7)], "float16")
+
+
+def features() -> TextFeatures:
+    """Texts of tokens 4 5 6, 1, none, and 1 again."""
+    return TextFeatures(STATES, np.array([3, 0, 0, 0]), np.array([3, 1, 0, 1], "int32"))
+
+
+def test_a_batch():
+    found = features().batch(np.array([1, 0, 2]))
+    expected = [
+        [[1, -1], [0, 0], [0, 0]],
+        [[4, -4], [5, -5], [6, -6]],
+        [[0, 0], [0, 0], [0, 0]],
+    ]
+    assert found.dtype == np.float16
+    np.testing.assert_array_equal(found, expected)
+    mask = features().padding_mask(np.array([1, 0, 2]))
+    assert mask.dtype == bool
+    assert mask.tolist() == [[True, False, False], [True, True, True], [False] * 3]
+
+
+def test_a_wider_batch_with_a_row_of_padding():
+    found = features().batch([3, -1], width=2)
+    np.testing.assert_array_equal(found, [[[1, -1], [0, 0]], [[0, 0], [0, 0]]])
+    mask = features().padding_mask([3, -1], width=2)
+    assert mask.tolist() == [[True, False], [False, False]]
+
+
+@pytest.mark.parametrize(
+    "rows, width, shape",
+    [([], None, (0, 0)), ([], 3, (0, 3)), ([2, -1], None, (2, 0)), ([2, -1], 2, (2, 2))],
+)
+def test_batches_without_tokens(rows, width, shape):
+    assert features().batch(rows, width).shape == (*shape, 2)
+    assert features().padding_mask(rows, width).shape == shape
+    assert not features().batch(rows, width).any()
+
+
+def test_no_texts_at_all():
+    empty = TextFeatures(np.zeros((0, 2), "float32"), np.zeros(0), np.zeros(0, "int32"))
+    assert len(empty) == 0
+    np.testing.assert_array_equal(empty.batch([-1], 3), np.zeros((1, 3, 2)))
+
+
+def test_the_states_stay_as_they_are():
+    before = STATES.copy()
+    found = features().batch([0, 1])
+    found[:] = 9
+    np.testing.assert_array_equal(STATES, before)
+
+
+def test_lengths_and_starts():
+    assert len(features()) == 4
+    assert features().lengths.tolist() == [3, 1, 0, 1]
+    assert features().starts.tolist() == [3, 0, 0, 0]
+
+
+@pytest.mark.parametrize("rows", [[0, 4], [-2, 0]])
+def test_rows_that_are_no_texts(rows):
+    with pytest.raises(ValueError, match=rf"must be in \[-1, 4\). Received: {min(rows)} to"):
+        features().batch(rows)
+
+
+def test_too_narrow():
+    with pytest.raises(ValueError, match="at least the longest text, 3 tokens. Received: width=2"):
+        features().batch([0], width=2)
+    with pytest.raises(ValueError, match="Received: width=2"):
+        features().padding_mask([0], width=2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_a_mapped_file(tmp_path, dtype):
+    numbers = STATES.astype(tf.as_dtype(dtype).as_numpy_dtype)
+    numbers.tofile(tmp_path / "states")
+    mapped = map_states(tmp_path / "states", 6, 2, numbers.dtype)
+    assert isinstance(mapped, np.memmap)
+    found = TextFeatures(mapped, [3, 0], [3, 1]).batch([1, 0])
+    assert type(found) is np.ndarray and found.dtype == numbers.dtype
+    expected = [[[1, -1], [0, 0], [0, 0]], [[4, -4], [5, -5], [6, -6]]]
+    np.testing.assert_array_equal(found.astype("float32"), expected)
+
+
+def test_a_mapped_file_of_nothing(tmp_path):
+    (tmp_path / "states").touch()
+    assert map_states(tmp_path / "states", 0, 2, np.dtype("float16")).shape == (0, 2)
+
+
+def test_a_dataset_can_be_made_of_it():
+    one = features()
+
+    def batches():
+        for rows in ([0, 1], [3, 2, 1]):
+            yield one.batch(rows), one.padding_mask(rows)
+
+    specs = (tf.TensorSpec((None, None, 2), tf.float16), tf.TensorSpec((None, None), tf.bool))
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=specs)
+    shapes = [tuple(states.shape) for states, _ in dataset]
+    assert shapes == [(2, 3, 2), (3, 1, 2)]

@@ -1,0 +1,152 @@
+"""All rows of a file: each gets its own answer, in order, whatever stops the run."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbert.serving.batch_prediction.file_prediction import predict_file
+
+
+def lengths(rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """The model of these tests: how long each text of a row is."""
+    assert len({len(row) for row in rows}) == 1
+    return [{"lengths": [len(text) for text in row]} for row in rows]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def predicted(source: Path, output: Path, *inputs: str, **kwargs: Any) -> list[Any]:
+    settings = {"answer": lengths, "made_of": {"model": "m"}, "block_rows": 3, **kwargs}
+    predict_file(source, output, inputs or ("text",), **settings)
+    return [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+
+
+def test_every_row_gets_its_answer(tmp_path: Path):
+    rows = [{"id": i, "text": "x" * (i * 7 % 5)} for i in range(10)]
+    told: list[Any] = []
+    source = write(tmp_path / "in.jsonl", rows)
+    found = predicted(
+        source, tmp_path / "out.jsonl", on_progress=lambda share, n: told.append((share, n))
+    )
+    assert found == [{**row, "lengths": [len(row["text"])]} for row in rows]
+    assert [n for _, n in told] == [3, 6, 9, 10, 10] and told[-1][0] == 1.0
+
+
+def test_rows_with_choices(tmp_path: Path):
+    rows = [
+        {"context": "c", "choices": ["a", "bb"]},
+        {"context": "", "choices": ["a", "bb", "ccc"]},
+        {"context": "cc", "choices": ["", "b"]},
+    ]
+    source = write(tmp_path / "in.jsonl", rows)
+    found = predicted(source, tmp_path / "out.jsonl", "context", "choices")
+    assert [row["lengths"] for row in found] == [[1, 1, 2], [0, 1, 2, 3], [2, 0, 1]]
+    (tmp_path / "in.tsv").write_text('context\tchoices\nc\t["a", "bb"]\n')
+    found = predicted(tmp_path / "in.tsv", tmp_path / "out2.jsonl", "context", "choices")
+    assert found[0]["lengths"] == [1, 1, 2]
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path):
+    rows = [{"text": "x" * i} for i in range(10)]
+    source = write(tmp_path / "in.jsonl", rows)
+    expected = predicted(source, tmp_path / "whole.jsonl")
+    asked = []
+
+    def failing(part: list[Any]) -> list[Any]:
+        asked.append(len(part[0][0]))
+        if len(asked) in (2, 4):
+            raise KeyboardInterrupt
+        return lengths(part)
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            predicted(source, tmp_path / "out.jsonl", answer=failing)
+        assert not (tmp_path / "out.jsonl").exists()
+    assert predicted(source, tmp_path / "out.jsonl", answer=failing) == expected
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert asked == [0, 3, 3, 6, 6, 9]  # no block twice, but for those that were stopped
+
+
+def test_another_input_is_refused(tmp_path: Path):
+    def stopped(part: list[Any]) -> Any:
+        raise KeyboardInterrupt
+
+    source = write(tmp_path / "in.jsonl", [{"text": "a"}])
+    with pytest.raises(KeyboardInterrupt):
+        predicted(source, tmp_path / "out.jsonl", answer=stopped)
+    write(source, [{"text": "b"}])
+    with pytest.raises(ValueError, match="Received: another input than that of the stopped run"):
+        predicted(source, tmp_path / "out.jsonl")
+    with pytest.raises(ValueError, match="Received: another input and another model than"):
+        predicted(source, tmp_path / "out.jsonl", made_of={"model": "other"})
+
+
+@pytest.mark.parametrize(
+    "row, inputs, message",
+    [
+        ({"txt": "a"}, ("text",), "in.jsonl, line 2: a row must have `text`, the inputs.*: txt"),
+        ({"text": 3}, ("text",), "line 2, column `text`: the value must be text. Received: '3'"),
+        ({"text": None}, ("text",), "line 2, column `text`: the value must be text"),
+        ({"choices": "a"}, ("choices",), "column `choices`: the value must be a JSON list of"),
+        ({"choices": ["a"]}, ("choices",), "must be a list of two texts or more"),
+        ({"choices": ["a", 1]}, ("choices",), "column `choices`: the value must be text"),
+    ],
+)
+def test_bad_rows_are_told(tmp_path: Path, row: Any, inputs: tuple[str, ...], message: str):
+    good = {"text": "a", "choices": ["a", "b"]}
+    source = write(tmp_path / "in.jsonl", [good, row])
+    with pytest.raises(ValueError, match=message):
+        predicted(source, tmp_path / "out.jsonl", *inputs)
+
+
+def test_half_a_surrogate_pair_is_text(tmp_path: Path):
+    source = write(tmp_path / "in.jsonl", [{"text": "a\ud800"}])
+    seen: list[Any] = []
+
+    def answer(part: list[Any]) -> list[dict[str, Any]]:
+        seen.extend(part)
+        return lengths(part)
+
+    assert predicted(source, tmp_path / "out.jsonl", answer=answer)[0]["text"] == "a\ud800"
+    assert seen == [("a\ufffd",)]
+
+
+def write_table(folder: Path, end: str, names: list[str], rows: list[list[str]]) -> Path:
+    path = folder / f"in.{end}"
+    if end == "jsonl":
+        return write(path, [dict(zip(names, row)) for row in rows])
+    if end == "parquet":
+        arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(dict(zip(names, map(list, zip(*rows))))), path)
+        return path
+    between = "\t" if end == "tsv" else ","
+    path.write_text("".join(between.join(row) + "\n" for row in [names, *rows]))
+    return path
+
+
+@pytest.mark.parametrize("end", ["jsonl", "tsv", "csv", "parquet"])
+def test_columns_of_other_names(tmp_path: Path, end: str):
+    """The first that are there; a column called as the input says something else."""
+    source = write_table(tmp_path, end, ["mail", "text"], [["a", "xxx"], ["bb", "xxx"]])
+    for number, columns in enumerate(([["mail"]], [["message"], ["mail"], ["text"]])):
+        found = predicted(source, tmp_path / f"{number}.jsonl", columns=columns)
+        assert [row["lengths"] for row in found] == [[1], [2]]
+    pair = {"columns": [["text", "mail"]]}
+    found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", **pair)
+    assert [row["lengths"] for row in found] == [[3, 1], [3, 2]]
+    told = "(line|row) .: a row must have `a`; or `b`, the inputs of the model. Received: mail"
+    with pytest.raises(ValueError, match=told):
+        predicted(source, tmp_path / "none.jsonl", columns=[["a"], ["b"]])
+
+
+def test_what_is_not_there(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="`--input` must be a file. Received: .*none.tsv"):
+        predicted(tmp_path / "none.tsv", tmp_path / "out.jsonl")
+    write(tmp_path / "in.jsonl", [])
+    assert predicted(tmp_path / "in.jsonl", tmp_path / "out.jsonl") == []

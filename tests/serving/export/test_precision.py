@@ -1,0 +1,121 @@
+"""Exports in other types of numbers: their sizes, and answers close to those of the model."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+from kbert.export_check.check import check
+from kbert.models.bert import Bert
+from kbert.serving.export import precision
+from kbert.serving.export.export import export
+from kbert.serving.export.int8_weights import rounded_to_int8
+from kbert.serving.export.precision import computes_bfloat16, in_precision
+from kbert.serving.format.metadata import read_metadata
+from kbert.serving.loading.exported import load_export
+from kbert.tasks.classification.model import Classifier
+from tests.serving.tiny_models import Meter
+from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, computed
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Classifier:
+    """Wide enough that most of its weights are large matrices."""
+    keras.utils.set_random_seed(3)
+    encoder = Bert(len(VOCABULARY), 64, 1, 2, 128, 32, initializer_range=0.1, name="encoder")
+    return Classifier(encoder, TOKENIZER, ["no", "yes"], 24)
+
+
+def scores(path: Path) -> np.ndarray:
+    return load_export(path).predict(TEXTS)["scores"]
+
+
+def test_bfloat16_is_half_as_large_and_answers_alike(
+    classifier: Classifier, tmp_path: Path, programs: Path
+):
+    path = export(classifier, tmp_path, "half", precision="bfloat16", max_batch_size=2)
+    weights = read_metadata(path)["weights"]
+    assert weights["dtypes"] == {"bfloat16": classifier.count_params()}
+    assert weights["bytes"] == 2 * classifier.count_params()
+    found = scores(path)
+    assert found.dtype == np.float32
+    # Eight bits of mantissa, a handful of products deep.
+    expected = computed(classifier, TEXTS)
+    np.testing.assert_allclose(found, expected, atol=2e-2)
+    assert np.abs(found - expected).max() > 0
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)  # the softmax is made in float32
+    assert check(path, folder=programs).problems == []
+    assert "It computes in bfloat16" in (path / "assets.extra" / "README.md").read_text("utf-8")
+    # The model is as it was.
+    assert classifier.compute_dtype == "float32"
+
+
+@pytest.mark.slow
+def test_int8_is_a_quarter_of_the_matrices(
+    classifier: Classifier, tmp_path: Path, programs: Path
+):
+    path = export(classifier, tmp_path, "small", precision="int8", max_batch_size=2)
+    matrices = [v for v in classifier.weights if len(v.shape) == 2 and np.prod(v.shape) >= 2048]
+    weights = read_metadata(path)["weights"]
+    assert weights["dtypes"]["int8"] == sum(int(np.prod(v.shape)) for v in matrices)
+    assert weights["bytes"] < 0.35 * 4 * classifier.count_params()
+    # The same numbers by hand: a model whose matrices were rounded.
+    before = [np.asarray(v) for v in matrices]
+    for variable in matrices:
+        variable.assign(rounded_to_int8(np.asarray(variable), variable.name))
+    expected = computed(classifier, TEXTS)
+    for variable, array in zip(matrices, before):
+        variable.assign(array)
+    found = scores(path)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(found, computed(classifier, TEXTS), atol=3e-2)
+    assert check(path, folder=programs).problems == []
+    card = (path / "assets.extra" / "README.md").read_text("utf-8")
+    assert "int8" in card and read_metadata(path)["precision"] == "int8"
+
+
+def test_float32_of_a_model_in_another_type(classifier: Classifier):
+    half = in_precision(classifier, "bfloat16")
+    assert {v.dtype for v in half.weights} == {"bfloat16"}
+    back = in_precision(half, "float32")
+    for one, other in zip(back.weights, half.weights):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other).astype("float32"))
+    assert in_precision(classifier, None) is classifier
+    assert in_precision(classifier, "float32") is classifier
+    assert in_precision(half, "bfloat16") is half
+
+
+def test_what_cannot_be_had(classifier: Classifier):
+    with pytest.raises(ValueError, match="must be one of .*Received: precision='int4'"):
+        in_precision(classifier, "int4")
+    with pytest.raises(ValueError, match="must be a Keras model to be exported in another"):
+        in_precision(Meter(), "bfloat16")
+    assert isinstance(in_precision(Meter(), "float32"), Meter)
+
+
+@pytest.mark.parametrize(
+    "text, able",
+    [
+        ("flags\t\t: fpu avx2 avx512_bf16\n", True),
+        ("flags\t\t: fpu amx_bf16 amx_tile\n", True),
+        ("flags\t\t: fpu avx2 avx512f\n", False),
+        ("Features\t: fp asimd bf16\n", True),
+        ("nothing of that kind\n", True),
+    ],
+)
+def test_what_the_processor_can(tmp_path: Path, text: str, able: bool):
+    (tmp_path / "cpuinfo").write_text(text)
+    assert computes_bfloat16(tmp_path / "cpuinfo") is able
+    assert computes_bfloat16(tmp_path / "none") is True
+
+
+def test_a_processor_without_is_told(
+    classifier: Classifier, monkeypatch: pytest.MonkeyPatch, caplog: Any
+):
+    monkeypatch.setattr(precision, "computes_bfloat16", lambda: False)
+    with caplog.at_level(logging.WARNING):
+        in_precision(classifier, "bfloat16")
+    assert "no instructions for bfloat16" in caplog.text

@@ -1,0 +1,86 @@
+"""Batches as TF Serving's REST interface has them."""
+
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.serving.format.json_tensors import from_json, to_json
+
+
+def test_texts():
+    batch = np.array([["ä".encode(), b""], [b"\xff", b"a\0"]], object)
+    # base64 of ff and of 61 00, by hand from RFC 4648.
+    value = [["ä", ""], [{"b64": "/w=="}, {"b64": "YQA="}]]
+    assert to_json(batch) == value
+    found = from_json(value, tf.string)
+    assert found.dtype == object and found.tolist() == batch.tolist()
+
+
+def test_numbers():
+    assert to_json(np.array([0.1, 1e-30, 3.0], np.float32)) == [0.1, 1e-30, 3.0]
+    assert json.dumps(to_json(np.array([np.nan, np.inf, -np.inf], np.float32))) == (
+        "[NaN, Infinity, -Infinity]"
+    )
+    assert to_json(np.array([[True, False]])) == [[True, False]]
+    assert to_json(np.array([2**62])) == [2**62]
+    half = np.array([0.5, 3.0]).astype(tf.bfloat16.as_numpy_dtype)
+    assert to_json(half) == [0.5, 3.0]
+    for dtype in (tf.float32, tf.int64, tf.bfloat16):
+        assert from_json([1, 0], dtype).dtype == dtype.as_numpy_dtype
+    assert from_json([True, False], tf.bool).tolist() == [True, False]
+    # NumPy alone would make numbers of these.
+    wrong = (([1.5], tf.int32), (["1"], tf.float32), ([True], tf.int32), ([1], tf.bool))
+    for value, dtype in wrong:
+        with pytest.raises(ValueError, match=f"elements of type {dtype.name}"):
+            from_json(value, dtype)
+
+
+def test_float32_comes_back_as_it_went():
+    batch = np.random.default_rng(1).normal(size=1000).astype(np.float32)
+    text = json.dumps(to_json(batch))
+    assert (from_json(json.loads(text), tf.float32) == batch).all()
+
+
+def test_no_rows():
+    assert to_json(np.zeros((0, 3), np.float32)) == []
+    assert from_json([], tf.string).shape == (0,)
+    assert from_json([[], []], tf.string).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "value, dtype",
+    [
+        ([["a"], ["b", "c"]], tf.string),
+        ([["a", "b"], ["c"], ["d", "e", "f"]], tf.string),  # six, as three rows of two have
+        ([["a"], "b"], tf.string),
+        ([1], tf.string),
+        ([{"b64": "%"}], tf.string),
+        ([{"b64": "YQ==", "more": 1}], tf.string),
+        (["a"], tf.float32),
+        ([[1], [2, 3]], tf.int32),
+        ([2**40], tf.int32),
+    ],
+)
+def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
+    with pytest.raises(ValueError, match="`value` must be lists of one shape"):
+        from_json(value, dtype)
+
+
+def test_a_shape_that_is_only_promised_makes_no_memory():
+    """The first of 3,000 rows promises 3,000 columns, which would be 72 MB."""
+    rows = [["a"] * 3000, *([] for _ in range(2999))]
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="lists of different lengths"):
+        from_json(rows, tf.string)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+def test_float64_keeps_its_digits():
+    numbers = np.array([0.1, 1e300, 123456789.123])
+    assert to_json(numbers) == [0.1, 1e300, 123456789.123]
+    assert (from_json(to_json(numbers), tf.float64) == numbers).all()

@@ -1,0 +1,42 @@
+from dataclasses import dataclass
+
+import pytest
+
+from kbert.training.config.configuration import Configuration
+from kbert.training.config.option_kinds import option, whole
+
+
+@dataclass(frozen=True)
+class Meal(Configuration):
+    """A configuration of two values."""
+
+    plates: int = option(2, whole(1), "Table", "Plates.")
+    guests: int = option(2, whole(0), "Table", "Guests.")
+
+    def check_together(self) -> None:
+        if self.guests > self.plates:
+            raise ValueError(f"`guests` must be at most plates={self.plates}")
+
+
+def test_values_are_checked_alone_and_then_together():
+    with pytest.raises(ValueError, match="`plates` must be a whole number, at least 1. Received"):
+        Meal(plates=0, guests=5)
+    with pytest.raises(ValueError, match="`guests` must be at most plates=2"):
+        Meal(guests=3)
+
+
+def test_a_changed_one_is_of_the_same_class_and_checked():
+    assert Meal().with_values(plates=3) == Meal(3, 2)
+    with pytest.raises(ValueError, match="`guests` must be at most"):
+        Meal().with_values(plates=1)
+
+
+def test_unknown_keys_name_the_nearest(tmp_path):
+    with pytest.raises(ValueError, match=r"one of plates, guests. Received: 'gusts'. Did you mean"):
+        Meal.from_dict({"gusts": 1})
+    file = tmp_path / "meal.yaml"
+    file.write_text("plate: 3\n")
+    with pytest.raises(ValueError, match="meal.yaml: the key .*Did you mean `plates`"):
+        Meal.from_yaml(file)
+    file.write_text("plates: 3\n")
+    assert Meal.from_yaml(file, guests=1).to_dict() == {"plates": 3, "guests": 1}

@@ -1,0 +1,82 @@
+import pytest
+
+from kbert.training.config.finetuning_config import RunConfig
+
+LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"stride": 3}, "`stride` must be left out with task='classification'. Received: stride=3"),
+        ({"train": None}, "`train` must be given: a file or tfds:NAME (or give glue and data)"),
+        ({"encoder": None}, "`encoder` must be given: a name, a folder, or scratch:SIZE"),
+        ({"output": None}, "`output` must be given: the run directory to make"),
+        ({"encoder": "scratch:huge"}, "`encoder` must be scratch: and one of tiny, mini"),
+        ({"encoder": "scratch:tiny"}, "`vocabulary` must be given with encoder='scratch:tiny'"),
+        ({"glue": "sst2"}, "`data` must be the folder of GLUE with glue='sst2'"),
+        ({"glue": "sst"}, "task of GLUE must be one of cola, sst2"),
+        ({"glue": "stsb", "data": "g"}, "`task` must be regression with glue='stsb'"),
+        ({"monitor": "f1"}, "`monitor` must be left out where there is no validation"),
+        ({"grid": True}, "`grid` must be left out where there is no validation"),
+        ({"early_stopping": 2}, "`early_stopping` must be left out where there is no validation"),
+        (
+            {"task": "regression", "class_weights": "balanced"},
+            "`class_weights` must be left out with task='regression'",
+        ),
+        (
+            {"task": "multiple-choice", "train": "tfds:swag"},
+            "`train` must be a file with task='multiple-choice'",
+        ),
+        (
+            {"task": "multiple-choice", "batch_tokens": 100},
+            "`batch_tokens` must be left out with task='multiple-choice'",
+        ),
+        (
+            {"other_windows": 0},
+            "`other_windows` must be left out with task='classification'. Received: other_windows",
+        ),
+        (
+            {"task": "ner", "other_windows": 2},
+            "`other_windows` must be left out with task='ner'. Received: other_windows=2",
+        ),
+        (
+            {"task": "span-tagging", "all_occurrences": True},
+            "`all_occurrences` must be left out with task='span-tagging'. Received: all_occurr",
+        ),
+        (
+            {"task": "ner", "max_answer_length": 9},
+            "`max_answer_length` must be left out with task='ner'. Received: max_answer_length=9",
+        ),
+        (
+            {"validation": "v.tsv", "early_stopping": 2, "keep": "last"},
+            "`keep` must be best with early_stopping. Received: keep='last'",
+        ),
+        (
+            {"validation": "v.tsv", "grid": True, "batch_tokens": 99},
+            "`batch_tokens` must be left out with grid=True. Received: batch_tokens=99",
+        ),
+        (
+            {"strategy": "tpu", "batch_tokens": 99},
+            "`batch_tokens` must be left out with strategy=tpu. Received: batch_tokens=99",
+        ),
+        (
+            {"task": "multiple-choice", "strategy": "tpu"},
+            "`strategy` must be another one with task='multiple-choice': its batches have no fixed "
+            "shapes. Received: strategy='tpu'",
+        ),
+        (
+            {"adapter_dim": 8},
+            "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
+        ),
+    ],
+)
+def test_values_that_contradict_each_other(values, message):
+    with pytest.raises(ValueError) as raised:
+        RunConfig.from_dict({**LEAST, **values})
+    assert message in str(raised.value)
+
+
+def test_tasks_that_read_have_windows():
+    values = {"task": "ner", "stride": 3, "adapter_dim": 8}
+    assert RunConfig.from_dict({**LEAST, **values}).stride == 3

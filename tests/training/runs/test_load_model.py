@@ -1,0 +1,14 @@
+import pytest
+
+from kbert.training.runs.load_model import load_model
+
+
+def test_a_run_and_the_folder_of_its_model_give_the_same_model(finished_run):
+    texts = ["a text"]
+    of_run, of_folder = load_model(finished_run), load_model(finished_run / "model")
+    assert (of_run.predict(texts) == of_folder.predict(texts)).all()
+
+
+def test_an_encoder_alone_is_no_model(tiny):
+    with pytest.raises(ValueError, match="must hold one of .*an encoder without a task"):
+        load_model(tiny.encoder)
