@@ -114,7 +114,8 @@ def import_ctranslate2() -> Any:
         import ctranslate2
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'conversion to CTranslate2 needs its package: pip install "kbert[ctranslate2]"'
+            'conversion to CTranslate2 needs its package: pip install ".[ctranslate2]" in the '
+            "checkout of kbert"
         ) from error
     return ctranslate2
 

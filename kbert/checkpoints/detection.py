@@ -134,4 +134,15 @@ def _no_checkpoint(path: Path) -> ValueError:
         "`path` must be a checkpoint: kbert's own folder (kbert.json), Hugging Face's (config.json "
         "and model.safetensors), google-research/bert's (bert_config.json and bert_model.ckpt.*) "
         f"or Model Garden's (ckpt-*.index and its data). Found in `{path}`: {found}"
+        f"{_inside(path)}"
     )
+
+
+def _inside(path: Path) -> str:
+    """Names the runs and models that lie in a folder given in their place."""
+    if not path.is_dir():
+        return ""
+    marks = ("kbert.json", "translation.json", "config.json", "metrics.json")
+    marked = [d for d in sorted(path.iterdir()) if any((d / mark).is_file() for mark in marks)]
+    names = ", ".join(f"`{folder}`" for folder in marked[:_MAX_LISTED])
+    return f". Name one of the runs or models in it: {names}" if names else ""

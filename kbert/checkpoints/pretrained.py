@@ -129,17 +129,41 @@ def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
     """
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
-        return path
+        return model_folder(path)
     name = os.fspath(name_or_path)
     if name in SHIPPED:
         return SHIPPED[name]
     by_repository = {entry.repository: entry for entry in PRETRAINED.values()}
     entry = PRETRAINED.get(name) or by_repository.get(name)
     if entry is None:
+        # No repository is meant where its first part is a folder here.
+        if path.parent != Path(".") and path.parent.is_dir():
+            raise FileNotFoundError(_missing(path))
         if not _REPOSITORY.fullmatch(name):
             raise FileNotFoundError(_unknown(name))
         entry = PretrainedEncoder(name)
     return entry
+
+
+def model_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder of a model: that of a finished run, or the path as it is.
+
+    Args:
+        path: A run's folder, or any other path.
+    """
+    folder = Path(path)
+    inside = folder / "model"
+    is_run = all((folder / name).is_file() for name in ("metrics.json", "config.yaml"))
+    is_finished = is_run and not (folder / "INCOMPLETE").exists()
+    return inside if is_finished and inside.is_dir() else folder
+
+
+def _missing(path: Path) -> str:
+    """The error for a path that is not there, in a folder that is."""
+    beside = [found.name for found in path.parent.iterdir() if not found.name.startswith(".")]
+    near = difflib.get_close_matches(path.name, beside, n=1)
+    hint = f". Did you mean `{path.with_name(near[0])}`?" if near else ""
+    return f"`path` must be there. Received: {os.fspath(path)!r}, which does not exist{hint}"
 
 
 def _unknown(name: str) -> str:

@@ -6,7 +6,7 @@ prometheus-client (metrics), all of the extra "serving".
 
 _EXTRA = (
     "The local server needs starlette, uvicorn and prometheus-client: "
-    'pip install "kbert[serving]"'
+    'pip install ".[serving]" in the checkout of kbert'
 )
 
 try:

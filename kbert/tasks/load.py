@@ -8,6 +8,7 @@ import keras
 
 from kbert.checkpoints.marian.files import is_marian
 from kbert.checkpoints.native.translation_folder import is_translation
+from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.base.saved_pipeline import load_pipeline
 from kbert.tasks.classification.model import Classifier
@@ -45,7 +46,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     `keras.models.load_model` does the same for a `.keras` file once kbert is imported.
 
     Args:
-        directory: the directory, or a file of the model's `save`.
+        directory: the directory, that of a finished run, or a file of the model's `save`.
         **kwargs: arguments of the class, such as `dtype`; with a file, of
             `keras.models.load_model`.
 
@@ -62,6 +63,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
                 f"`directory` must be there. Received: {os.fspath(directory)!r}, no such file"
             )
         return keras.models.load_model(directory, **kwargs)
+    directory = model_folder(directory)
     if is_translation(directory) or is_marian(directory):
         return Translator.from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)

@@ -27,5 +27,8 @@ def cached_graph(
     if before != list(settings):
         signature = None if specs is None else list(specs)
         graph = tf.function(function, input_signature=signature, autograph=False)
+        # TensorFlow counts the traces of all graphs of one function, and would warn a process that
+        # has several models of retracing.
+        graph._omit_frequent_tracing_warning = True
         graphs[function.__qualname__] = list(settings), graph
     return graph

@@ -140,5 +140,5 @@ def test_vocabularies_that_do_not_fit(tokens, message, tmp_path):
 
 def test_the_extra_is_named_where_the_package_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install \"kbert\[ctranslate2\]\""):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install \"\.\[ctranslate2\]\""):
         write_ctranslate2(CONFIG, arrays_for(CONFIG), TOKENS, tmp_path / "folder")

@@ -86,6 +86,14 @@ def test_what_was_found_is_listed(tmp_path: Path) -> None:
         detect_format(tmp_path / "many")
 
 
+def test_a_folder_of_runs_names_them(tmp_path: Path) -> None:
+    _touch(tmp_path / "runs" / "b", "metrics.json")
+    _touch(tmp_path / "runs" / "a", "kbert.json")
+    _touch(tmp_path / "runs" / "c", "x")
+    with pytest.raises(ValueError, match="Name one of the runs or models in it: `.*/a`, `.*/b`$"):
+        detect_format(tmp_path / "runs")
+
+
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="There is nothing at path='.*nothing'"):
         detect_format(tmp_path / "nothing")

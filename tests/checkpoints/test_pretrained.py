@@ -110,6 +110,22 @@ def test_neither_path_nor_name(name: str, hub: dict[str, Any]) -> None:
     assert "repo_id" not in hub
 
 
+def test_a_misspelt_path_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "topics").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError) as error:
+        resolve("runs/topic")
+    assert str(error.value) == (
+        "`path` must be there. Received: 'runs/topic', which does not exist. "
+        "Did you mean `runs/topics`?"
+    )
+    with pytest.raises(FileNotFoundError, match="'runs/topics/3', which does not exist$"):
+        resolve("runs/topics/3")
+    assert "repo_id" not in hub
+
+
 def test_no_network(hub: dict[str, Any]) -> None:
     hub["error"] = ConnectionError("no route to host")
     with pytest.raises(OSError, match="could not be fetched .*ConnectionError: no route") as error:

@@ -110,7 +110,7 @@ def test_it_ends_in_order(meter: Path):
 
 def test_who_watches_its_health_is_told_the_end(meter: Path):
     """And is not waited for: what watches never ends by itself."""
-    grpc = pytest.importorskip("grpc", reason='pip install "kbert[serving]"')
+    grpc = pytest.importorskip("grpc", reason='pip install ".[serving]"')
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
     limits = Limits(timeout=60.0)

@@ -8,6 +8,7 @@ import typer
 
 from kbert.cli.show.errors import FAILURE, reported
 from kbert.cli.show.json_output import write_result
+from kbert.training.runs.run_log import tell_stage
 
 
 @reported
@@ -45,11 +46,15 @@ def check(
     find_export(export)
     if server is not None:
         server_number(server)
+    tell_stage("loading TensorFlow")
     from kbert.export_check.check import check as check_export
 
+    tell_stage("checking: the requests of the export are run")
     report = check_export(export, server, run)
     write_result(report.as_json(strict))
     for line in report.lines():
         sys.stderr.write(f"{line}\n")
-    if not report.passed(strict):
+    passed = report.passed(strict)
+    sys.stderr.write(f"{export}: {'passed' if passed else 'FAILED'}\n")
+    if not passed:
         raise typer.Exit(FAILURE)

@@ -25,6 +25,10 @@ def demo(
 
       kbert demo --output runs/demo
     """
+    if (output / "metrics.json").is_file():
+        raise FileExistsError(
+            f"`--output` must be a folder of the demo's own. Received: {output}, which is a run"
+        )
     typer.echo("Loading TensorFlow ...", err=True)
     from kbert.cli.demo.steps import run_demo
 

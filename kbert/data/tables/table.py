@@ -202,8 +202,8 @@ def format_of(source: str, format: str | None = None) -> str:
         format = _FORMAT_OF_SUFFIX.get(os.path.splitext(name)[1].lower())
         if format is None:
             raise ValueError(
-                f"`format` must be given for a name that does not end in "
-                f"{', '.join(_FORMAT_OF_SUFFIX)} (or these with .gz). Received: path={source!r}"
+                f"`path` must end in {', '.join(_FORMAT_OF_SUFFIX)} (or these with .gz), unless "
+                f"`format` tells what it is. Received: path={source!r}"
             )
     if format not in FORMATS:
         raise ValueError(f"`format` must be one of {FORMATS}. Received: format={format!r}")

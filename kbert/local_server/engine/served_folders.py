@@ -15,7 +15,7 @@ from kbert.serving.format.version_folders import SAVED_MODEL_FILE, is_version, v
 
 _EXTRA = (
     "To read a model.config, the package tensorflow-serving-api is needed: "
-    'pip install "kbert[serving]"'
+    'pip install ".[serving]" in the checkout of kbert'
 )
 
 

@@ -201,7 +201,7 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
     except ImportError as error:
         raise ImportError(
             'gRPC needs grpcio, grpcio-health-checking and tensorflow-serving-api: pip install '
-            '"kbert[serving]". A `grpc_port` of -1 does without'
+            '".[serving]" in the checkout of kbert. A `grpc_port` of -1 does without'
         ) from error
     options = (
         ("grpc.max_receive_message_length", gate.limits.max_request_bytes),

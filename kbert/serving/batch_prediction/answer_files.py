@@ -179,7 +179,8 @@ def answer_file(
         folder.mkdir(exist_ok=True)  # another run may just have finished, and been wiped away
         about = folder / _ABOUT
         wanted = json.loads(json.dumps(made_of))
-        if not about.is_file():
+        # An earlier run that answered nothing leaves nothing to go on with.
+        if not about.is_file() or not _has_blocks(folder):
             write_atomically(about, json.dumps(wanted, indent=1))
         found = json.loads(about.read_text(encoding="utf-8"))
         changed = [key for key in wanted if found.get(key) != wanted[key]]
@@ -189,7 +190,16 @@ def answer_file(
                 f"{' and another '.join(changed)} than that of the stopped run, whose answers lie "
                 f"in {Path(output).with_name(folder.name)}: remove that folder to begin anew"
             )
-        yield AnswerFile(folder, path)
+        try:
+            yield AnswerFile(folder, path)
+        except BaseException:
+            if not _has_blocks(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def _has_blocks(folder: Path) -> bool:
+    return any(part.name.isdecimal() for part in folder.iterdir())
 
 
 def _check_new(path: Path, output: Any) -> None:

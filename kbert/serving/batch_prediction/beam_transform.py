@@ -1,4 +1,4 @@
-"""Answers of an export within an Apache Beam pipeline (`pip install "kbert[beam]"`).
+"""Answers of an export within an Apache Beam pipeline (`pip install ".[beam]"`).
 
     with beam.Pipeline() as pipeline:
         rows = pipeline | beam.io.ReadFromJson("mails*.jsonl") | beam.Map(lambda row: row._asdict())
@@ -20,7 +20,7 @@ try:
     import apache_beam as beam
 except ImportError as error:
     raise ImportError(
-        'Answers within Apache Beam need it: pip install "kbert[beam]". '
+        'Answers within Apache Beam need it: pip install ".[beam]" in the checkout of kbert. '
         f"Received: {error}"
     ) from error
 

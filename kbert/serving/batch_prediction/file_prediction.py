@@ -111,9 +111,11 @@ def _texts(
     for row, place in zip(block.rows, block.places, strict=True):
         missing = [name for name in chosen if name not in row]
         if missing:
-            told = (", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
+            told = list(
+                dict.fromkeys(", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
+            )
             raise ValueError(
-                f"{source}, {place}: a row must have {'; or '.join(told)}, the inputs of the "
+                f"{source}, {place}: a row must have {' or '.join(told)}, the inputs of the "
                 f"model. Received: {', '.join(row)[:_SHOWN] or 'nothing'}"
             )
         texts: list[Any] = []

@@ -2,7 +2,7 @@
 
 JSON Lines has an object a line. TSV is split at its tabs alone; CSV has the quotes of RFC 4180;
 both have a header. These three may be gzipped. Parquet needs pyarrow: `pip install
-"kbert[parquet]"`.
+".[parquet]"`.
 """
 
 import csv
@@ -128,7 +128,7 @@ def pyarrow(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            'Parquet files need pyarrow: pip install "kbert[parquet]". '
+            'Parquet files need pyarrow: pip install ".[parquet]" in the checkout of kbert. '
             f"Received: {error}"
         ) from error
 

@@ -14,7 +14,8 @@ from kbert.serving.format.signatures import Signature, signatures_of
 _OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _EXTRA = (
     "gRPC needs the packages grpcio and tensorflow-serving-api: "
-    'pip install "kbert[serving]". REST needs neither: begin `url` with http://'
+    'pip install ".[serving]" in the checkout of kbert. '
+    "REST needs neither: begin `url` with http://"
 )
 
 

@@ -70,7 +70,8 @@ def new_version(
         BASE/<name>/<version>, which does not exist, and the version.
 
     Raises:
-        ValueError: The name or the version cannot be one.
+        ValueError: The name or the version cannot be one, or `base` is a model's own folder.
+        NotADirectoryError: `base` is a file.
         FileExistsError: The version is there already.
     """
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
@@ -78,6 +79,7 @@ def new_version(
             "`name` must be made of letters, digits, `_`, `-` and `.`, not of digits alone, and "
             f"not begin with `-` or `.`. Received: name={name!r}"
         )
+    _check_base(Path(base))
     folder = Path(base) / name
     present = versions(folder)
     if version is None:
@@ -95,6 +97,23 @@ def new_version(
             f"The next free one is {max(present) + 1}"
         )
     return folder / str(version), version
+
+
+def _check_base(base: Path) -> None:
+    """Checks that a folder may hold models: it is no model, no version of one and no run."""
+    if base.exists() and not base.is_dir():
+        raise NotADirectoryError(f"`base` must be a folder. Received: {base}, a file")
+    if (base / SAVED_MODEL_FILE).is_file():
+        what, above = "a version of an export", base.parent.parent
+    elif any((folder / SAVED_MODEL_FILE).is_file() for folder in versions(base).values()):
+        what, above = "a model with its versions", base.parent
+    elif (base / "metrics.json").is_file() and (base / "config.yaml").is_file():
+        what, above = "a run", Path("exports")
+    else:
+        return
+    raise ValueError(
+        f"`base` must be a folder of models, such as {above}. Received: {base}, which is {what}"
+    )
 
 
 def remove_old_versions(

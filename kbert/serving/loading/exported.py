@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.pipelines.base.text_inputs import read_columns
+from kbert.pipelines.base.text_inputs import checked_texts, read_columns
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.metadata import read_metadata
@@ -106,6 +106,7 @@ class Exported:
         Raises:
             ValueError: The number of sequences is not that of the inputs, they differ in length, or
                 there is no such signature.
+            TypeError: An entry is no text.
         """
         run = functools.partial(self.run, signature=signature)
         return in_batches(run, self._columns(texts, signature), batch_size)
@@ -149,13 +150,28 @@ class Exported:
                         f"`texts` must be a dict of the columns {names}. Received: {list(table)}"
                     )
                 texts = [table[name] for name in names]
-        columns = [list(column) for column in texts if not isinstance(column, str | bytes)]
+        single = next((text for text in texts if isinstance(text, str | bytes)), None)
+        if single is not None:
+            raise ValueError(
+                f"`texts` must be lists of texts, one for each of {names}. Received: the single "
+                f"text {single!r:.80}"
+            )
+        columns = [list(column) for column in texts]
         if len(columns) != len(names) or len({len(column) for column in columns}) != 1:
             raise ValueError(
                 f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
-                f"{[type(t).__name__ if isinstance(t, str | bytes) else len(t) for t in texts]}"
+                f"{len(columns)} of {[len(column) for column in columns]} texts"
             )
+        kinds = {given["name"]: given for given in self.metadata["signatures"][signature]["inputs"]}
+        for name, column in zip(names, columns, strict=True):
+            if len(kinds[name]["shape"]) == 1 and kinds[name]["dtype"] == "string":
+                checked_texts(name, column)
         return dict(zip(names, columns))
+
+    def __repr__(self) -> str:
+        """The model's class and name, and where the export lies."""
+        what = f"{self.metadata.get('class')} {self.metadata.get('name')!r}"
+        return f"<Exported {what} version {self.metadata.get('version')}>"
 
 
 def load_export(path: str | os.PathLike[str]) -> Exported:

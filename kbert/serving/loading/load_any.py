@@ -57,9 +57,9 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     """Loads a saved model, or an export.
 
     Args:
-        directory: The folder of a saved model, or of a Hugging Face or Marian model with a head; a
-            `.keras` file; the name of a model that comes with kbert, such as "minilm-squad"; or an
-            export of kbert, BASE/<model> or BASE/<model>/<version>.
+        directory: The folder of a saved model, of a finished run, or of a Hugging Face or Marian
+            model with a head; a `.keras` file; the name of a model that comes with kbert, such as
+            "minilm-squad"; or an export of kbert, BASE/<model> or BASE/<model>/<version>.
         **kwargs: Arguments of the model's class, such as `dtype`; with a file, of
             `keras.models.load_model`; none for an export, which is as it was written.
 

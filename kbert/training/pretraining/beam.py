@@ -17,7 +17,7 @@ try:
     import apache_beam as beam
 except ImportError as error:
     raise ImportError(
-        'Preparing with Apache Beam needs it: pip install "kbert[beam]". '
+        'Preparing with Apache Beam needs it: pip install ".[beam]" in the checkout of kbert. '
         f"Received: {error}"
     ) from error
 

@@ -118,7 +118,8 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
     if keys and not now["allow_config_change"]:
         raise ValueError(
             f"`resume` must go on with the same configuration as in {folder / CONFIG}. Received: "
-            f"{told}. Set allow_config_change to go on all the same, or overwrite to start anew"
+            f"{told}. Set allow_config_change (--allow-config-change) to go on all the same, or "
+            "overwrite (--overwrite) to start anew"
         )
     if keys:
         logger.warning("goes on with another configuration: %s", told)
@@ -156,7 +157,8 @@ def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of
     if changed:
         raise ValueError(
             f"{', '.join(f'`{key}`' for key in sorted(changed))} must be as the run began with, "
-            f"even with allow_config_change: its weights are of {of}. Set overwrite to begin anew"
+            f"even with allow_config_change: its weights are of {of}. Set overwrite "
+            "(--overwrite) to start anew"
         )
 
 
@@ -187,8 +189,9 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     if not may_change:
         raise ValueError(
             f"`resume` must go on with the same data as the run in {folder}. Received: "
-            f"others {told}; the files have changed since. Set allow_config_change to go on all "
-            "the same, or overwrite to start anew"
+            f"others {told}; the files have changed since. Set allow_config_change "
+            "(--allow-config-change) to go on all the same, or overwrite (--overwrite) to start "
+            "anew"
         )
     logger.warning("goes on with other data than before %s", told)
     return changed

@@ -26,6 +26,7 @@ def test_a_good_export(exported: Path):
     assert found["least_server"] == {"by_ops": "2.16", "promised": "2.20"}
     assert {one["status"] for one in found["checks"]} <= {"passed", "skipped"}
     assert "passed   golden_answers" in result.stderr
+    assert result.stderr.endswith(f"{exported.parent}: passed\n")
 
 
 def test_a_bad_one(exported: Path):
@@ -35,6 +36,7 @@ def test_a_bad_one(exported: Path):
     assert not found["ok"] and found["server"] == "2.16"
     (failed,) = [one for one in found["checks"] if one["status"] == "failed"]
     assert failed["name"] == "ops"
+    assert result.stderr.endswith(f"{exported}: FAILED\n")
     assert "failed   ops" in result.stderr and "- TensorFlow 2.20.0 wrote" in result.stderr
 
 

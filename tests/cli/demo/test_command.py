@@ -10,6 +10,12 @@ def test_an_encoder_that_is_not_there_is_told(monkeypatch, tmp_path):
     assert "1. Look at the examples" in result.stdout
 
 
+def test_the_output_is_no_run(tmp_path):
+    (tmp_path / "metrics.json").touch()
+    result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path)])
+    assert result.exit_code == 2 and "which is a run" in result.stderr
+
+
 def test_the_output_must_be_free(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "letter.txt").write_text("dear")

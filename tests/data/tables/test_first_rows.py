@@ -55,7 +55,7 @@ def test_what_the_first_lines_do_not_tell(tmp_path):
         assert first_rows(tmp_path / name) is None
     (tmp_path / "no.tsv.gz").write_bytes(b"\0" * 200_000)
     assert first_rows(tmp_path / "no.tsv.gz") is None
-    with pytest.raises(ValueError, match="`format` must be given for a name that does not end in"):
+    with pytest.raises(ValueError, match="`path` must end in .tsv, .csv, .jsonl"):
         first_rows(tmp_path / "t.txt")
 
 

@@ -39,7 +39,7 @@ def test_nothing_to_serve(tmp_path: Path):
 
 
 def test_a_configuration(tmp_path: Path):
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     make(tmp_path, "a/1", "a/2", "a/3", "b/1", "b/2", "c/5", "c/6")
     file = tmp_path / "model.config"
     file.write_text(
@@ -60,7 +60,7 @@ def test_a_configuration(tmp_path: Path):
 
 
 def test_a_configuration_that_is_none(tmp_path: Path):
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     file = tmp_path / "model.config"
     for text, message in (
         ("models: 3", "must hold a ModelServerConfig"),

@@ -6,7 +6,7 @@ import pytest
 
 from kbert.local_server.grpc_api.health import Health
 
-pytest.importorskip("grpc_health", reason='pip install "kbert[serving]"')
+pytest.importorskip("grpc_health", reason='pip install ".[serving]"')
 
 from grpc_health.v1 import health_pb2  # noqa: E402
 

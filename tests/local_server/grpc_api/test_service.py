@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from kbert.local_server.engine.metrics import Metrics
 from kbert.local_server.server import LocalServer
 
-grpc = pytest.importorskip("grpc", reason='pip install "kbert[serving]"')
-apis = pytest.importorskip("tensorflow_serving.apis", reason='pip install "kbert[serving]"')
+grpc = pytest.importorskip("grpc", reason='pip install ".[serving]"')
+apis = pytest.importorskip("tensorflow_serving.apis", reason='pip install ".[serving]"')
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
 from tensorflow_serving.apis import (  # noqa: E402

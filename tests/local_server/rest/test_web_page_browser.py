@@ -13,7 +13,7 @@ from kbert.serving.export.export import export
 from tests.local_server.conftest import FREE
 from tests.local_server.page_models import ROBOT, Finder, Namer, Sorter, Talker
 
-webdriver = pytest.importorskip("selenium.webdriver", reason='pip install "kbert[test]"')
+webdriver = pytest.importorskip("selenium.webdriver", reason='pip install ".[test]"')
 
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402

@@ -83,7 +83,7 @@ def test_numbers_that_json_does_not_have(tmp_path: Path):
 
 
 def test_parquet(tmp_path: Path):
-    arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
     import pyarrow.parquet as parquet
 
     rows = [{"id": i, "text": str(i), "none": None, "list": [1]} for i in range(3)]
@@ -109,7 +109,7 @@ def test_parquet(tmp_path: Path):
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.tsv", "a.csv", "a.parquet"])
 def test_a_stop_changes_no_byte(tmp_path: Path, name: str):
     if name.endswith("parquet"):
-        pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+        pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
     rows = [{"id": str(i), "text": "t"} for i in range(6)]
     parts = [rows[:2], rows[2:4], rows[4:]]
     expected = written(tmp_path / name, *parts)

@@ -14,7 +14,7 @@ from kbert.serving.loading.exported import Exported
 def test_without_beam(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     monkeypatch.delitem(sys.modules, "kbert.serving.batch_prediction.beam_transform", raising=False)
-    with pytest.raises(ImportError, match=r'pip install "kbert\[beam\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[beam\]"'):
         importlib.import_module("kbert.serving.batch_prediction.beam_transform")
 
 
@@ -31,7 +31,7 @@ def ran(folder: Path, elements: list[Any], transform: Any) -> list[Any]:
 
 
 def test_each_element_gets_its_answer(exported: Exported, texts: list[Any], tmp_path: Path):
-    pytest.importorskip("apache_beam", reason='pip install "kbert[beam]"')
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
     from kbert.serving.batch_prediction.beam_transform import PredictText
 
     rows = [{"id": i, "text": text, "label": "mine"} for i, text in enumerate(texts)]
@@ -46,7 +46,7 @@ def test_each_element_gets_its_answer(exported: Exported, texts: list[Any], tmp_
 
 
 def test_texts_alone(exported: Exported, tmp_path: Path):
-    pytest.importorskip("apache_beam", reason='pip install "kbert[beam]"')
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
     from kbert.serving.batch_prediction.beam_transform import PredictText
 
     (found,) = ran(tmp_path, ["a good film"], PredictText(exported.path.parent))
@@ -55,7 +55,7 @@ def test_texts_alone(exported: Exported, tmp_path: Path):
 
 
 def test_what_is_refused(exported: Exported, tmp_path: Path):
-    pytest.importorskip("apache_beam", reason='pip install "kbert[beam]"')
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
     from kbert.serving.batch_prediction.beam_transform import PredictText, _Answer
 
     with pytest.raises(FileNotFoundError, match="`path` must be an export"):

@@ -72,11 +72,25 @@ def test_a_stopped_run_goes_on(tmp_path: Path):
     assert asked == [0, 3, 3, 6, 6, 9]  # no block twice, but for those that were stopped
 
 
-def test_another_input_is_refused(tmp_path: Path):
-    def stopped(part: list[Any]) -> Any:
-        raise KeyboardInterrupt
+def test_what_answered_nothing_leaves_nothing(tmp_path: Path):
+    source = write(tmp_path / "in.jsonl", [{"txt": "a"}])
+    with pytest.raises(ValueError, match="a row must have `text`"):
+        predicted(source, tmp_path / "out.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    write(source, [{"text": "ab"}])
+    assert predicted(source, tmp_path / "out.jsonl")[0]["lengths"] == [2]
 
-    source = write(tmp_path / "in.jsonl", [{"text": "a"}])
+
+def test_another_input_is_refused(tmp_path: Path):
+    asked = []
+
+    def stopped(part: list[Any]) -> Any:
+        asked.append(part)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return lengths(part)
+
+    source = write(tmp_path / "in.jsonl", [{"text": "a"}] * 9)
     with pytest.raises(KeyboardInterrupt):
         predicted(source, tmp_path / "out.jsonl", answer=stopped)
     write(source, [{"text": "b"}])
@@ -121,7 +135,7 @@ def write_table(folder: Path, end: str, names: list[str], rows: list[list[str]])
     if end == "jsonl":
         return write(path, [dict(zip(names, row)) for row in rows])
     if end == "parquet":
-        arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+        arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
         parquet = pytest.importorskip("pyarrow.parquet")
         parquet.write_table(arrow.table(dict(zip(names, map(list, zip(*rows))))), path)
         return path
@@ -140,7 +154,7 @@ def test_columns_of_other_names(tmp_path: Path, end: str):
     pair = {"columns": [["text", "mail"]]}
     found = predicted(source, tmp_path / "pair.jsonl", "text_a", "text_b", **pair)
     assert [row["lengths"] for row in found] == [[3, 1], [3, 2]]
-    told = "(line|row) .: a row must have `a`; or `b`, the inputs of the model. Received: mail"
+    told = "(line|row) .: a row must have `a` or `b`, the inputs of the model. Received: mail"
     with pytest.raises(ValueError, match=told):
         predicted(source, tmp_path / "none.jsonl", columns=[["a"], ["b"]])
 

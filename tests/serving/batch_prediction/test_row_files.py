@@ -60,7 +60,7 @@ def test_comma_separated(tmp_path: Path):
 
 
 def test_parquet(tmp_path: Path):
-    arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
     import pyarrow.parquet as parquet
 
     table = arrow.table({"text": TEXTS, "choices": [["a", "b"]] * len(TEXTS)})
@@ -82,7 +82,7 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         raise ImportError(f"No module named {name!r}")
 
     monkeypatch.setattr(row_files.importlib, "import_module", absent)
-    with pytest.raises(ImportError, match=r'pip install "kbert\[parquet\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[parquet\]"'):
         rows(write(tmp_path / "a.parquet", ""))
 
 
@@ -104,7 +104,7 @@ def test_long_texts_make_short_blocks(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_long_texts_in_parquet_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    arrow = pytest.importorskip("pyarrow", reason='pip install "kbert[parquet]"')
+    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
     parquet = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(row_files, "BLOCK_BYTES", 100)
     monkeypatch.setattr(row_files, "_PARQUET_ROWS", 3)

@@ -25,7 +25,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_server_reads_its_configuration(base: Path):
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     from tensorflow_serving.config import model_server_config_pb2
 
     text = (base / "model.config").read_text()
@@ -87,7 +87,7 @@ def test_the_server_is_started_with_flags_that_it_has(base: Path):
 
 
 def test_the_code_for_grpc_asks_what_it_says(base: Path, monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     from tensorflow_serving.apis import prediction_service_pb2_grpc
 
     asked: list[Any] = []

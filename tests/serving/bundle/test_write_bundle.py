@@ -36,7 +36,7 @@ def test_the_files(exported_path: Path):
 
 
 def test_the_official_messages_read_the_warmup(exported_path: Path):
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     from tensorflow_serving.apis import prediction_log_pb2
 
     file = exported_path / "assets.extra" / "tf_serving_warmup_requests"

@@ -16,12 +16,12 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
         return real(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r'pip install "kbert\[serving\]".*REST needs neither'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[serving\]".*REST needs neither'):
         GrpcTransport("localhost:8500", "m")
 
 
 def test_who_is_asked():
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     for secure in (False, True):
         transport = GrpcTransport("localhost:8500", "m", 3, secure)
         assert transport.target == "localhost:8500, model m, version 3"

@@ -18,7 +18,7 @@ REQUEST = PredictRequest(
 
 @pytest.fixture(scope="module")
 def logs() -> Any:
-    pytest.importorskip("tensorflow_serving", reason='pip install "kbert[serving]"')
+    pytest.importorskip("tensorflow_serving", reason='pip install ".[serving]"')
     from tensorflow_serving.apis import prediction_log_pb2
 
     return prediction_log_pb2

@@ -87,6 +87,24 @@ def test_a_name_must_fit_a_url_and_a_folder(base: Path, name):
         new_version(base, name)
 
 
+def test_models_lie_in_no_model_and_in_no_run(tmp_path: Path):
+    version = tmp_path / "exports" / "topics" / "1"
+    version.mkdir(parents=True)
+    (version / "saved_model.pb").touch()
+    assert new_version(tmp_path / "exports", "topics")[1] == 2
+    for wrong, what in ((version, "a version of an export"), (version.parent, "a model with its")):
+        with pytest.raises(ValueError, match=f"such as .*exports. Received: .*, which is {what}"):
+            new_version(wrong, "new")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.json").touch()
+    (run / "config.yaml").touch()
+    with pytest.raises(ValueError, match="such as exports. Received: .*run, which is a run"):
+        new_version(run, "new")
+    with pytest.raises(NotADirectoryError, match="`base` must be a folder"):
+        new_version(run / "config.yaml", "new")
+
+
 def test_an_export_is_found_by_its_model_or_its_version(base: Path):
     assert find_export(base / "m") == base / "m" / "10"  # 11 is not complete
     assert find_export(str(base / "m" / "2")) == base / "m" / "2"

@@ -115,7 +115,7 @@ def test_pairs_are_read_in_the_order_of_the_arguments(pair_classifier: Classifie
     assert np.abs(swapped["scores"] - answers["scores"]).max() > 1e-3
     with pytest.raises(ValueError, match=r"must be 2 list\(s\) of the same length"):
         found.predict(first)
-    with pytest.raises(ValueError, match=r"for \['text_a', 'text_b'\]. Received: \[2, 1\]"):
+    with pytest.raises(ValueError, match=r"for \['text_a', 'text_b'\]. Received: 2 of \[2, 1\]"):
         found.predict(first, ["good"])
 
 
@@ -156,6 +156,10 @@ def test_tables_have_the_columns_of_the_inputs(exported: Exported, texts: list[A
         exported.predict({"texts": texts})
 
 
+def test_it_says_what_it_is(exported: Exported):
+    assert repr(exported) == "<Exported Classifier 'small' version 1>"
+
+
 def test_wrong_calls_are_told(exported: Exported):
     with pytest.raises(ValueError, match=r"one of \['serving_default', 'tokens'\].*='classify'"):
         exported.run({"text": ["a"]}, "classify")
@@ -163,7 +167,12 @@ def test_wrong_calls_are_told(exported: Exported):
         exported.run({"texts": ["a"]})
     with pytest.raises(ValueError, match=r"`inputs\['text'\]` must have 1 dimension"):
         exported.run({"text": "a"})
-    with pytest.raises(ValueError, match=r"`texts` must be 1 list.*Received: \['str'\]"):
+    with pytest.raises(ValueError, match="`texts` must be lists .*the single text 'one text'"):
         exported.predict("one text")
+    with pytest.raises(ValueError, match=r"must be 1 list.*Received: 2 of \[1, 1\] texts"):
+        exported.predict(["a"], ["b"])
+    for wrong in (None, 1):
+        with pytest.raises(TypeError, match=rf"`text\[1\]` must be str or bytes.*: {wrong}"):
+            exported.answers(["a", wrong])
     with pytest.raises(ValueError, match="`batch_size` must be positive. Received: batch_size=0"):
         exported.predict(["a"], batch_size=0)

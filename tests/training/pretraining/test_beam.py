@@ -34,7 +34,7 @@ def records(folder):
 
 
 def test_a_pipeline_writes_the_same_examples(config, tmp_path):
-    pytest.importorskip("apache_beam", reason='pip install "kbert[beam]"')
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
     from kbert.training.pretraining.beam import prepare_with_beam
 
     prepare_with_beam(config, parts=2)
@@ -50,5 +50,5 @@ def test_a_pipeline_writes_the_same_examples(config, tmp_path):
 def test_without_beam(monkeypatch):
     monkeypatch.setitem(sys.modules, "apache_beam", None)
     monkeypatch.delitem(sys.modules, "kbert.training.pretraining.beam", raising=False)
-    with pytest.raises(ImportError, match=r'pip install "kbert\[beam\]"'):
+    with pytest.raises(ImportError, match=r'pip install "\.\[beam\]"'):
         importlib.import_module("kbert.training.pretraining.beam")
