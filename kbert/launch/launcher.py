@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from kbert.training.distributed.earlier_attempt import attempt_variables
 from kbert.training.distributed.locked_temp_dir import LAUNCH, WORKER, own_folder, remove_left
-from kbert.training.distributed.signal_handlers import handled_by
+from kbert.training.distributed.stop_signals import handled_by
 from kbert.training.distributed.tf_config import VARIABLE, worker_config
 
 # What a command of kbert exits with for bad input: to start it again would change nothing.

@@ -15,8 +15,7 @@ from kbert.local_server.engine.limits import Gate, Limits
 from kbert.local_server.engine.metrics import Metrics
 from kbert.local_server.engine.model_store import ModelStore
 from kbert.local_server.grpc_api.service import start_grpc
-from kbert.local_server.rest.app import RestApp
-from kbert.local_server.rest.connections import TimedConnection
+from kbert.local_server.rest.app import RestApp, TimedConnection
 from kbert.local_server.rest.web_page import page_routes
 
 logger = logging.getLogger(__name__)

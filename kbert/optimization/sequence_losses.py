@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.optimization.losses import widened
 from kbert.optimization.replicas import over_replicas
 from kbert.optimization.streaming_mean import StreamingMean
-from kbert.optimization.wide import widened
 
 # In targets: no such position, or a token that counts nothing.
 ABSENT = -1

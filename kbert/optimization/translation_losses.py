@@ -6,9 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.optimization.streaming_mean import StreamingMean
-from kbert.optimization.wide import wide_dtype
 
 # exp of more than this would overflow float32.
 _MOST = 88.0

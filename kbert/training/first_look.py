@@ -7,8 +7,8 @@ files is told by those who read them.
 import os
 from pathlib import Path
 
-from kbert.checkpoints.detection import detect_format
 from kbert.checkpoints.pretrained import find_name
+from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.classification.multiple_choice import check_choice_columns
 from kbert.data.classification.text_pairs import check_text_columns

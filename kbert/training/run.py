@@ -4,11 +4,11 @@ from pathlib import Path
 
 from kbert.training.config.any_config import AnyConfig
 from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.distributed.stop_signals import stop_signals
 from kbert.training.finetuning.run import train_once
 from kbert.training.grid import train_grid
 from kbert.training.resume.placement import placed
 from kbert.training.resume.resumed_run import way_on
-from kbert.training.resume.stop_signals import stop_signals
 from kbert.training.seeds import train_seeds
 from kbert.training.translation.examples import read_translation_data
 from kbert.training.translation.run import train_translation

@@ -23,8 +23,7 @@ from kbert.checkpoints.arrays.weight_table import (
     without_absent_pooler,
 )
 from kbert.checkpoints.tensorflow.bert_config import CONFIG, config_from_google, config_to_google
-from kbert.checkpoints.tensorflow.lazy_import import import_tensorflow
-from kbert.checkpoints.tensorflow.variables import TensorflowVariables
+from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
 from kbert.storage.atomic_directory import atomic_directory
 
 PREFIX = "bert_model.ckpt"

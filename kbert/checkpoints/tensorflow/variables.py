@@ -11,7 +11,28 @@ import numpy as np
 
 from kbert.checkpoints.arrays.wire_format import read_varint
 from kbert.checkpoints.tensorflow.bundle_index import read_index
-from kbert.checkpoints.tensorflow.lazy_import import import_tensorflow
+
+
+def import_tensorflow(purpose: str) -> Any:
+    """Imports TensorFlow.
+
+    Args:
+        purpose: What it is needed for, for the error.
+
+    Returns:
+        The module.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    try:
+        import tensorflow
+    except ImportError as error:
+        raise ImportError(
+            f"{purpose} needs TensorFlow: pip install tensorflow. Formats with safetensors files "
+            "do not need it."
+        ) from error
+    return tensorflow
 
 
 class TensorflowVariables:

@@ -7,7 +7,7 @@ import typer
 
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_result
-from kbert.cli.show.label_table import show_labels
+from kbert.cli.show.tables import show_labels
 from kbert.training.config.finetuning_checks import READING_TASKS, TASKS, TFDS
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from kbert.cli.demo.readers import ENTITY_MODEL, QUESTION_MODEL, ask_questions, find_names
 from kbert.cli.demo.translation import demo_translation
-from kbert.cli.show.label_table import show_labels
+from kbert.cli.show.tables import show_labels
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 from kbert.serving.export.export import export

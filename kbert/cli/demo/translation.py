@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kbert.cli.show.alignment_table import show_alignment
+from kbert.cli.show.tables import show_alignment
 from kbert.data.samples import sample_path
 from kbert.data.translation.parallel_text import read_parallel_tsv
 from kbert.tasks.translation.text_alignment import alignment_of_text

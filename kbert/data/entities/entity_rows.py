@@ -4,9 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from kbert.data.tables.cells import shortened, without_surrogates
 from kbert.data.tables.columns import Columns
-from kbert.data.tables.shown_values import shortened
-from kbert.data.tables.surrogates import without_surrogates
 from kbert.data.tables.table import Table, read_table
 
 

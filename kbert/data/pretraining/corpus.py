@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from kbert.data.pretraining import corpus_cuts as cuts
-from kbert.data.pretraining.file_samples import sampled_hashes
 from kbert.data.pretraining.joined_files import JoinedFiles
 from kbert.data.tables.text_files import GZIP, open_text
+from kbert.storage.checksums import sampled_hashes
 
 logger = logging.getLogger(__name__)
 _LOOK = 1 << 16  # bytes of each file that are looked at before anything else
@@ -125,7 +125,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A SHA-256 of the files' names and contents, and of what is text and what separates.
 
-        See `kbert.data.pretraining.file_samples`: more than 256 MiB are told by samples.
+        See `kbert.storage.checksums`: more than 256 MiB are told by samples.
         """
         names = [f"{f.name}:{own}" for f, own in zip(self.files, sampled_hashes(self.files))]
         parts = [*names, str(self.separator), self.encoding_errors]

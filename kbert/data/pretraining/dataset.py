@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.data.batches.dataset import read_ahead
-from kbert.data.batches.unsharded import unsharded
+from kbert.data.batches.epochs import unsharded
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.stream import ExampleStream

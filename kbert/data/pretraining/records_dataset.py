@@ -16,7 +16,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from kbert.data.batches.dataset import read_ahead
-from kbert.data.batches.unsharded import unsharded
+from kbert.data.batches.epochs import unsharded
 
 _INFINITE = tf.data.INFINITE_CARDINALITY
 _GZIP_BEGINS = b"\x1f\x8b"

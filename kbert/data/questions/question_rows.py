@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
-from kbert.data.tables.shown_values import shortened
-from kbert.data.tables.surrogates import without_surrogates
+from kbert.data.tables.cells import shortened, without_surrogates
 from kbert.data.tables.table import Table, read_table
 
 _START_COLUMNS = ("answer_start", "start")

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
 from kbert.data.questions.question_rows import read_question_rows
+from kbert.data.tables.cells import shortened, without_surrogates
 from kbert.data.tables.json_rows import json_value
-from kbert.data.tables.shown_values import shortened
-from kbert.data.tables.surrogates import without_surrogates
 from kbert.data.tables.text_files import read_text
 
 _KINDS: dict[type, str] = {

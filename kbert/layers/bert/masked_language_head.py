@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.bias import Bias
 from kbert.layers.core.layer_norm import LayerNorm
-from kbert.layers.core.linear import normal_linear
+from kbert.layers.core.linear import Bias, normal_linear
 
 
 @keras.saving.register_keras_serializable("kbert")

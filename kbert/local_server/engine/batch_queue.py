@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Refusal
 from kbert.serving.format.batching_file import LENGTHS, Batching
 from kbert.serving.loading.row_batches import joined_batches
 

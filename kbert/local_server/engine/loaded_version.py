@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.local_server.engine.batch_queue import Answer, Arrays, BatchQueue
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Refusal
 from kbert.serving.bundle.warmup import read_warmup
 from kbert.serving.format.batching_file import read_batching
 from kbert.serving.format.metadata import read_metadata

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from kbert.local_server.engine.batch_queue import Answer, Arrays
+from kbert.local_server.engine.limits import Refusal
 from kbert.local_server.engine.loaded_version import LoadedVersion
 from kbert.local_server.engine.metrics import Metrics
-from kbert.local_server.engine.refusals import Refusal
 from kbert.local_server.engine.served_folders import served_folders
 from kbert.local_server.engine.served_model import ServedModel
 from kbert.serving.format.signatures import Signature

@@ -14,11 +14,9 @@ from typing import Any, NoReturn
 import numpy as np
 import tensorflow as tf
 
-from kbert.local_server.engine.limits import Gate
-from kbert.local_server.engine.model_status import STATES, status_of
+from kbert.local_server.engine.limits import Gate, Refusal
 from kbert.local_server.engine.model_store import ModelStore, check_inputs, signature_of
-from kbert.local_server.engine.refusals import Refusal
-from kbert.local_server.engine.served_model import ServedModel
+from kbert.local_server.engine.served_model import STATES, ServedModel, status_of
 from kbert.local_server.grpc_api.health import Health
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 

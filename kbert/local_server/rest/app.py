@@ -15,16 +15,76 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kbert.local_server.engine.limits import Gate
+from kbert.local_server.engine.limits import Gate, Refusal
 from kbert.local_server.engine.loaded_version import LoadedVersion
 from kbert.local_server.engine.metrics import CONTENT_TYPE
-from kbert.local_server.engine.model_status import status_of
 from kbert.local_server.engine.model_store import ModelStore, check_inputs, signature_of
-from kbert.local_server.engine.refusals import Refusal
-from kbert.local_server.rest.messages import answer_of, inputs_of, parsed
-from kbert.local_server.rest.request_body import read_body
+from kbert.local_server.engine.served_model import status_of
+from kbert.local_server.rest.messages import answer_of, inputs_of, parsed, read_body
 from kbert.serving.bundle.base_files import METRICS_PATH
+
+# Seconds.
+HEAD_TIMEOUT = 10.0
+WRITE_TIMEOUT = 30.0
+
+
+class TimedConnection(H11Protocol):
+    """One connection of HTTP/1.1, with its clock."""
+
+    head_timeout = HEAD_TIMEOUT
+    write_timeout = WRITE_TIMEOUT
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begins to wait for the head of a request."""
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what came, and waits on where no head is complete yet."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_head_timer()
+        else:
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops both clocks."""
+        self._stop_head_timer()
+        self._stop_write_timer()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client takes less than it is sent: waits for it."""
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self.write_timeout, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """The client has caught up."""
+        self._stop_write_timer()
+        super().resume_writing()
+
+    def _wait_for_head(self) -> None:
+        if self._head_timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(self.head_timeout, self.transport.abort)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _stop_write_timer(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
 
 logger = logging.getLogger(__name__)
 _PATH = re.compile(

@@ -10,7 +10,6 @@ from kbert.data.batches.dataset import batched_dataset, pack_examples, read_ahea
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.text_tensor import text_tensor
 from kbert.pipelines.base.batch_calls import BatchCalls
-from kbert.pipelines.base.signatures import model_inputs
 from kbert.pipelines.base.text_inputs import (
     TextInputs,
     as_column,
@@ -19,7 +18,7 @@ from kbert.pipelines.base.text_inputs import (
     listed,
     read_text_inputs,
 )
-from kbert.pipelines.base.text_model import TextModel, check_vocabulary
+from kbert.pipelines.base.text_model import TextModel, check_vocabulary, model_inputs
 from kbert.text.sequences.packing import PackedText, pack
 
 # Cells (rows times longest row) of a batch in evaluation and prediction.

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.batches.epochs import with_epoch_counter
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS, RawTextBatches, weight_array
 from kbert.pipelines.base.text_inputs import listed
-from kbert.pipelines.replication.epoch_counter import told_epochs
 
 
 class RawTextModel(RawTextBatches):
@@ -58,7 +58,7 @@ class RawTextModel(RawTextBatches):
         kwargs["validation_data"] = self._held_out(validation_data)
         kwargs["class_weight"] = self.encode_class_weight(kwargs.get("class_weight"))
         if isinstance(x, tf.data.Dataset):
-            kwargs["callbacks"] = told_epochs(x, kwargs.get("callbacks"))
+            kwargs["callbacks"] = with_epoch_counter(x, kwargs.get("callbacks"))
             kwargs |= {"y": y, "sample_weight": sample_weight}  # which Keras refuses
             return super().fit(self._numbers(x), shuffle=False, **kwargs)
         x = listed(x)
@@ -74,7 +74,7 @@ class RawTextModel(RawTextBatches):
             columns = tuple(column[:kept] for column in columns)
         rows = None if batch_tokens else batch_size or self.training_rows
         dataset = self.batches(columns, rows, batch_tokens, shuffle=shuffle, seed=seed)
-        kwargs["callbacks"] = told_epochs(dataset, kwargs.get("callbacks"))
+        kwargs["callbacks"] = with_epoch_counter(dataset, kwargs.get("callbacks"))
         return super().fit(dataset, shuffle=False, **kwargs)
 
     def evaluate(

@@ -4,9 +4,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.data.batches.epochs import with_epoch_counter
 from kbert.pipelines.base.batch_calls import BatchCalls
 from kbert.pipelines.base.text_inputs import listed
-from kbert.pipelines.replication.epoch_counter import told_epochs
 
 
 class TextBatches(BatchCalls):
@@ -67,7 +67,7 @@ class TextBatches(BatchCalls):
         dataset = self.text_batches(x, y, **cut)
         if dataset is not None:
             check_no_weights(kwargs.pop("sample_weight", None))
-        callbacks = told_epochs(x if dataset is None else dataset, kwargs.get("callbacks"))
+        callbacks = with_epoch_counter(x if dataset is None else dataset, kwargs.get("callbacks"))
         kwargs |= {"validation_data": validation_data, "callbacks": callbacks}
         if dataset is not None:
             return super().fit(dataset, shuffle=False, **kwargs)

@@ -38,7 +38,7 @@ def distributed_rows(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset)
 
     The parts are as equal as whole rows can be; of a batch with fewer rows than replicas some get
     none. Of several workers each takes its rows of the same batches, unless the dataset is
-    `kbert.data.batches.unsharded`: then it is the worker's own share, and is divided among its
+    `kbert.data.batches.epochs`: then it is the worker's own share, and is divided among its
     replicas.
 
     Args:

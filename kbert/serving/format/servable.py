@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.serving.format.saved_graph import SavedSignature, read_saved_graph
-from kbert.serving.format.text_ops import ICU_OPS, TEXT_OPS
+from kbert.serving.format.server_versions import ICU_OPS, TEXT_OPS
 from kbert.serving.format.version_folders import find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")

@@ -20,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.serving.format.server_versions import libraries_with
 from kbert.serving.format.signatures import Signature, read_meta_graph, signatures_of
-from kbert.serving.format.text_ops import libraries_with
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.tensor_stream import (
     read_count,

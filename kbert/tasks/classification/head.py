@@ -9,8 +9,12 @@ from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.models.encoder_task import EncoderTask
-from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
-from kbert.optimization.wide import widened
+from kbert.optimization.losses import (
+    SoftmaxCrossEntropy,
+    class_distribution,
+    label_accuracy,
+    widened,
+)
 
 HEADS = ("pooler", "two_layer")
 # How the names of Keras' losses and metrics on one number a class begin.

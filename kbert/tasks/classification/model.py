@@ -13,8 +13,13 @@ from kbert.models.bert import Bert
 from kbert.pipelines.base.packed_chunks import packed_chunks
 from kbert.pipelines.base.raw_text_model import RawTextModel
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
-from kbert.pipelines.base.text_model import label_maps
+from kbert.pipelines.base.text_model import (
+    Signature,
+    label_maps,
+    text_specs,
+    token_inputs,
+    token_specs,
+)
 from kbert.tasks.classification.head import SequenceClassification
 from kbert.text.wordpiece.wordpiece import WordPiece
 

@@ -14,8 +14,8 @@ from kbert.data.batches.plans import batch_plan
 from kbert.data.batches.text_tensor import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.base.raw_text_model import RawTextModel
-from kbert.pipelines.base.signatures import Signature, model_inputs
 from kbert.pipelines.base.text_inputs import listed
+from kbert.pipelines.base.text_model import Signature, model_inputs
 from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.multiple_choice.inputs import check_indices, read_choice_inputs
 from kbert.text.sequences.packing import PackedText

@@ -8,8 +8,8 @@ from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.models.encoder_task import EncoderTask
+from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
-from kbert.optimization.wide import wide_dtype
 
 
 @keras.saving.register_keras_serializable("kbert")

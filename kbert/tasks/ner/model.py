@@ -12,9 +12,8 @@ from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
-from kbert.pipelines.base.text_model import label_maps
+from kbert.pipelines.base.text_model import Signature, label_maps, text_specs
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.tasks.ner.token_labeller import TokenLabeller
 from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs

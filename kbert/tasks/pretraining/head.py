@@ -10,11 +10,10 @@ from kbert.layers.core.linear import normal_linear
 from kbert.models.bert import Bert
 from kbert.models.encoder_task import EncoderTask
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.losses import SoftmaxCrossEntropy
+from kbert.optimization.losses import SoftmaxCrossEntropy, widened
 from kbert.optimization.pretraining_metrics import NextSentenceMetrics, PredictedTokenMetrics
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
-from kbert.optimization.wide import widened
 from kbert.tasks.pretraining.objectives import (
     LEARNING_RATE,
     OBJECTIVES,

@@ -12,8 +12,8 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_config import CAUSAL
 from kbert.models.bert import Bert
 from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
 from kbert.pipelines.base.text_inputs import holds_texts, listed, read_single_texts
+from kbert.pipelines.base.text_model import Signature, model_inputs, text_specs
 from kbert.pipelines.base.windowed_model import WindowedModel
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.tasks.pretraining.head import Pretraining

@@ -8,8 +8,8 @@ from keras import ops
 from kbert.layers.core.linear import Linear, normal_linear
 from kbert.models.bert import Bert
 from kbert.models.encoder_task import EncoderTask
+from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
-from kbert.optimization.wide import wide_dtype
 
 # What padding gets: far below every logit, yet finite.
 _NEVER = -1e9

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.models.bert import Bert
-from kbert.pipelines.base.signatures import Signature, question_specs
 from kbert.pipelines.base.text_inputs import listed
+from kbert.pipelines.base.text_model import Signature, question_specs
 from kbert.pipelines.base.windowed_model import WindowedModel
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.tasks.question_answering.head import SpanExtraction

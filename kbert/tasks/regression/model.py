@@ -8,7 +8,7 @@ import numpy as np
 from kbert.models.bert import Bert
 from kbert.pipelines.base.packed_chunks import packed_chunks
 from kbert.pipelines.base.raw_text_model import RawTextModel
-from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.base.text_model import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression.head import SequenceRegression
 from kbert.text.wordpiece.wordpiece import WordPiece
 

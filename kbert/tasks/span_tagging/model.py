@@ -11,9 +11,8 @@ import tensorflow as tf
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import TokenCrossEntropy
-from kbert.pipelines.base.signatures import Signature, question_specs
 from kbert.pipelines.base.text_inputs import listed
-from kbert.pipelines.base.text_model import label_maps
+from kbert.pipelines.base.text_model import Signature, label_maps, question_specs
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.tasks.ner.token_labeller import TaggedTexts, TokenLabeller
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs

@@ -17,11 +17,10 @@ from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
 from kbert.models.transformer import Transformer
-from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
+from kbert.pipelines.base.text_model import Signature, text_specs
 from kbert.tasks.translation.alignment import TranslationAlignment
-from kbert.tasks.translation.marian import load_marian
-from kbert.tasks.translation.saved_translator import load_translator, save_translator
+from kbert.tasks.translation.saved_translator import load_marian, load_translator, save_translator
 from kbert.text.sequences.chunks import places_in_chunks
 from kbert.text.sequences.packing import pack
 from kbert.text.subword.subword import Subword

@@ -12,7 +12,6 @@ from kbert.data.batches.text_tensor import text_tensor
 from kbert.data.batches.token_rows import token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.models.encoder_task import configured
-from kbert.pipelines.base.signatures import text_specs
 from kbert.pipelines.base.text_batches import TextBatches, check_targets
 from kbert.pipelines.base.text_inputs import (
     checked_texts,
@@ -20,6 +19,7 @@ from kbert.pipelines.base.text_inputs import (
     read_columns,
     read_single_texts,
 )
+from kbert.pipelines.base.text_model import text_specs
 from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.pipelines.inference.size_batches import like_sizes
 from kbert.pipelines.replication.replicated_model import ReplicatedModel

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kbert.checkpoints.marian.files import read_marian
 from kbert.checkpoints.native.translation_folder import (
     TranslationCheckpoint,
     read_translation,
@@ -111,3 +112,21 @@ def translator_from(
     if checkpoint.target_subwords != checkpoint.source_subwords:
         target = Subword(checkpoint.target_subwords)
     return cls(transformer, source, target, tokenizer, **{**checkpoint.settings, **typed, **kwargs})
+
+
+def load_marian(
+    cls: Any, directory: str | os.PathLike[str], dtype: Any = None, **kwargs: Any
+) -> Any:
+    """Loads a Marian model of Hugging Face's layout; see `kbert.checkpoints.marian.files`.
+
+    Args:
+        cls: `Translator`, or a subclass.
+        directory: the folder.
+        dtype: type of the computation, or a policy.
+        **kwargs: settings of the translator that take the place of the model's own.
+
+    Raises:
+        ValueError: a file is damaged, or the model is none that kbert can hold.
+        FileNotFoundError: a file is missing.
+    """
+    return translator_from(cls, read_marian(directory), dtype, **kwargs)

@@ -11,9 +11,9 @@ from kbert.text.wordpiece.code_point_table import (
     UNKNOWN_LETTER,
     CodePointTable,
 )
-from kbert.text.wordpiece.long_words import MAX_CHARACTERS_PER_WORD, shortened
-from kbert.text.wordpiece.mark_order import in_canonical_order
 
+MAX_CHARACTERS_PER_WORD = 100
+_SPACE = 0x20
 # Normalized rows in which a look at single code points was not enough: marks that NFD may sort,
 # and words that are too long. One pass of an automaton; both are rare.
 _NEEDS_CARE = (
@@ -137,3 +137,66 @@ def _encoded(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
 
 def _need_care(strings: tf.Tensor) -> tf.Tensor:
     return tf.reduce_any(tf.strings.regex_full_match(strings, _NEEDS_CARE))
+
+
+def in_canonical_order(
+    values: tf.Tensor, row_splits: tf.Tensor, classes: tf.Tensor
+) -> tf.Tensor:
+    """Sort each run of marks by combining class, equal classes as they stood.
+
+    Marks that stripping drops are gone already; the reference drops them after sorting. So where a
+    run mixed both kinds its offsets may leave out a mark at the word's edge, and ours do not; and a
+    dropped mark of class 0 (some vowel signs) ends a run there, and not here.
+
+    Source: Unicode Standard Annex 15, canonical ordering algorithm.
+
+    Args:
+        values: Code points of all rows, int32 (n,).
+        row_splits: int64 (rows + 1,). Runs end with their row.
+        classes: Canonical combining class of each, 0 for what ends a run, int32 (n,).
+
+    Returns:
+        The code points in order, int32 (n,).
+    """
+    size = tf.size(values, tf.int64)
+    row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1])
+    run = tf.cumsum(tf.cast(tf.equal(classes, 0), tf.int64) + row_starts[:-1])
+    # Combining classes are below 256, and a code point of class 0 is the first of its run.
+    order = tf.argsort(run * 256 + tf.cast(classes, tf.int64), stable=True)
+    return tf.gather(values, order)
+
+
+def shortened(
+    values: tf.Tensor, row_splits: tf.Tensor, position: tf.Tensor, filler: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Replace each word of more than 100 code points by two `filler`s: its first, its last place.
+
+    Two, so that the token which is made of them still begins and ends where the word did.
+
+    Args:
+        values: Code points of all rows, words between spaces, int32 (n,).
+        row_splits: int64 (rows + 1,).
+        position: Any number for each code point, (n,); the kept ones are returned.
+        filler: The code point to write.
+
+    Returns:
+        `values`, `row_splits` and `position` of what is left.
+    """
+    size = tf.size(values, tf.int64)
+    is_letter = tf.not_equal(values, _SPACE)
+    row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1]) > 0
+    is_first = is_letter & (row_starts[:-1] | tf.concat([[True], ~is_letter[:-1]], axis=0))
+    is_last = is_letter & (row_starts[1:] | tf.concat([~is_letter[1:], [True]], axis=0))
+    firsts = tf.where(is_first)[:, 0]
+    word_lengths = tf.where(is_last)[:, 0] - firsts + 1
+    # Words count from 1 here; 0 is the space before the first of them.
+    word = tf.cumsum(tf.cast(is_first, tf.int64))
+    is_too_long = tf.concat([[False], word_lengths > MAX_CHARACTERS_PER_WORD], axis=0)
+    is_long = is_letter & tf.gather(is_too_long, word)
+    kept = ~is_long | is_first | is_last
+    kept_before = tf.cumsum(tf.cast(kept, tf.int64))
+    return (
+        tf.boolean_mask(tf.where(is_long, filler, values), kept),
+        tf.gather(tf.concat([[0], kept_before], axis=0), row_splits),
+        tf.boolean_mask(position, kept),
+    )

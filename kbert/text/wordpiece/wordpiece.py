@@ -8,9 +8,8 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
-from kbert.text.wordpiece.long_words import MAX_CHARACTERS_PER_WORD
 from kbert.text.wordpiece.normalization import NormalizationRules
-from kbert.text.wordpiece.normalizer import Normalizer
+from kbert.text.wordpiece.normalizer import MAX_CHARACTERS_PER_WORD, Normalizer
 from kbert.text.wordpiece.offsets import DecodedText, TokenOffsets, decode, original_offsets
 from kbert.text.wordpiece.vocabulary import Vocabulary
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import keras
 
 from kbert.metrics.not_finite import NotFiniteError
-from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.callbacks.running_metrics import steps_done
 from kbert.training.callbacks.step_bar import draws_bar
 from kbert.training.config.any_config import AnyConfig
 from kbert.training.resume.train_state import check_finite

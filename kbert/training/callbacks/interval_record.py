@@ -11,11 +11,11 @@ from typing import Any
 import keras
 
 from kbert.training.callbacks.bad_batch import BadBatch
-from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.callbacks.running_metrics import steps_done
 from kbert.training.callbacks.state_saver import Saving
 from kbert.training.callbacks.step_bar import draws_bar
 from kbert.training.distributed.collectives import any_signal, barrier
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
+from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, save_state
 from kbert.training.runs.run_log import RunLog
 

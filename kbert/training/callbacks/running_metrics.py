@@ -1,6 +1,6 @@
-"""Metrics over an epoch of which an earlier process did a part."""
+"""Metrics and steps of an epoch that an earlier process began."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -37,3 +37,15 @@ class RunningMetrics(keras.callbacks.Callback):
         for variable, before in zip(self.model.metrics_variables, self._sums):
             variable.assign_add(before.reshape(variable.shape))
         self._sums = []
+
+
+def steps_done(batch: int, params: Mapping[str, Any] | None) -> int:
+    """How many steps of this call of `fit` are done in the epoch that goes on.
+
+    Keras counts whole calls of several steps, of which the last one may be short.
+
+    Args:
+        batch: What `on_train_batch_end` got.
+        params: The callback's parameters.
+    """
+    return min(batch + 1, (params or {}).get("steps") or batch + 1)

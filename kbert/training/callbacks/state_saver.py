@@ -9,10 +9,9 @@ from typing import Any
 import keras
 
 from kbert.training.callbacks.bad_batch import BadBatch
-from kbert.training.callbacks.call_steps import steps_done
-from kbert.training.callbacks.running_metrics import RunningMetrics
+from kbert.training.callbacks.running_metrics import RunningMetrics, steps_done
 from kbert.training.distributed.collectives import any_signal, barrier
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
+from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, save_state
 
 # At the end of an epoch a state is cheap to go on from, but short epochs need not each have one.

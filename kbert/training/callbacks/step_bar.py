@@ -21,7 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from kbert.training.callbacks.call_steps import steps_done
+from kbert.training.callbacks.running_metrics import steps_done
 from kbert.training.runs.run_log import tell_stage
 
 # The bar moves with the steps, and the time left is counted down between them.

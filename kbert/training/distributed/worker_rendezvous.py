@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kbert.training.distributed.signal_handlers import handled_by
+from kbert.training.distributed.stop_signals import handled_by
 from kbert.training.distributed.tf_config import VARIABLE, Cluster, read_cluster, worker_config
 from kbert.training.distributed.worker_watch import (
     EVERY,

@@ -17,6 +17,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.distributed.stop_signals import StopSignals, stop_signals
 from kbert.training.finetuning.evaluation import AnyPrepared, monitored_metric, prepare
 from kbert.training.finetuning.examples import RunData, class_weights, read_run_data
 from kbert.training.finetuning.model import build_model, compile_model
@@ -32,7 +33,6 @@ from kbert.training.resume.resumed_run import (
     sha256_of_arrays,
     way_on,
 )
-from kbert.training.resume.stop_signals import StopSignals, stop_signals
 from kbert.training.runs.environment import environment
 from kbert.training.runs.run_directory import (
     CHECKPOINTS,

@@ -20,6 +20,7 @@ from kbert.training.callbacks.running_metrics import RunningMetrics
 from kbert.training.callbacks.state_saver import Saving
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.distributed.stop_signals import StopSignals, stop_signals
 from kbert.training.pretraining.corpus_source import (
     PretrainingText,
     check_examples,
@@ -43,7 +44,6 @@ from kbert.training.resume.resumed_run import (
     position_in,
     way_on,
 )
-from kbert.training.resume.stop_signals import StopSignals, stop_signals
 from kbert.training.resume.train_state import Position
 from kbert.training.runs.environment import environment
 from kbert.training.runs.run_directory import (

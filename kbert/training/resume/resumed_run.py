@@ -13,7 +13,7 @@ import numpy as np
 from kbert.training.config.config_file import read_config_file
 from kbert.training.config.configuration import Configuration
 from kbert.training.distributed.earlier_attempt import is_begun, note_begun
-from kbert.training.resume.stop_signals import GO_ON
+from kbert.training.distributed.stop_signals import GO_ON
 from kbert.training.resume.train_state import Position, load_state
 from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, stopped_run
 from kbert.training.runs.run_log import RunLog

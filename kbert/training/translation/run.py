@@ -17,6 +17,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig
+from kbert.training.distributed.stop_signals import StopSignals, stop_signals
 from kbert.training.resume.resumed_run import (
     changed_data,
     goes_on,
@@ -27,7 +28,6 @@ from kbert.training.resume.resumed_run import (
     sha256_of_arrays,
     way_on,
 )
-from kbert.training.resume.stop_signals import StopSignals, stop_signals
 from kbert.training.runs.environment import environment
 from kbert.training.runs.run_directory import (
     CHECKPOINTS,

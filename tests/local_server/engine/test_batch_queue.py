@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kbert.local_server.engine.batch_queue import BatchQueue
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Refusal
 from kbert.serving.format.batching_file import Batching
 
 BATCHING = Batching(4, 2000, 2, (1, 2, 4), True)

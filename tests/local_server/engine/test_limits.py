@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from kbert.local_server.engine.limits import Gate, Limits
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Gate, Limits, Refusal
 
 
 def test_numbers_must_be_positive():

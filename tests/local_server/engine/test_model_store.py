@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kbert.local_server.engine.limits import Refusal
 from kbert.local_server.engine.metrics import Metrics
 from kbert.local_server.engine.model_store import ModelStore, check_inputs, signature_of
-from kbert.local_server.engine.refusals import Refusal
 
 
 def text(*values: bytes) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Refusal
 from kbert.local_server.engine.served_folders import ServedFolder
 from kbert.local_server.engine.served_model import ServedModel
 from kbert.serving.bundle.warmup import WARMUP_FILE

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.local_server.engine.refusals import Refusal
+from kbert.local_server.engine.limits import Refusal
 from kbert.local_server.rest.messages import answer_of, inputs_of, parsed
 from kbert.serving.format.signatures import Signature, SignatureTensor
 

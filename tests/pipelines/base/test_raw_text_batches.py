@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.pipelines.base.raw_text_batches import weight_array
-from kbert.pipelines.base.signatures import model_inputs
+from kbert.pipelines.base.text_model import model_inputs
 from tests.small_pipelines import small_classifier, small_multiple_choice, small_regressor
 
 TEXTS, OTHERS = ["a good film", "bad"], ["the film", "very"]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from kbert.data.batches.plans import batch_plan
 from kbert.optimization.adamw import AdamW
 from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS
-from kbert.pipelines.base.signatures import model_inputs
+from kbert.pipelines.base.text_model import model_inputs
 from tests import numpy_reference as reference
 from tests.small_pipelines import TEXTS, random_texts, small_classifier
 

@@ -10,11 +10,11 @@ import tensorflow as tf
 from kbert.serving.format.server_versions import (
     NEW_OPS,
     SERVERS,
+    TEXT_OPS,
     least_server,
     ops_missing_in,
     server_number,
 )
-from kbert.serving.format.text_ops import TEXT_OPS
 
 
 def test_the_least_server():

@@ -7,7 +7,7 @@ import pytest
 from kbert.training.callbacks.bad_batch import BadBatch
 from kbert.training.callbacks.interval_record import IntervalRecord, interval_line
 from kbert.training.callbacks.state_saver import Saving
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
+from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, load_state
 from kbert.training.runs.run_log import RunLog
 

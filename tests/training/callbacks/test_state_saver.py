@@ -10,7 +10,7 @@ import tensorflow as tf
 from kbert.tasks.classification.model import Classifier
 from kbert.training.callbacks.bad_batch import BadBatch
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
-from kbert.training.resume.stop_signals import TrainingStopped, stop_signals
+from kbert.training.distributed.stop_signals import TrainingStopped, stop_signals
 from kbert.training.resume.train_state import Position, load_state
 from tests.training.eager_steps import eager_steps
 

@@ -1,0 +1,20 @@
+"""Lone surrogates. Expected values by hand."""
+
+import json
+
+import pytest
+
+from kbert.data.tables.cells import without_surrogates
+
+
+@pytest.mark.parametrize("text", ["", "plain", "Möller 🐸", json.loads('"\\ud83d\\udc38"')])
+def test_text_without_lone_surrogates_stays(text):
+    assert without_surrogates(text, "f") == text
+
+
+def test_a_lone_surrogate_is_an_error_or_replaced():
+    text = json.loads('"é\\ud800x\\udc00"')
+    message = r"f, `text`: the value must be text that UTF-8 can hold\. Received: a lone surrogate "
+    with pytest.raises(ValueError, match=message + r"'\\ud800' at code point 1\..*'replace'"):
+        without_surrogates(text, "f, `text`")
+    assert without_surrogates(text, "f", "replace") == "é\ufffdx\ufffd"
