@@ -27,7 +27,7 @@ def with_run_options(
     """
     own = inspect.signature(verb).parameters.values()
     kept = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
-    fields = [field for field in dataclasses.fields(configuration) if field.name != _ARGUMENT]
+    fields = [field for field in configuration.options() if field.name != _ARGUMENT]
     every = [*kept, *map(_parameter, fields)]
     # A function has this attribute once it is set; `inspect`, and so typer, then reads it.
     verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def given_values(
         ValueError: The text of an option is no value of its kind.
     """
     values = {}
-    for field in dataclasses.fields(configuration):
+    for field in configuration.options():
         value = given.get(field.name)
         if value is not None:
             kind = kind_of(field)

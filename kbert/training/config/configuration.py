@@ -21,7 +21,7 @@ class Configuration:
 
     def __post_init__(self) -> None:
         """Checks each value by itself, then the values against each other."""
-        for field in dataclasses.fields(self):
+        for field in self.options():
             kind_of(field).check(field.name, getattr(self, field.name))
         self.check_together()
 
@@ -31,6 +31,15 @@ class Configuration:
         Raises:
             ValueError: Two of them contradict each other, or one is missing.
         """
+
+    @classmethod
+    def options(cls) -> "list[dataclasses.Field[Any]]":
+        """Returns the fields by panel; in each, those of the class itself before inherited ones."""
+        every = dataclasses.fields(cls)
+        own = [field for field in every if field.name in cls.__annotations__]
+        fields = [*own, *(field for field in every if field not in own)]
+        panels = list(dict.fromkeys(field.metadata.get("panel") for field in fields))
+        return sorted(fields, key=lambda field: panels.index(field.metadata.get("panel")))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> Self:
@@ -43,7 +52,7 @@ class Configuration:
         Raises:
             ValueError: A key is not known (the nearest known one is named), or a value is wrong.
         """
-        known = [field.name for field in dataclasses.fields(cls)]
+        known = [field.name for field in cls.options()]
         for key in values:
             if key not in known:
                 near = nearest(key.replace("-", "_"), known)
@@ -68,7 +77,8 @@ class Configuration:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all keys and values, as `from_dict` takes them."""
-        return dataclasses.asdict(self)
+        values = dataclasses.asdict(self)
+        return {field.name: values[field.name] for field in self.options()}
 
     def with_values(self, **values: Any) -> Self:
         """Returns a configuration with other values.

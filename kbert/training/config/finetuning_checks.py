@@ -5,7 +5,7 @@ from typing import Any
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.sizes import BERT_SIZES
 from kbert.training.config.configuration import wrong
-from kbert.training.config.strategy_options import TPU
+from kbert.training.config.parts import TPU
 
 READING_TASKS = ("question-answering", "span-tagging", "ner")
 TASKS = ("classification", "regression", "multiple-choice", *READING_TASKS)
@@ -53,8 +53,6 @@ def check_values(config: Any) -> None:
 def _check_model(config: Any) -> None:
     if config.encoder is None:
         raise wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
-    if config.output is None:
-        raise wrong("output", "given: the run directory to make", None)
     size = config.scratch_size
     if size is not None and size not in BERT_SIZES:
         raise wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
@@ -94,8 +92,6 @@ def _check_choices(config: Any) -> None:
     for key in _NOT_OF.get(config.task, ()):
         if getattr(config, key) not in (None, False):
             raise wrong(key, f"left out with task={config.task!r}", getattr(config, key))
-    if config.early_stopping is not None and config.keep != "best":
-        raise wrong("keep", "best with early_stopping", config.keep)
     for key, given in (("grid", config.grid), ("strategy", config.strategy == TPU)):
         if given and config.batch_tokens is not None:
             raise wrong(

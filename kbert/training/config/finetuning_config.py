@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.training.config.configuration import Configuration
 from kbert.training.config.finetuning_checks import SCRATCH, TASKS, check_values
 from kbert.training.config.option_kinds import (
     choice,
@@ -17,20 +16,23 @@ from kbert.training.config.option_kinds import (
     weights,
     whole,
 )
-from kbert.training.config.strategy_options import (
-    execution_option,
-    replicas_option,
-    strategy_option,
+from kbert.training.config.parts import (
+    RUN,
+    TRAINING,
+    EpochOptions,
+    OptimizerOptions,
+    PlacementOptions,
+    RunOptions,
 )
 
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
-_DATA, _MODEL, _TRAINING, _RUN = "Data", "Model", "Training", "Run"
+_DATA, _MODEL = "Data", "Model"
 _RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 _OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
 
 
 @dataclass(frozen=True)
-class RunConfig(Configuration):
+class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that puts a task's head on an encoder.
 
     Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
@@ -145,76 +147,40 @@ class RunConfig(Configuration):
     soft: bool = option(
         True, flag(), _MODEL, "Of span-tagging: several answers are opinions to be averaged."
     )
-    epochs: int = option(3, whole(1), _TRAINING, "Passes over the training examples.")
-    batch_size: int = option(32, whole(1), _TRAINING, "Examples a step.")
+    epochs: int = option(3, whole(1), TRAINING, "Passes over the training examples.")
+    batch_size: int = option(32, whole(1), TRAINING, "Examples a step.")
     batch_tokens: int | None = option(
-        None, whole(1, optional=True), _TRAINING, "Tokens a step, padding included, instead."
+        None, whole(1, optional=True), TRAINING, "Tokens a step, padding included, instead."
     )
     learning_rate: float = option(
-        5e-5, number("a number above 0", lambda v: v > 0), _TRAINING, "Peak of the learning rate."
+        5e-5, number("a number above 0", lambda v: v > 0), TRAINING, "Peak of the learning rate."
     )
     warmup_fraction: float = option(
         0.1,
         number("a number in [0, 1]", lambda v: 0 <= v <= 1),
-        _TRAINING,
+        TRAINING,
         "Share of the steps in which the rate rises; then it falls to 0.",
     )
-    weight_decay: float = option(
-        0.01, number("a number, at least 0", lambda v: v >= 0), _TRAINING, "Weight decay of AdamW."
-    )
-    clip: float | None = option(
-        1.0,
-        number("a number above 0", lambda v: v > 0, optional=True),
-        _TRAINING,
-        "The gradients of all weights together are scaled down to this norm.",
-    )
     class_weights: str | dict[str, float] = option(
-        "none", weights(), _TRAINING, "none, balanced, or a weight for each label: {a: 1, b: 2}."
-    )
-    early_stopping: int | None = option(
-        None, whole(1, optional=True), _TRAINING, "Stop after this many epochs without a new best."
+        "none", weights(), TRAINING, "none, balanced, or a weight for each label: {a: 1, b: 2}."
     )
     monitor: str | None = option(
         None,
         text("a metric"),
-        _TRAINING,
+        TRAINING,
         "The validation metric that the best epoch is chosen by; by default the task's first.",
     )
-    keep: str = option("best", choice("best", "last"), _TRAINING, "Epoch that stays: best or last.")
-    precision: str = option(
-        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
-    )
-    steps_per_execution: int = execution_option(_TRAINING)
     gradient_checkpointing: bool = option(
-        False, flag(), _TRAINING, "Less memory for about a third more time; the same gradients."
+        False, flag(), TRAINING, "Less memory for about a third more time; the same gradients."
     )
-    output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
-    overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
-    resume: bool = option(
-        True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
-    )
-    allow_config_change: bool = option(
-        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
-    )
-    save_every: int | None = option(
-        None, whole(1, optional=True), _RUN, "Steps between two states; by default five minutes."
-    )
-    keep_states: int = option(2, whole(1), _RUN, "How many states stay, the newest ones.")
-    seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
-    seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
     grid: bool | dict[str, list[Any]] = option(
-        False, grid(GRID_KEYS), _RUN, "Try batch 16, 32; rate 5e-5, 3e-5, 2e-5; epochs 3, 4."
+        False, grid(GRID_KEYS), RUN, "Try batch 16, 32; rate 5e-5, 3e-5, 2e-5; epochs 3, 4."
     )
-    deterministic: bool = option(
-        False, flag(), _RUN, "Use only operations that give the same bits again; slower."
-    )
-    strategy: str = strategy_option(_RUN)
-    replicas: int | None = replicas_option(_RUN)
-    tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:
         """Checks the values against each other."""
         check_values(self)
+        super().check_together()
 
     @property
     def scratch_size(self) -> str | None:

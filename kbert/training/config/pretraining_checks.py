@@ -24,8 +24,6 @@ def check_pretraining(config: Any) -> None:
     Raises:
         ValueError: Two of them contradict each other, or one is missing.
     """
-    if config.output is None:
-        raise wrong("output", "given: the run directory to make", None)
     if config.records is not None:
         _check_records(config)
     elif config.text is None:

@@ -28,8 +28,6 @@ def check_translation(config: Any) -> None:
     Raises:
         ValueError: Two of them contradict each other, or one is missing.
     """
-    if config.output is None:
-        raise wrong("output", "given: the run directory to make", None)
     _check_data(config)
     _check_subwords(config)
     _check_model(config)
@@ -52,8 +50,6 @@ def _check_data(config: Any) -> None:
         raise wrong("train", "given, or train_source and train_target", None)
     if config.validation is None and config.validation_source is None:
         check_default(config, ("early_stopping", "monitor"), "where there is no validation")
-    if config.early_stopping is not None and config.keep != "best":
-        raise wrong("keep", "best with early_stopping", config.keep)
     if not tfds:
         check_default(config, ("source_language", "data"), "without tfds:NAME")
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from kbert.models.sizes import TRANSFORMER_SIZES
-from kbert.training.config.configuration import Configuration
 from kbert.training.config.option_kinds import choice, column, flag, number, option, text, whole
-from kbert.training.config.strategy_options import (
-    execution_option,
-    replicas_option,
-    strategy_option,
+from kbert.training.config.parts import (
+    TRAINING,
+    EpochOptions,
+    OptimizerOptions,
+    PlacementOptions,
+    RunOptions,
 )
 from kbert.training.config.translation_checks import check_translation
 
@@ -18,7 +19,7 @@ MONITORED = ("loss", "perplexity", "accuracy", "bleu", "chrf")
 # These need a search, which takes longer than all of the others together.
 SEARCHED = ("bleu", "chrf")
 _DATA, _SUBWORDS, _MODEL, _BERT = "Data", "Subwords", "Model", "BERT"
-_TRAINING, _SEARCH, _RUN = "Training", "Search", "Run"
+_SEARCH = "Search"
 _PAIRS = text("a table or tfds:NAME")
 _LINES = text("a text file")
 _LEAST_ONE = whole(1, optional=True)
@@ -28,7 +29,7 @@ _NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
 
 
 @dataclass(frozen=True)
-class TranslationConfig(Configuration):
+class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that trains a translator.
 
     Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
@@ -161,39 +162,31 @@ class TranslationConfig(Configuration):
     features: str | None = option(
         None, text("a folder"), _BERT, "Compute BERT's states once, and keep them in this folder."
     )
-    epochs: int = option(30, whole(1), _TRAINING, "Passes over the training pairs.")
+    epochs: int = option(30, whole(1), TRAINING, "Passes over the training pairs.")
     batch_tokens: int = option(
-        4096, whole(1), _TRAINING, "Cells of a batch: pairs times the longest side, in pieces."
+        4096, whole(1), TRAINING, "Cells of a batch: pairs times the longest side, in pieces."
     )
-    accumulation_steps: int = option(1, whole(1), _TRAINING, "Batches an update.")
+    accumulation_steps: int = option(1, whole(1), TRAINING, "Batches an update.")
     learning_rate: float | None = option(
-        None, _ABOVE_0, _TRAINING, "Peak of the rate; by default (hidden_dim warmup_steps)^-0.5."
+        None, _ABOVE_0, TRAINING, "Peak of the rate; by default (hidden_dim warmup_steps)^-0.5."
     )
     warmup_steps: int = option(
-        4000, whole(1), _TRAINING, "Updates in which the rate rises; then it falls as n^-0.5."
+        4000, whole(1), TRAINING, "Updates in which the rate rises; then it falls as n^-0.5."
     )
     cooldown_epochs: int = option(
-        0, whole(0), _TRAINING, "The last epochs, in which the rate falls to 0."
+        0, whole(0), TRAINING, "The last epochs, in which the rate falls to 0."
     )
-    label_smoothing: float = option(0.1, _RATE, _TRAINING, "Share of the target given to all.")
-    weight_decay: float = option(0.0, _NOT_BELOW_0, _TRAINING, "Decoupled weight decay.")
+    label_smoothing: float = option(0.1, _RATE, TRAINING, "Share of the target given to all.")
+    weight_decay: float = option(0.0, _NOT_BELOW_0, TRAINING, "Decoupled weight decay.")
     clip: float | None = option(
-        None, _ABOVE_0, _TRAINING, "The gradients together are scaled down to this norm."
-    )
-    early_stopping: int | None = option(
-        None, _LEAST_ONE, _TRAINING, "Stop after this many epochs without a new best."
+        None, _ABOVE_0, TRAINING, "The gradients together are scaled down to this norm."
     )
     monitor: str = option(
-        "loss", choice(*MONITORED), _TRAINING, f"What epochs compare by: {', '.join(MONITORED)}."
+        "loss", choice(*MONITORED), TRAINING, f"What epochs compare by: {', '.join(MONITORED)}."
     )
-    keep: str = option("best", choice("best", "last"), _TRAINING, "Epoch that stays: best or last.")
     average: int | None = option(
-        None, _LEAST_ONE, _TRAINING, "Instead: keep the mean of the weights of so many last epochs."
+        None, _LEAST_ONE, TRAINING, "Instead: keep the mean of the weights of so many last epochs."
     )
-    precision: str = option(
-        "float32", choice("float32", "mixed_bfloat16"), _TRAINING, "float32 or mixed_bfloat16."
-    )
-    steps_per_execution: int = execution_option(_TRAINING)
     beam_size: int = option(5, whole(1), _SEARCH, "Hypotheses of the search; 1 is greedy.")
     length_penalty: str = option(
         "power", choice("power", "gnmt"), _SEARCH, "power: n^a; gnmt: ((5 + n) / 6)^a."
@@ -207,27 +200,8 @@ class TranslationConfig(Configuration):
     validation_beam: int = option(
         1, whole(1), _SEARCH, "beam_size where epochs are compared by bleu or chrf."
     )
-    output: str | None = option(None, text("a folder"), _RUN, "The run directory to make.")
-    overwrite: bool = option(False, flag(), _RUN, "Whether an existing run may be replaced.")
-    resume: bool = option(
-        True, flag(), _RUN, "Go on with a run of this configuration that was stopped."
-    )
-    allow_config_change: bool = option(
-        False, flag(), _RUN, "Go on with a stopped run although options or data have changed."
-    )
-    save_every: int | None = option(
-        None, whole(1, optional=True), _RUN, "Steps between two states; by default five minutes."
-    )
-    keep_states: int = option(2, whole(1), _RUN, "How many states stay, the newest ones.")
-    seed: int = option(1, whole(0), _RUN, "Seed of new weights, dropout and order.")
-    seeds: int = option(1, whole(1), _RUN, "How many seeds to run, from `seed` on.")
-    deterministic: bool = option(
-        False, flag(), _RUN, "Use only operations that give the same bits again; slower."
-    )
-    strategy: str = strategy_option(_RUN)
-    replicas: int | None = replicas_option(_RUN)
-    tensorboard: bool = option(False, flag(), _RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:
         """Checks the values against each other."""
         check_translation(self)
+        super().check_together()

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.pipelines.replication.row_splitting import check_divisible
 from kbert.training.config.configuration import Configuration
-from kbert.training.config.strategy_options import MULTI_WORKER, ONE, check_strategy
+from kbert.training.config.parts import MULTI_WORKER, ONE, check_strategy
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
 from kbert.training.distributed.strategies import strategy

@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from kbert.data.translation.fixed_batches import Bucket
-from kbert.training.config.strategy_options import TPU
+from kbert.training.config.parts import TPU
 from kbert.training.config.translation_config import TranslationConfig
 
 # Lengths are a multiple of it, and rows too where there are so many.

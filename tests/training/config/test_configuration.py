@@ -40,3 +40,18 @@ def test_unknown_keys_name_the_nearest(tmp_path):
         Meal.from_yaml(file)
     file.write_text("plates: 3\n")
     assert Meal.from_yaml(file, guests=1).to_dict() == {"plates": 3, "guests": 1}
+
+
+def test_options_stand_by_panel_and_own_ones_first():
+    @dataclass(frozen=True)
+    class Base(Configuration):
+        seed: int = option(1, whole(0), "Run", "a")
+        rate: int = option(1, whole(0), "Training", "b")
+
+    @dataclass(frozen=True)
+    class Own(Base):
+        train: int = option(1, whole(0), "Data", "c")
+        epochs: int = option(1, whole(0), "Training", "d")
+
+    names = ["train", "epochs", "rate", "seed"]
+    assert [field.name for field in Own.options()] == names == list(Own().to_dict())

@@ -1,0 +1,162 @@
+"""Options that several kinds of runs share; each configuration is composed of these and its own."""
+
+from dataclasses import dataclass
+
+from kbert.training.config.configuration import Configuration, wrong
+from kbert.training.config.option_kinds import choice, flag, number, option, text, whole
+
+ONE, MIRRORED, MULTI_WORKER, TPU = "one", "mirrored", "multi-worker", "tpu"
+STRATEGIES = (ONE, MIRRORED, MULTI_WORKER, TPU)
+EXAMPLES, TRAINING, RUN = "Examples", "Training", "Run"
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Configuration):
+    """Options of the update of the weights."""
+
+    weight_decay: float = option(
+        0.01, number("a number, at least 0", lambda v: v >= 0), TRAINING, "Decoupled weight decay."
+    )
+    clip: float | None = option(
+        1.0,
+        number("a number above 0", lambda v: v > 0, optional=True),
+        TRAINING,
+        "The gradients of all weights together are scaled down to this norm.",
+    )
+    precision: str = option(
+        "float32", choice("float32", "mixed_bfloat16"), TRAINING, "float32 or mixed_bfloat16."
+    )
+
+
+@dataclass(frozen=True)
+class EpochOptions(Configuration):
+    """Options of a training in epochs, of which one stays."""
+
+    early_stopping: int | None = option(
+        None, whole(1, optional=True), TRAINING, "Stop after this many epochs without a new best."
+    )
+    keep: str = option("best", choice("best", "last"), TRAINING, "Epoch that stays: best or last.")
+    seeds: int = option(1, whole(1), RUN, "How many seeds to run, from `seed` on.")
+
+    def check_together(self) -> None:
+        """Checks that an early stop has an epoch to return to."""
+        super().check_together()
+        if self.early_stopping is not None and self.keep != "best":
+            raise wrong("keep", "best with early_stopping", self.keep)
+
+
+@dataclass(frozen=True)
+class PlacementOptions(Configuration):
+    """Options of the devices that a run trains on."""
+
+    steps_per_execution: int = option(
+        1,
+        whole(1),
+        TRAINING,
+        "Steps of one call of the device, which does them in one graph; between calls a run looks "
+        "at its loss, saves, and stops.",
+    )
+    strategy: str = option(
+        ONE,
+        choice(*STRATEGIES),
+        RUN,
+        "one device, mirrored (several of this machine), multi-worker (processes that TF_CONFIG "
+        "names) or tpu.",
+    )
+    replicas: int | None = option(
+        None,
+        whole(1, optional=True),
+        RUN,
+        "Of mirrored: on how many GPUs, or parts of the CPU where there is none; by default all.",
+    )
+
+
+@dataclass(frozen=True)
+class RunOptions(Configuration):
+    """Options of the run directory, and of what makes a run repeatable."""
+
+    output: str | None = option(None, text("a folder"), RUN, "The run directory to make.")
+    overwrite: bool = option(False, flag(), RUN, "Whether an existing run may be replaced.")
+    resume: bool = option(
+        True, flag(), RUN, "Go on with a run of this configuration that was stopped."
+    )
+    allow_config_change: bool = option(
+        False, flag(), RUN, "Go on with a stopped run although options or data have changed."
+    )
+    save_every: int | None = option(
+        None, whole(1, optional=True), RUN, "Steps between two states; by default five minutes."
+    )
+    keep_states: int = option(2, whole(1), RUN, "How many states stay, the newest ones.")
+    seed: int = option(1, whole(0), RUN, "Seed of new weights, dropout and order.")
+    deterministic: bool = option(
+        False, flag(), RUN, "Use only operations that give the same bits again; slower."
+    )
+    tensorboard: bool = option(False, flag(), RUN, "Write curves for TensorBoard.")
+
+    def check_together(self) -> None:
+        """Checks that a run has a folder."""
+        super().check_together()
+        if self.output is None:
+            raise wrong("output", "given: the run directory to make", None)
+
+
+@dataclass(frozen=True)
+class ExampleOptions(Configuration):
+    """Options of examples that are made of plain text to pretrain on."""
+
+    separator: str | None = option(
+        None,
+        text("a regular expression"),
+        "Data",
+        "Pattern of whole lines that separate documents, instead of blank lines.",
+    )
+    encoding_errors: str = option(
+        "strict",
+        choice("strict", "replace"),
+        "Data",
+        "What bytes that are no UTF-8 are: strict (an error) or replace (U+FFFD).",
+    )
+    max_sequence_length: int = option(
+        128, whole(5), EXAMPLES, "Tokens of an example, special ones included."
+    )
+    max_predictions: int | None = option(
+        None, whole(1, optional=True), EXAMPLES, "Most masked tokens of an example; by default all."
+    )
+    masked_share: float = option(
+        0.15,
+        number("a number between 0 and 1", lambda v: 0 < v < 1),
+        EXAMPLES,
+        "Share of the tokens that are masked.",
+    )
+    short_share: float = option(
+        0.1,
+        number("a number from 0 to 1", lambda v: 0 <= v <= 1),
+        EXAMPLES,
+        "Share of examples that are shorter.",
+    )
+    whole_words: bool = option(
+        False, flag(), EXAMPLES, "Whether all pieces of a word are masked together."
+    )
+    ngram: int = option(1, whole(1), EXAMPLES, "Longest run of words that is masked together.")
+
+
+def check_strategy(config: PlacementOptions) -> None:
+    """Checks where a run trains against the rest of its configuration.
+
+    Args:
+        config: The configuration of a run.
+
+    Raises:
+        ValueError: Two values contradict each other.
+    """
+    if config.replicas is not None and config.strategy != MIRRORED:
+        raise wrong("replicas", f"left out with strategy={config.strategy!r}", config.replicas)
+    if config.strategy != MULTI_WORKER:
+        return
+    for key, alone in (("seeds", 1), ("grid", False)):
+        value = getattr(config, key, alone)
+        if value != alone:
+            raise wrong(key, f"{str(alone).lower()} with strategy={MULTI_WORKER!r}", value)
+    if getattr(config, "save_every", 1) is None:
+        # By the clock each worker would save at another step, and wait there for the others.
+        raise wrong("save_every", f"given with strategy={MULTI_WORKER!r}", None)
