@@ -22,7 +22,7 @@ from side_by_side.results import machine, table
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.pretraining.run import pretrain
+from kbert.training.recipes.pretraining import pretrain
 from kbert.training.run import train
 
 RESULTS = Path(__file__).parent / "results" / "biomedical.json"

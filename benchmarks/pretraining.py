@@ -22,7 +22,7 @@ from side_by_side.tuned_encoders import RANDOM, tuned_rows
 
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.pretraining.run import pretrain
+from kbert.training.recipes.pretraining import pretrain
 
 RESULTS = Path(__file__).parent / "results" / "pretraining.json"
 SIZE, TOKENS = "mini", 8000

@@ -59,6 +59,7 @@ SUB_FLOORS = {
         ("resume",),
         ("callbacks",),
         ("finetuning", "pretraining", "translation"),
+        ("recipes",),
         (".",),
     ),
     "serving": (
@@ -282,6 +283,29 @@ class House:
                 path = file.relative_to(self.root).as_posix()
                 found.append(Module(path, file.read_text(encoding="utf-8")))
         return tuple(found)
+
+    @cached_property
+    def documented(self) -> set[tuple[str, str]]:
+        """The methods of kbert's classes that have a docstring: (class, method)."""
+        return {
+            (node.name, item.name)
+            for module in self.modules
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.ClassDef)
+            for item in node.body
+            if isinstance(item, Function) and ast.get_docstring(item) is not None
+        }
+
+    def is_documented_above(self, name: str) -> bool:
+        """Whether a method overrides one of kbert that has a docstring, which `help` shows."""
+        owner, _, method = name.rpartition(".")
+        waiting = [base.split(".")[-1] for base in self.classes.get(owner, [])]
+        while waiting:
+            current = waiting.pop()
+            if (current, method) in self.documented:
+                return True
+            waiting.extend(base.split(".")[-1] for base in self.classes.get(current, []))
+        return False
 
     def derives_from(self, name: str, roots: tuple[str, ...]) -> bool:
         """Whether a class, or a base of it in kbert, has one of the roots as a base."""
@@ -688,6 +712,7 @@ def missing_docstrings(house: House) -> list[Violation]:
             known = node.name in KNOWN_CONTRACTS or any(
                 d.endswith((".setter", "overload")) for d in decorators
             )
+            known = known or house.is_documented_above(name)
             if public and not known and ast.get_docstring(node) is None:
                 found.append(Violation(f"{module.path}::{name}", "has no docstring"))
     return found

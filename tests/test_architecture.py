@@ -335,6 +335,8 @@ PLANTED = [
             "kbert/text/c.py": "'''C.'''\ndef f():\n    '''F.'''\n    def inner(): ...",
             "kbert/text/__init__.py": "",
             "kbert/layers/good.py": "'''D.'''\nclass A:\n '''A.'''\n def get_config(self): ...",
+            "kbert/layers/base.py": "'''D.'''\nclass B:\n '''B.'''\n def g(self): '''G.'''",
+            "kbert/layers/own.py": "'''D.'''\nclass C(B):\n '''C.'''\n def g(self): ...",
         },
         ["kbert/text/a.py", "kbert/text/b.py::A", "kbert/text/b.py::A.f"],
         "the module has no docstring",

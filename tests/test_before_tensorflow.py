@@ -47,7 +47,9 @@ WRONG = {
     "train --config wrong.yaml": "Received: 'batchsize'. Did you mean `batch_size`?",
     "train --config non.yaml": "`--config` must be a file. Received: 'non.yaml', which does not ex",
     "pretrain --config wrong.yaml": "wrong.yaml: the key must be one of",
-    f"{TRAIN} --train t.tsv --validation t.tsv --early-stopping 2 --keep last": "`keep` must be best with early_stop",
+    f"{TRAIN} --train t.tsv --validation t.tsv --early-stopping 2 --keep last": (
+        "`keep` must be best with early_stop"
+    ),
     # Files.
     f"{TRAIN} --train tt.tsv": "`--train` must be a file. Received: 'tt.tsv', which does not exist."
     " Did you mean `t.tsv`?",

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import kbert
-from kbert.training.pretraining.run import pretrain
+from kbert.training.recipes.pretraining import pretrain
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from tests.test_pinned_formats import TASKS, model_of
-from tests.training.finetuning.test_run import stop_after
+from tests.training.recipes.test_finetuning import stop_after
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs

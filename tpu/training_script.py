@@ -28,7 +28,7 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.training.config.any_config import config_from_yaml
     from kbert.training.distributed.stop_signals import TrainingStopped
-    from kbert.training.pretraining.run import pretrain
+    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
 
     try:

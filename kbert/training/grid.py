@@ -12,7 +12,7 @@ from typing import Any
 
 from kbert.training.config.finetuning_config import GRID_KEYS, RunConfig
 from kbert.training.finetuning.examples import RunData, read_run_data
-from kbert.training.finetuning.run import train_once
+from kbert.training.recipes.finetuning import train_once
 from kbert.training.resume.resumed_run import goes_on, kept_run
 from kbert.training.resume.sub_runs import begin_parts, changed_examples
 from kbert.training.runs.environment import environment

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.distributed.stop_signals import stop_signals
-from kbert.training.finetuning.run import train_once
 from kbert.training.grid import train_grid
+from kbert.training.recipes.finetuning import Finetuning
+from kbert.training.recipes.recipe import EpochRecipe, run_recipe
+from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.resume.placement import placed
 from kbert.training.resume.resumed_run import way_on
 from kbert.training.seeds import train_seeds
-from kbert.training.translation.examples import read_translation_data
-from kbert.training.translation.run import train_translation
 
 
 @placed
@@ -44,12 +44,10 @@ def train(config: AnyConfig) -> Path:
 
 
 def _trained(config: AnyConfig) -> Path:
-    if isinstance(config, TranslationConfig):
-        if config.seeds > 1:
-            return train_seeds(config, read=read_translation_data, once=train_translation)
-        return train_translation(config)
-    if config.grid is not False:
+    if isinstance(config, RunConfig) and config.grid is not False:
         return train_grid(config)
+    is_finetuning = isinstance(config, RunConfig)
+    recipe: type[EpochRecipe] = Finetuning if is_finetuning else TranslationTraining
     if config.seeds > 1:
-        return train_seeds(config)
-    return train_once(config)
+        return train_seeds(config, recipe=recipe)
+    return run_recipe(recipe(config))

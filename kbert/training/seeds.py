@@ -3,14 +3,13 @@
 import gc
 import shutil
 import statistics
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kbert.training.config.any_config import AnyConfig
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import read_run_data
-from kbert.training.finetuning.run import train_once
+from kbert.training.recipes.finetuning import Finetuning
+from kbert.training.recipes.recipe import EpochRecipe, run_recipe
 from kbert.training.resume.resumed_run import goes_on, kept_run
 from kbert.training.resume.sub_runs import begin_parts, changed_examples
 from kbert.training.runs.environment import environment
@@ -34,8 +33,7 @@ def train_seeds(
     data: Any = None,
     log: RunLog | None = None,
     *,
-    read: Callable[..., Any] = read_run_data,
-    once: Callable[..., Path] = train_once,
+    recipe: type[EpochRecipe] = Finetuning,
 ) -> Path:
     """Trains with `config.seeds` seeds, from `config.seed` on.
 
@@ -48,21 +46,20 @@ def train_seeds(
         config: The configuration.
         data: Its examples where they are read already.
         log: Where lines go; by default a log of its own.
-        read: Reads the examples of a configuration.
-        once: Trains with one seed, as `train_once`.
+        recipe: The recipe of the run of one seed.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `run_recipe`.
     """
     output, resume = config.output or "", goes_on(config)
     log = RunLog() if log is None else log
     check_output(output, config.overwrite, resume)
     with log.listening():
         kept = kept_run(config, log)
-        data = read(config) if data is None else data
+        data = recipe.read(config) if data is None else data
         changed = changed_examples(kept, config, data)
         with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
             seeds = range(config.seed, config.seed + config.seeds)
@@ -74,7 +71,7 @@ def train_seeds(
                 log.line(f"-- seed {seed} ({len(metrics) + 1} of {config.seeds})")
                 run = folder / name
                 if not run.is_dir():  # else it was finished before a stop
-                    once(parts[name], data, RunLog())
+                    run_recipe(recipe(parts[name], data))
                 metrics[seed] = load_run(run).metrics
                 gc.collect()
             summary = summarize(metrics)

@@ -17,7 +17,7 @@ def main() -> None:
     """Trains a translator and an encoder."""
     two_devices()
     from kbert.training.distributed.strategies import strategy
-    from kbert.training.pretraining.run import pretrain
+    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.resume import placement as team
     from kbert.training.run import train
     from kbert.training.runs.run_directory import load_run

@@ -71,7 +71,7 @@ def main() -> None:
     """Trains as a file says."""
     from kbert.training.config.any_config import config_from_dict
     from kbert.training.config.pretraining_config import PretrainingConfig
-    from kbert.training.pretraining.run import pretrain
+    from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
 
     config = config_from_dict(json.loads(Path(sys.argv[1]).read_text()))

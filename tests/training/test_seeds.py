@@ -3,6 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run, run_directory, write_config, write_json
 from kbert.training.seeds import summarize, summary_line, train_seeds
@@ -85,7 +86,8 @@ def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path, monke
     monkeypatch.setattr(gc, "collect", lambda: 0)  # of all that other tests left, it takes long
     done = []
 
-    def once(config, data, log):
+    def once(recipe):
+        config, data = recipe.config, recipe.data
         assert data is PAIRS and config.seeds == 1
         done.append(config.seed)
         if done == [1, 2]:
@@ -97,13 +99,14 @@ def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path, monke
             (folder / "model").mkdir()
         return config.output
 
+    monkeypatch.setattr("kbert.training.seeds.run_recipe", once)
     config = tiny_pairs.config(tmp_path / "run", seeds=3)
     with pytest.raises(RuntimeError, match="power"):
-        train_seeds(config, PAIRS, once=once)
+        train_seeds(config, PAIRS, recipe=TranslationTraining)
     with pytest.raises(FileExistsError, match="Set resume to go on with it"):
-        train_seeds(config.with_values(resume=False), PAIRS, once=once)
+        train_seeds(config.with_values(resume=False), PAIRS, recipe=TranslationTraining)
     with pytest.raises(ValueError, match=r"Received: epochs=7 \(it had 2\)"):
-        train_seeds(config.with_values(epochs=7), PAIRS, once=once)
-    run = load_run(train_seeds(config, PAIRS, once=once))
+        train_seeds(config.with_values(epochs=7), PAIRS, recipe=TranslationTraining)
+    run = load_run(train_seeds(config, PAIRS, recipe=TranslationTraining))
     assert done == [1, 2, 2, 3] and run.metrics["best_seed"] == 3
     assert run.metrics["mean"]["validation"]["accuracy"] == pytest.approx(0.7)  # 0.6, 0.7, 0.8

@@ -60,7 +60,7 @@ def pretrain(
 
     look_first(checked)
     tell_stage("loading TensorFlow")
-    from kbert.training.pretraining.run import pretrain as pretrain_run
+    from kbert.training.recipes.pretraining import pretrain as pretrain_run
     from kbert.training.runs.run_directory import load_run
 
     run = load_run(pretrain_run(checked))

@@ -3,7 +3,7 @@ import pytest
 from kbert.cli.models.model_kinds import task_of
 from kbert.cli.results.evaluation_data import read_examples
 from kbert.tasks.regression.model import Regressor
-from kbert.training.finetuning.run import train_once
+from kbert.training.recipes.finetuning import train_once
 from tests.checkpoints.synthetic_marian import write_marian
 
 NONE = {"text_a": None, "text_b": None, "label": None}

@@ -15,7 +15,7 @@ from kbert.training.finetuning.reading_evaluation import (
     measure_entities,
     measure_spans,
 )
-from kbert.training.finetuning.run import train_once
+from kbert.training.recipes.finetuning import train_once
 from kbert.training.runs.run_directory import load_run
 from tests.pinned import check_run
 

@@ -17,7 +17,7 @@ from kbert.training.pretraining.corpus_source import (
     train_batches,
 )
 from kbert.training.pretraining.record_source import RecordFiles, check_records, held_out_records
-from kbert.training.pretraining.run import pretrain
+from kbert.training.recipes.pretraining import pretrain
 from kbert.training.runs.run_directory import load_run
 from tests.training.tiny_corpus import TinyCorpus
 

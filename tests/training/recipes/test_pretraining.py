@@ -14,9 +14,9 @@ from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.training.callbacks.interval_record import IntervalRecord
 from kbert.training.distributed.stop_signals import TrainingStopped
 from kbert.training.distributed.tf_config import worker_config
-from kbert.training.pretraining import run as pretraining_run
 from kbert.training.pretraining.corpus_source import read_text
-from kbert.training.pretraining.run import intervals_from, pretrain
+from kbert.training.recipes import pretraining as pretraining_run
+from kbert.training.recipes.pretraining import intervals_from, pretrain
 from kbert.training.runs.run_directory import load_run
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps

@@ -16,8 +16,8 @@ from safetensors.numpy import load_file
 from kbert.tasks.load import load
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.distributed.stop_signals import TrainingStopped
-from kbert.training.finetuning import run as single_run
-from kbert.training.finetuning.run import train_once
+from kbert.training.recipes import recipe as recipe_module
+from kbert.training.recipes.finetuning import train_once
 from kbert.training.runs.run_directory import load_run, write_json
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
@@ -261,7 +261,7 @@ def test_another_order_begins_the_epoch_anew(
     shutil.copytree(incomplete, tmp_path / "run.incomplete")
     output = str(tmp_path / "run")
     changed = stopped.with_values(output=output, allow_config_change=bool(values), **values)
-    monkeypatch.setattr(single_run, "fit_from", begin)
+    monkeypatch.setattr(recipe_module, "fit_from", begin)
     for _ in range(2):
         with pytest.raises(RuntimeError, match="power"):
             train_once(changed)
@@ -289,10 +289,10 @@ def test_what_was_stopped_at_its_very_end_goes_on_in_another_configuration(
     values = {"keep": "last", "save_every": 1, "allow_config_change": True, "batch_size": 12}
     config = tiny.config(tmp_path / "run", epochs=1, **values)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
-        patched.setattr(single_run, "write_json", before_metrics)
+        patched.setattr(recipe_module, "write_json", before_metrics)
         train_once(config)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
-        patched.setattr(single_run.shutil, "rmtree", behind_metrics)
+        patched.setattr(recipe_module.shutil, "rmtree", behind_metrics)
         train_once(config.with_values(epochs=2))
     longer = load_run(train_once(config.with_values(epochs=3)))
     assert longer.metrics["kept_epoch"] == longer.config.epochs == 3

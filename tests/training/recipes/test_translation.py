@@ -14,10 +14,11 @@ from kbert.tasks.load import load
 from kbert.text.subword.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving
+from kbert.training.recipes import recipe as recipe_module
+from kbert.training.recipes import translation as translation_run
+from kbert.training.recipes.translation import train_translation
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
-from kbert.training.translation import run as translation_run
-from kbert.training.translation.run import train_translation
 from tests.pinned import check_run
 from tests.replica_process import result_of
 from tests.training.tiny_translations import PARTS, SOURCES, TARGETS
@@ -83,7 +84,7 @@ def stop_after(monkeypatch, batches):
         if len(seen) > batches:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(translation_run, "Saving", partial(Saving, seconds=0))
+    monkeypatch.setattr(recipe_module, "Saving", partial(Saving, seconds=0))
     monkeypatch.setattr(EpochRecord, "on_train_batch_begin", count)
 
 
@@ -144,7 +145,7 @@ def stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypat
     assert run.metrics["kept_epoch"] == whole.metrics["kept_epoch"]
     assert run.metrics["averaged_epochs"] == ([1, 2] if "average" in values else None)
     assert sorted(os.listdir(run.directory)) == sorted(os.listdir(whole.directory))
-    told = f"goes on after {batches + of_a_call} batches"
+    told = f"goes on after step {batches + of_a_call}"
     assert told in (run.directory / "log.txt").read_text()
 
 
@@ -169,7 +170,7 @@ def test_batches_of_one_shape_are_shared_by_replicas_in_calls_of_several(reposit
 def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
     config = tiny_pairs.config(tmp_path / "run", epochs=1)
     with monkeypatch.context() as patched:
-        patched.setattr(translation_run, "_fit", fail)
+        patched.setattr(translation_run.TranslationTraining, "fit", fail)
         with pytest.raises(RuntimeError, match="power"):
             train(config)
     with pytest.raises(ValueError, match=r"Received: epochs=2 \(it had 1\)"):
@@ -250,7 +251,7 @@ def test_lines_that_teach_nothing_are_left_out_and_told(
     (tmp_path / "a.de").write_text("".join(f"{line}\n" for line in targets))
     files = {"train_source": str(tmp_path / "a.en"), "train_target": str(tmp_path / "a.de")}
     values = {"train": None, "epochs": 1, "max_ratio": 4.0, "vocabulary_size": 40, **files}
-    monkeypatch.setattr(translation_run, "_fit", fail)  # all is told before
+    monkeypatch.setattr(translation_run.TranslationTraining, "fit", fail)  # all is told before
     with pytest.raises(RuntimeError, match="power"):
         train(tiny_pairs.config(tmp_path / "run", **values))
     folder = tmp_path / "run.incomplete"

@@ -1,0 +1,226 @@
+"""Pretraining of an encoder on plain text, in intervals of steps."""
+
+import math
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.data.pretraining.dataset import own_errors
+from kbert.training.callbacks.bad_batch import BadBatch, pieces_of
+from kbert.training.callbacks.interval_record import IntervalRecord
+from kbert.training.callbacks.running_metrics import RunningMetrics
+from kbert.training.callbacks.state_saver import Saving
+from kbert.training.callbacks.step_bar import step_bar
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.distributed.stop_signals import StopSignals
+from kbert.training.pretraining.corpus_source import (
+    PretrainingText,
+    check_examples,
+    input_speed,
+    next_pass,
+    place_after,
+    read_text,
+    train_batches,
+    validation_batches,
+)
+from kbert.training.pretraining.evaluation import measure_pretrained
+from kbert.training.pretraining.model import build_pretrained, compile_pretrained
+from kbert.training.pretraining.vocabulary import VOCABULARY, run_vocabulary
+from kbert.training.recipes.recipe import STATES, Recipe, run_recipe, tensorboard
+from kbert.training.resume.placement import own_share, placed
+from kbert.training.resume.resumed_run import changed_data, order_of, position_in
+from kbert.training.resume.train_state import Position
+from kbert.training.runs.run_directory import MODEL
+from kbert.training.runs.run_log import RunLog, tell_stage
+
+# With the text they say which example is the next.
+_OF_THE_ORDER = (
+    *("objective", "max_sequence_length", "short_share", "batch_size", "seed"),
+    *("encoder", "vocabulary", "vocabulary_size", "lowercase"),
+)
+
+
+@placed
+def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
+    """Pretrains an encoder on plain text.
+
+    Args:
+        config: The configuration.
+        log: Where lines go; by default a log of its own.
+
+    Returns:
+        The run directory; its model is a `kbert.MaskedLanguageModel`, and an encoder to every other
+        task.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: As
+            `kbert.training.recipes.recipe.run_recipe`.
+    """
+    return run_recipe(Pretraining(config, None, log))
+
+
+class Pretraining(Recipe):
+    """The recipe of a run on plain text."""
+
+    config: PretrainingConfig
+    # The model has a vocabulary of its own.
+    leftovers = (STATES, VOCABULARY)
+    _text: PretrainingText
+    _record: IntervalRecord
+
+    def prepare(self, kept: Path | None) -> None:
+        config = self.config
+        text = self._text = read_text(config)
+        hashes = {"data_sha256": text.train.fingerprint}
+        if text.validation is not None:
+            hashes["validation_sha256"] = text.validation.fingerprint
+        if kept is not None:
+            changed_data(kept, hashes, config.allow_config_change)
+        if config.vocabulary_size is not None:
+            tell_stage("learning the vocabulary")
+        vocabulary = run_vocabulary(config, text.train, kept)
+        tell_stage("making the model" if config.encoder is None else f"loading {config.encoder}")
+        self.model = build_pretrained(config, vocabulary)
+        check_examples(config, text, self.model.tokenizer)
+        compile_pretrained(self.model, config)
+        self.order = _order(config, text)
+        self.report = self._start_report(hashes)
+        self._write_lines()
+
+    def _start_report(self, hashes: dict[str, str]) -> dict[str, Any]:
+        config = self.config
+        return {
+            "task": config.task,
+            "glue": None,
+            "objective": config.objective,
+            "text": self._text.about(),
+            **hashes,
+            "tokens_per_step": self._tokens_per_step,
+            "steps": config.steps,
+            "warmup_steps": config.warmup,
+            "parameters": int(sum(np.prod(v.shape) for v in self.model.trainable_variables)),
+            "vocabulary_size": self.model.encoder.vocabulary_size,
+            "input_tokens_per_second": input_speed(config, self._text.train, self.model.tokenizer),
+            "warnings": list(self.log.warnings),
+        }
+
+    def _write_lines(self) -> None:
+        config, report, log = self.config, self.report, self.log
+        for part, of in report["text"].items():
+            log.line(f"{part}: {of['files']} files, {of['bytes']:,} bytes  ({of['source']})")
+        log.line(
+            f"parameters: {report['parameters']:,}; steps: {config.steps:,} of "
+            f"{self._tokens_per_step:,} tokens ({config.warmup:,} of warm-up); input alone: "
+            f"{report['input_tokens_per_second']:,.0f} tokens/s"
+        )
+
+    @property
+    def _tokens_per_step(self) -> int:
+        return self.config.batch_size * self.config.max_sequence_length
+
+    def write_start(self, folder: Path) -> None:
+        self.model.tokenizer.vocabulary.save(folder / VOCABULARY)
+
+    def _batches(self, position: Position) -> Any:
+        """The training batches from a position on."""
+        return train_batches(
+            self.config, self._text.train, self.model.tokenizer, position.data
+        )
+
+    def fit(self, folder: Path, stop: StopSignals) -> None:
+        config, model = self.config, self.model
+        words = pieces_of(model.tokenizer.vocabulary.tokens)
+        saving = Saving(folder / STATES, config.save_every, config.keep_states)
+        pieces = dict.fromkeys(("token_ids", "masked_tokens"), words)
+        bad_batch = BadBatch(folder, self._batches, pieces)
+        record = self._record = IntervalRecord(
+            saving, self._tokens_per_step, config.steps, self.log, stop, bad_batch
+        )
+        record.input_speed = self.report["input_tokens_per_second"]
+        position = position_in(folder / STATES, model, self.order, _at_next_pass)
+        # By the interval that it was saved in, and by those of this configuration.
+        within = position.batch > 0 and position.step % config.save_every > 0
+        record.restore(position if within else replace(position, sums=()))
+        if position.step:
+            self.log.line(f"goes on after step {position.step}")
+        callbacks = [record, *tensorboard(config, folder)]
+        held_out = None
+        if self._text.validation is not None:
+            steps = config.validation_steps
+            text = self._text.validation
+            held_out = validation_batches(config, text, model.tokenizer, steps)
+        with step_bar(position.step, steps=config.steps) as bar:
+            while record.position.step < config.steps:
+                self._fit_intervals([*bar, *callbacks], held_out)
+
+    def _fit_intervals(self, callbacks: list[Any], held_out: Any) -> None:
+        """One call of Keras' `fit`, over intervals of one length."""
+        config, model, record = self.config, self.model, self._record
+        at = record.position.step
+        first, end, length = intervals_from(at, config.steps, config.save_every)
+        batches = self._batches(record.position)
+        record.place = partial(place_after, batches)
+        # Batches have no end: calls of more steps would go beyond that of a last, short interval.
+        _in_calls_of(model, math.gcd(length, config.steps_per_execution))
+        with own_errors(batches):
+            model.fit(
+                batches,
+                initial_epoch=first,
+                epochs=end,
+                steps_per_epoch=length,
+                validation_data=held_out,
+                callbacks=[RunningMetrics(record.position.sums), *callbacks],
+                verbose=0,
+            )
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        config, text = self.config, self._text.validation
+        # One may be there from before a stop, with other weights.
+        shutil.rmtree(folder / MODEL, ignore_errors=True)
+        self.model.save_pretrained(folder / MODEL)
+        final = {}
+        if text is not None:
+            steps = config.validation_steps
+            final["validation"] = measure_pretrained(folder / MODEL, text, config, steps)
+        intervals = self._record.intervals
+        return {"task": config.task, "glue": None, "final": final, "intervals": intervals}
+
+
+def _order(config: PretrainingConfig, text: PretrainingText) -> str:
+    workers = own_share(config).get("workers", 1)  # each reads its part of the text
+    cut = (text.train.fingerprint, getattr(text.train, "block_bytes", None), workers)
+    return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER))
+
+
+def _at_next_pass(position: Position) -> Position:
+    """Where to go on in another order: a place in a pass says nothing of it."""
+    return replace(position, data=next_pass(position.data))
+
+
+def _in_calls_of(model: Any, steps: int) -> None:
+    """Lets a compiled model do so many steps a call, in a graph of its own."""
+    if model.steps_per_execution != steps:
+        model.steps_per_execution = steps
+        model.make_train_function(force=True)
+        model.make_test_function(force=True)
+
+
+def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:
+    """The intervals of one length that come next; to Keras they are epochs.
+
+    Args:
+        step: Steps that are done.
+        steps: Steps in all, more than these.
+        every: Steps of an interval; the last one may be shorter, and a begun one is.
+
+    Returns:
+        Number of the first interval, number behind the last, and their steps.
+    """
+    first = step // every
+    if step % every == 0 and steps - step >= every:
+        return first, steps // every, every
+    return first, first + 1, min((first + 1) * every, steps) - step

@@ -1,0 +1,241 @@
+"""The one runner: what runs of all kinds have in common, around a recipe of what one kind does."""
+
+import shutil
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.training.callbacks.bad_batch import BadBatch
+from kbert.training.callbacks.epoch_record import EpochRecord
+from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
+from kbert.training.callbacks.step_bar import step_bar
+from kbert.training.config.any_config import StoredConfig
+from kbert.training.distributed.stop_signals import StopSignals, stop_signals
+from kbert.training.resume.resumed_run import (
+    goes_on,
+    is_measured,
+    kept_run,
+    position_in,
+    way_on,
+)
+from kbert.training.resume.train_state import Position
+from kbert.training.runs.environment import environment
+from kbert.training.runs.run_directory import (
+    CHECKPOINTS,
+    ENVIRONMENT,
+    LOG,
+    METRICS,
+    REPORT,
+    check_output,
+    run_directory,
+    write_config,
+    write_json,
+)
+from kbert.training.runs.run_log import RunLog, tell_stage
+
+STATES = "states"
+
+
+class Recipe(ABC):
+    """What one kind of run does; `run_recipe` does the rest.
+
+    Args:
+        config: The run's configuration.
+        data: Its examples where they were read before, or None.
+        log: Where lines go; None for a log of its own.
+
+    Attributes:
+        model: The compiled model, once `prepare` is done, like the following.
+        report: What is known before the first step, as JSON can hold it; with the hashes of the
+            data, their names ending in "_sha256".
+        order: A hash of all that the order of batches depends on.
+        leftovers: Names in the folder of a run that only a resumed run needs.
+    """
+
+    model: Any
+    report: dict[str, Any]
+    order: str
+    leftovers: tuple[str, ...] = (STATES,)
+
+    def __init__(self, config: Any, data: Any = None, log: RunLog | None = None) -> None:
+        self.config = config
+        self.data = data
+        self.log = RunLog() if log is None else log
+
+    @abstractmethod
+    def prepare(self, kept: Path | None) -> None:
+        """Reads, checks and builds everything, before anything is written.
+
+        Args:
+            kept: The folder of the stopped run that is resumed, or None.
+        """
+
+    def write_start(self, folder: Path) -> None:
+        """Writes what this kind of run keeps besides its configuration and report.
+
+        Args:
+            folder: The run directory.
+        """
+
+    @abstractmethod
+    def fit(self, folder: Path, stop: StopSignals) -> None:
+        """Trains to the end, from the newest state on.
+
+        Args:
+            folder: The run directory.
+            stop: The signals that the process has received.
+        """
+
+    @abstractmethod
+    def finish(self, folder: Path) -> dict[str, Any]:
+        """Writes the model, and returns what it was measured to be.
+
+        Args:
+            folder: The run directory.
+        """
+
+
+def run_recipe(recipe: Recipe) -> Path:
+    """Trains with one seed, from checked data to a finished run directory.
+
+    The state is saved regularly. A stopped run of the same configuration is resumed from its newest
+    state; batches, dropout and rates are then those of a run that was never stopped.
+
+    Args:
+        recipe: What is trained, and how.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError: Data, encoder or sizes do not fit, and nothing has been written; or the stopped
+            run is another one.
+        FileNotFoundError: A file is missing.
+        FileExistsError: The output is there already.
+        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
+        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
+    """
+    config: StoredConfig = recipe.config
+    log = recipe.log
+    begin = time.perf_counter()
+    output, resume = config.output or "", goes_on(config)
+    check_output(output, config.overwrite, resume)
+    if config.deterministic:  # TensorFlow's switch has no way back
+        tf.config.experimental.enable_op_determinism()
+    with log.listening(), stop_signals(way_on(config)) as stop:
+        keras.utils.set_random_seed(config.seed)
+        recipe.prepare(kept_run(config, log))
+        with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
+            if not is_measured(folder, config, recipe.report):
+                write_config(config, folder)
+                recipe.write_start(folder)
+                write_json(recipe.report, folder / REPORT)
+                write_json(environment(), folder / ENVIRONMENT)
+                with stop.deferred():
+                    recipe.fit(folder, stop)
+                tell_stage("measuring the weights that stay")
+                metrics = recipe.finish(folder)
+                metrics["seconds"] = time.perf_counter() - begin
+                write_json(metrics, folder / METRICS)
+            for name in recipe.leftovers:
+                _remove(folder / name)
+            log.line(f"finished in {time.perf_counter() - begin:.0f} s: {output}")
+    return Path(output)
+
+
+def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
+    """Returns the callback that writes curves for TensorBoard, where they are wanted.
+
+    Args:
+        config: The run's configuration.
+        folder: The run directory.
+    """
+    if not config.tensorboard:
+        return []
+    return [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
+
+
+class EpochRecipe(Recipe):
+    """A run in epochs that are measured, and of which the best or the last one stays.
+
+    Attributes:
+        record: The epochs so far, from the beginning of `fit`.
+    """
+
+    record: EpochRecord
+    leftovers: tuple[str, ...] = (STATES, CHECKPOINTS)
+    # Reads the examples of a configuration.
+    read: Callable[..., Any]
+
+    @abstractmethod
+    def new_record(self, folder: Path) -> EpochRecord:
+        """Returns an empty record of epochs.
+
+        Args:
+            folder: The run directory.
+        """
+
+    @abstractmethod
+    def batches(self, epoch: int, batch: int) -> Any:
+        """Returns the training batches.
+
+        Args:
+            epoch: The first epoch.
+            batch: The first batch of it.
+        """
+
+    @abstractmethod
+    def pieces(self) -> Mapping[str, Any]:
+        """Returns how the ids of a bad batch become text: input -> the pieces by id."""
+
+    def batch_counts(self) -> Sequence[int] | None:
+        """Returns the batches of each epoch where epochs differ in length, else None."""
+        return None
+
+    def callbacks(self, folder: Path, position: Position) -> list[Any]:
+        """Returns callbacks of this kind of run, after the record.
+
+        Args:
+            folder: The run directory.
+            position: Where the training begins.
+        """
+        return []
+
+    def fit(self, folder: Path, stop: StopSignals) -> None:
+        config, record = self.config, self.new_record(folder)
+        self.record = record
+        position = position_in(folder / STATES, self.model, self.order)
+        measured_on = self.report.get("validation_sha256", "")
+        record.restore(position.told, position.batch, position.step, measured_on)
+        own = self.callbacks(folder, position)
+        if position.step:
+            self.log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
+        saving = Saving(folder / STATES, config.save_every, config.keep_states)
+        bad_batch = BadBatch(folder, lambda at: self.batches(at.epoch, at.batch), self.pieces())
+        # The last one: what the others wrote about an epoch is there when a state says it is done.
+        saver = StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
+        if record.is_over(position.epoch):
+            return
+        with step_bar(position.batch, epochs=config.epochs) as bar:
+            fit_from(
+                self.model,
+                position,
+                config.epochs,
+                self.batches,
+                batches=self.batch_counts(),
+                callbacks=[*bar, record, *own, *tensorboard(config, folder), saver],
+                verbose=0,
+            )
+
+
+def _remove(path: Path) -> None:
+    """Removes a folder or a file, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

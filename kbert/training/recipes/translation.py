@@ -1,0 +1,184 @@
+"""Training of a translator on sentence pairs."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kbert.storage.atomic_directory import atomic_directory
+from kbert.tasks.translation.model import Translator
+from kbert.text.subword.subword import Subword
+from kbert.training.callbacks.bad_batch import pieces_of
+from kbert.training.callbacks.epoch_record import EpochRecord
+from kbert.training.config.translation_config import SEARCHED, TranslationConfig
+from kbert.training.recipes.recipe import EpochRecipe, run_recipe
+from kbert.training.resume.resumed_run import changed_data, order_of, sha256_of_arrays
+from kbert.training.resume.train_state import Position
+from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
+from kbert.training.runs.run_log import RunLog, tell_stage
+from kbert.training.translation.evaluation import (
+    MeasuredPairs,
+    check_language,
+    measure_translator,
+    searcher_of,
+)
+from kbert.training.translation.examples import TranslationData, read_translation_data
+from kbert.training.translation.inputs import PreparedPairs, check_pairs, prepare_pairs
+from kbert.training.translation.model import (
+    build_translator,
+    compile_translator,
+    load_warm_start,
+)
+from kbert.training.translation.report import translation_lines, translation_report
+from kbert.training.translation.subwords import run_subwords, write_subwords
+from kbert.training.translation.tpu_batches import train_buckets
+from kbert.training.translation.weight_average import (
+    WeightsKeeper,
+    average_weights,
+    kept_weights,
+    remove_weights_after,
+)
+
+EPOCHS = "epochs"
+# With the pairs, as they are cut into pieces, they say which batch is the next.
+_OF_THE_ORDER = ("batch_tokens", "accumulation_steps", "seed")
+
+
+def train_translation(
+    config: TranslationConfig, data: TranslationData | None = None, log: RunLog | None = None
+) -> Path:
+    """Trains a translator with one seed.
+
+    Args:
+        config: The configuration; its `seeds` is ignored.
+        data: Its pairs where they were read before.
+        log: Where lines go; by default a log of its own.
+
+    Returns:
+        The run directory.
+
+    Raises:
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: As
+            `kbert.training.recipes.recipe.run_recipe`.
+    """
+    return run_recipe(TranslationTraining(config, data, log))
+
+
+class TranslationTraining(EpochRecipe):
+    """The recipe of a run on sentence pairs."""
+
+    config: TranslationConfig
+    data: TranslationData | None
+    leftovers = (*EpochRecipe.leftovers, EPOCHS)
+    read = staticmethod(read_translation_data)
+    _subwords: tuple[Subword, Subword]
+    _parts: dict[str, PreparedPairs]
+    _texts: Mapping[str, Any]
+
+    def prepare(self, kept: Path | None) -> None:
+        config = self.config
+        warm = load_warm_start(config)
+        # Its errors belong before the data are read.
+        train_buckets(config, None if warm is None else warm.max_source_length)
+        data = read_translation_data(config) if self.data is None else self.data
+        if kept is not None:
+            changed_data(kept, data.hashes, config.allow_config_change)
+        if config.target_language is not None:
+            check_language(config.target_language)
+        if warm is None:
+            learned = config.source_subwords is None
+            tell_stage("learning subwords" if learned else "reading subwords")
+            self._subwords = run_subwords(config, data, kept)
+        else:
+            self._subwords = warm.source_subwords, warm.target_subwords
+        built = build_translator(config, self._subwords, warm)
+        self.model = built.model
+        tell_stage("tokenizing")
+        if data.test is not None:
+            # They are tokenized when they are measured, by the model that was written.
+            check_pairs(data.test)
+        self._texts = data.parts
+        self._parts = {part: self._prepared(part) for part in data.parts if part != "test"}
+        self.report = translation_report(config, data, built, self._parts)
+        compile_translator(self.model, config, self.report["steps_per_epoch"])
+        self.report["warnings"] = list(self.log.warnings)
+        self.log.line(translation_lines(self.report, self._parts))
+        packed = self._parts["train"].packed
+        sides = (packed.sources, packed.targets)
+        arrays = [array for side in sides for array in (side.token_ids, side.lengths)]
+        options = (getattr(config, key) for key in _OF_THE_ORDER)
+        buckets = train_buckets(config, self.model.max_source_length)
+        self.order = order_of(sha256_of_arrays(*arrays), buckets, *options)
+
+    def _prepared(self, part: str) -> PreparedPairs:
+        """The tokenized pairs of a part; of training pairs, those within the limits."""
+        longest = self.model.max_source_length - 1
+        if self.config.max_length is not None:
+            longest = min(longest, self.config.max_length)
+        limits: dict[str, Any] = {"max_length": longest, "max_ratio": self.config.max_ratio}
+        given = limits if part == "train" else {}
+        return prepare_pairs(self.model, self._texts[part], features=self.config.features, **given)
+
+    def write_start(self, folder: Path) -> None:
+        write_subwords(self._subwords, folder)
+
+    def new_record(self, folder: Path) -> EpochRecord:
+        config = self.config
+        measured = None
+        if "validation" in self._parts:
+            is_searched = config.monitor in SEARCHED
+            searcher = searcher_of(self.model, config.validation_beam) if is_searched else None
+            measured = MeasuredPairs(self._parts["validation"], searcher)
+        kept = folder / CHECKPOINTS if config.average is None else None
+        tokens = self._parts["train"].tokens
+        return EpochRecord(config, measured, config.monitor, tokens, kept, self.log)
+
+    def batches(self, epoch: int, batch: int) -> Any:
+        return self._parts["train"].dataset(
+            self.model,
+            batch_tokens=self.config.batch_tokens,
+            buckets=train_buckets(self.config, self.model.max_source_length),
+            accumulation_steps=self.config.accumulation_steps,
+            shuffle=True,
+            seed=self.config.seed,
+            first_epoch=epoch,
+            first_batch=batch,
+        )
+
+    def pieces(self) -> Mapping[str, Any]:
+        sides = zip(("source", "target"), self._subwords)
+        return {f"{side}_token_ids": pieces_of(subwords.pieces) for side, subwords in sides}
+
+    def callbacks(self, folder: Path, position: Position) -> list[Any]:
+        remove_weights_after(folder / EPOCHS, position.epoch)
+        average = self.config.average
+        return [] if average is None else [WeightsKeeper(folder / EPOCHS, average)]
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        config, record = self.config, self.record
+        averaged = None
+        shutil.rmtree(folder / MODEL, ignore_errors=True)  # from before a stop, with other weights
+        if config.average is None:
+            with atomic_directory(folder / MODEL) as model_folder:
+                shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
+        else:
+            epochs = kept_weights(folder / EPOCHS)
+            averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
+            average_weights(self.model, epochs)
+            self.model.save_pretrained(folder / MODEL)
+        # Scores are those of float32, in which the model is used.
+        model = Translator.from_pretrained(folder / MODEL, dtype="float32")
+        held_out = {part: text for part, text in self._texts.items() if part != "train"}
+        final = {
+            part: measure_translator(model, text, config.target_language, config.features)[0]
+            for part, text in held_out.items()
+        }
+        return {
+            "task": config.task,
+            "glue": None,
+            "monitor": config.monitor if "validation" in final else None,
+            "kept_epoch": record.best_epoch if averaged is None else None,
+            "averaged_epochs": averaged,
+            "final": final,
+            "epochs": record.epochs,
+        }
