@@ -238,7 +238,7 @@ def test_one_graph_for_all_shapes(tmp_path):
 
 WORKER = """
 import sys, time
-from tests.pipelines import test_bert_features as tests
+from tests.tasks.translation import test_bert_features as tests
 
 def progress(done, total):
     sys.stdout.write(f"{done}\\n")
