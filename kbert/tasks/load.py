@@ -11,33 +11,9 @@ from kbert.checkpoints.native.translation_folder import is_translation
 from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.tasks.classification.model import Classifier
-from kbert.tasks.multiple_choice.model import MultipleChoice
-from kbert.tasks.ner.model import EntityRecognizer
-from kbert.tasks.pretraining.model import MaskedLanguageModel
-from kbert.tasks.question_answering.model import QuestionAnswerer
-from kbert.tasks.regression.model import Regressor
-from kbert.tasks.span_tagging.model import TAGS, SpanTagger
-from kbert.tasks.translation.model import Translator
-
-_CLASSES: dict[str, Any] = {
-    c.__name__: c
-    for c in (
-        Classifier,
-        Regressor,
-        MultipleChoice,
-        QuestionAnswerer,
-        SpanTagger,
-        EntityRecognizer,
-        MaskedLanguageModel,
-    )
-}
-_HUGGINGFACE = {
-    **dict.fromkeys(MaskedLanguageModel.huggingface_architectures(), "MaskedLanguageModel"),
-    "BertForMultipleChoice": "MultipleChoice",
-    "BertForQuestionAnswering": "QuestionAnswerer",
-    "BertForTokenClassification": "EntityRecognizer",
-}
+from kbert.tasks.base.task import Task
+from kbert.tasks.registry import all_tasks, task_of_class
+from kbert.tasks.translation import task as translation
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -65,28 +41,20 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         return keras.models.load_model(directory, **kwargs)
     directory = model_folder(directory)
     if is_translation(directory) or is_marian(directory):
-        return Translator.from_pretrained(directory, **kwargs)
+        return translation.TASK.model_class().from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
-    name = checkpoint.pipeline.get("class") or _class_of_huggingface(checkpoint)
-    if name not in _CLASSES:
+    name = checkpoint.pipeline.get("class")
+    task = task_of_class(name) if name else _task_of_huggingface(checkpoint)
+    if task is None:
+        known = [task.model_name for task in all_tasks()]
         raise ValueError(
-            f"`directory` must hold one of {list(_CLASSES)}. Received: {directory}, "
+            f"`directory` must hold one of {known}. Received: {directory}, "
             f"{'an encoder without a task' if name is None else name}"
         )
-    return load_pipeline(_CLASSES[name], directory, checkpoint=checkpoint, **kwargs)
+    return load_pipeline(task.model_class(), directory, checkpoint=checkpoint, **kwargs)
 
 
-def _class_of_huggingface(checkpoint: Any) -> str | None:
-    architectures = checkpoint.source_config.get("architectures") or [None]
-    if architectures[0] == "BertForTokenClassification":
-        named = checkpoint.source_config.get("id2label") or {}
-        if list(named.values()) == list(TAGS):
-            return "SpanTagger"
-    if architectures[0] is None and "cls.predictions.bias" in checkpoint.heads:
-        return "MaskedLanguageModel"  # of a format that names no class
-    if architectures[0] in _HUGGINGFACE:
-        return _HUGGINGFACE[architectures[0]]
-    if architectures[0] != "BertForSequenceClassification":
-        return None
-    outputs = checkpoint.heads["classifier.weight"].shape[0]
-    return "Regressor" if outputs == 1 else "Classifier"
+def _task_of_huggingface(checkpoint: Any) -> Task | None:
+    architecture = (checkpoint.source_config.get("architectures") or [None])[0]
+    found = (task for task in all_tasks() if task.is_huggingface(architecture, checkpoint))
+    return next(found, None)

@@ -18,6 +18,7 @@ from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.translation.fixed_batches import Bucket
 from kbert.models.transformer import Transformer
 from kbert.tasks.pretraining.objectives import has_pairs, is_causal
+from kbert.tasks.registry import finetuned_task, finetuned_tasks
 from kbert.tasks.translation.head import Translation
 from kbert.text.wordpiece.vocabulary import MASK, REQUIRED_TOKENS, Vocabulary
 from kbert.training.config.any_config import StoredConfig
@@ -44,8 +45,6 @@ PUBLISHED_SIZES = {
     "bert-base-chinese": ("base", 21128),
 }
 _STEPS = 1000
-_TASKS = ("classification", "regression", "question-answering")
-_QUESTION_LENGTH, _LENGTH = 384, 128
 
 
 @dataclass(frozen=True)
@@ -154,9 +153,11 @@ def _predictions(config: PretrainingConfig) -> int:
 
 
 def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
-    if config.task not in _TASKS:
+    task = finetuned_task(config.task)
+    if task.fixed_length is None:
+        known = [one.name for one in finetuned_tasks() if one.fixed_length is not None]
         raise ValueError(
-            f"`task` must be one of {', '.join(_TASKS)}, translation and pretraining: others have "
+            f"`task` must be one of {', '.join(known)}, translation and pretraining: others have "
             f"no fixed shapes yet. Received: task={config.task!r}"
         )
     if config.batch_tokens is not None:
@@ -169,17 +170,10 @@ def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
         sized = _random_encoder(config, Path(folder))
         model = build_model(sized, data)
     compile_model(model, sized, data, _STEPS)
-    default = _QUESTION_LENGTH if config.task == "question-answering" else _LENGTH
-    rows, length = _rows(config.batch_size, cores), config.max_sequence_length or default
-    targets = {
-        "classification": tf.TensorSpec((rows,), tf.int32),
-        "regression": tf.TensorSpec((rows,), tf.float32),
-        # The answers of a window in training: one in SQuAD.
-        "question-answering": tf.TensorSpec((rows, 1, 2), tf.int32),
-    }[config.task]
-    return CheckedModel(
-        model, (_tokens(rows, length), targets), f"{rows} examples of {length} tokens"
-    )
+    rows = _rows(config.batch_size, cores)
+    length = config.max_sequence_length or task.fixed_length
+    batch = (_tokens(rows, length), task.target_spec(rows))
+    return CheckedModel(model, batch, f"{rows} examples of {length} tokens")
 
 
 def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
@@ -224,7 +218,7 @@ def _labels_alone(config: RunConfig) -> RunData:
     if config.glue is not None:
         task = glue_task(config.glue)
         labels, pair = list(task.labels) or None, len(task.text_columns) == 2
-    if config.task == "classification" and labels is None:
+    if "labels" in finetuned_task(config.task).options and labels is None:
         raise ValueError(
             "`labels` must be given for a check of a classification, or `glue`. "
             "Received: labels=None"

@@ -10,12 +10,11 @@ from pathlib import Path
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
-from kbert.data.classification.multiple_choice import check_choice_columns
-from kbert.data.classification.text_pairs import check_text_columns
 from kbert.data.tables.first_rows import check_columns
 from kbert.data.tables.table import nearest
+from kbert.tasks.base.finetuned_task import TFDS
+from kbert.tasks.registry import finetuned_task
 from kbert.training.config.any_config import StoredConfig
-from kbert.training.config.finetuning_checks import READING_TASKS, TFDS
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.preparation_config import PreparationConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
@@ -92,12 +91,7 @@ def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> N
     Raises:
         ValueError: A column is missing.
     """
-    if task == "multiple-choice":
-        check_choice_columns(path)
-    elif task not in READING_TASKS:
-        check_text_columns(path, **columns, regression=task == "regression")
-    elif task != "ner" and not path.lower().removesuffix(".gz").endswith(".json"):
-        check_columns(path, ("question", "context"))
+    finetuned_task(task).check_columns(path, columns)
 
 
 def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:

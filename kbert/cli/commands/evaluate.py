@@ -8,7 +8,8 @@ import typer
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_result
 from kbert.cli.show.tables import show_labels
-from kbert.training.config.finetuning_checks import READING_TASKS, TASKS, TFDS
+from kbert.tasks.base.finetuned_task import TFDS
+from kbert.tasks.registry import FINETUNED, finetuned_task
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 
@@ -137,7 +138,7 @@ def _look_first(
     task = task_of(runs[0])
     if not str(file).startswith(TFDS):
         check_file("FILE", file)
-        if task in TASKS:
+        if task in FINETUNED:
             check_table(task, str(file), columns_of(runs[0], columns))
     return task
 
@@ -146,7 +147,7 @@ def _check_options(task: str | None, predictions: Path | None, of_translators: o
     """Tells of options that are for other tasks."""
     if of_translators is not None:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
-    if predictions is not None and task not in READING_TASKS:
+    if predictions is not None and not _reads(task):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
 
 
@@ -161,11 +162,16 @@ def _of_long_texts(
     from kbert.cli.results.pretraining_results import evaluate_pretraining
     from kbert.cli.results.reading_results import evaluate_reading
 
-    if file is not None and task in READING_TASKS:
+    if file is not None and _reads(task):
         return evaluate_reading(runs, file, label, predictions)
     if file is not None and task == PRETRAINING:
         return evaluate_pretraining(runs, file)
     return None
+
+
+def _reads(task: str | None) -> bool:
+    """Whether answers are put together from windows, so that several models have no mean."""
+    return task in FINETUNED and not finetuned_task(task).averages
 
 
 def _divided(

@@ -1,5 +1,6 @@
 """`kbert plot`."""
 
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -118,19 +119,27 @@ def _of_texts(
     head: int | None,
     pieces: bool,
 ) -> Any:
-    if picture is None:
-        picture = Picture.alignment if hasattr(model, "align") else Picture.attention
+    from kbert.tasks.base.task import Task
+    from kbert.tasks.registry import task_of
+
+    task = task_of(model) or Task()
+    picture = Picture(task.pictures[0]) if picture is None else picture
     if picture is Picture.span:
-        return _span(model, texts)
+        return _span(model, texts, task.pictures)
     if picture is Picture.alignment:
+        if picture.value not in task.pictures or len(texts) != 1:
+            raise ValueError(
+                "`--picture alignment` must be given for a translator, with --text. "
+                f"Received: {type(model).__name__}"
+            )
         return _alignment(model, texts, layer, head, pieces)
-    return _attention(model, texts, layer, head)
+    return _attention(task.attention(model, texts), layer, head)
 
 
-def _span(model: Any, texts: list[str]) -> Any:
+def _span(model: Any, texts: list[str], pictures: Sequence[str]) -> Any:
     from kbert.plots.spans import plot_span
 
-    if not hasattr(model, "boundaries") or len(texts) != 2:
+    if Picture.span.value not in pictures or len(texts) != 2:
         raise ValueError(
             "`--picture span` must be given for a model that answers questions, with --question "
             f"and --context. Received: {type(model).__name__}"
@@ -139,11 +148,10 @@ def _span(model: Any, texts: list[str]) -> Any:
     return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
 
 
-def _attention(model: Any, texts: list[str], layer: int | None, head: int | None) -> Any:
-    from kbert.pipelines.inference.text_attention import attention_of_text
+def _attention(found: Any, layer: int | None, head: int | None) -> Any:
     from kbert.plots.attention import plot_attention
 
-    tokens, scores = attention_of_text(model, texts)
+    tokens, scores = found
     number = _layer(-1 if layer is None else layer, len(scores))
     chosen = scores[number]  # (N, T, T)
     _check_head(head, len(chosen))
@@ -157,11 +165,6 @@ def _alignment(
     from kbert.plots.alignment import plot_alignment
     from kbert.tasks.translation.text_alignment import alignment_of_text
 
-    if not hasattr(model, "align") or len(texts) != 1:
-        raise ValueError(
-            "`--picture alignment` must be given for a translator, with --text. "
-            f"Received: {type(model).__name__}"
-        )
     number = None
     if layer:
         number = _layer(layer, model.transformer.num_decoder_layers)

@@ -9,7 +9,8 @@ from kbert.data.entities.conll import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.tasks.load import load
-from kbert.training.finetuning.reading_evaluation import measure_answers, measure_entities
+from kbert.tasks.ner.evaluation import measure_entities
+from kbert.tasks.question_answering.evaluation import measure_answers
 
 QUESTION_MODEL = "minilm-squad"
 ENTITY_MODEL = "minilm-ner"

@@ -14,6 +14,7 @@ from kbert.pipelines.inference.json_answers import plain_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.loading.exported import load_export
+from kbert.tasks.registry import task_of
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run
 
@@ -156,9 +157,10 @@ def open_model(
         answer = functools.partial(exported.answers, signature=signature)
         return Answering(tuple(exported.input_names(signature)), answer, nbest)
     model = load_model(path)
-    _check_nbest(nbest, hasattr(model, "beam_size") or hasattr(model, "token_head"))
-    if nbest is not None:
-        _give_more(model, nbest)
+    kind = task_of(model)
+    _check_nbest(nbest, kind is not None and kind.has_nbest)
+    if nbest is not None and kind is not None:
+        kind.give_more(model, nbest)
     return live_answering(model)
 
 
@@ -168,18 +170,6 @@ def _check_nbest(nbest: int | None, has_several: bool) -> None:
             "`--nbest` must be given for a translator or a model that fills [MASK] only. "
             f"Received: {nbest}"
         )
-
-
-def _give_more(model: Any, nbest: int) -> None:
-    """Makes a model give so many translations, or words for each [MASK]."""
-    if hasattr(model, "beam_size"):
-        model.beam_size = max(nbest, model.beam_size)
-    elif nbest > len(model.tokenizer.vocabulary):
-        raise ValueError(
-            f"`--nbest` must be at most {len(model.tokenizer.vocabulary)}, the words and pieces "
-            f"that the model knows. Received: {nbest}"
-        )
-    model.nbest = nbest
 
 
 def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:

@@ -11,9 +11,7 @@ from kbert.checkpoints.read_checkpoint import detect_format, read_checkpoint
 from kbert.data.tables.table import nearest
 from kbert.serving.format.metadata import read_metadata
 from kbert.serving.format.version_folders import exports_in, find_export
-from kbert.training.config.finetuning_checks import CLASSES
-from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.pretraining_config import TASK as PRETRAINING
+from kbert.tasks.registry import FINETUNED, task_of_class
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run
 
@@ -129,7 +127,8 @@ def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dic
         if value is not None
     }
     config = load_run(run).config if is_run(run) else None
-    if isinstance(config, RunConfig) and config.glue is None:
+    # Of a run on GLUE they say nothing: its files have others.
+    if getattr(config, "task", None) in FINETUNED and getattr(config, "glue", None) is None:
         return {**{name: getattr(config, name) for name in given}, **chosen}
     return chosen
 
@@ -145,6 +144,5 @@ def task_of(run: str | os.PathLike[str]) -> str:
     if is_translator(run):
         return TRANSLATION
     name = read_checkpoint(run).pipeline.get("class")
-    by_class = {kind: task for task, kind in CLASSES.items()}
-    by_class["MaskedLanguageModel"] = PRETRAINING
-    return by_class.get(str(name), "classification")
+    task = task_of_class(name)
+    return FINETUNED[0] if task is None else task.name

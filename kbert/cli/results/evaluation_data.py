@@ -6,11 +6,8 @@ from typing import Any
 from kbert.cli.models.model_kinds import columns_of, task_of
 from kbert.data.classification.glue_submission import write_glue_submission
 from kbert.data.classification.glue_tasks import glue_task, read_glue
-from kbert.data.classification.multiple_choice import read_choice_examples
-from kbert.data.classification.text_pairs import read_text_examples
+from kbert.tasks.registry import finetuned_task
 from kbert.training.finetuning.ensemble import Averaged, predict_average
-from kbert.training.finetuning.evaluation import measure
-from kbert.training.finetuning.examples import LabelledExamples, targets
 
 
 def read_examples(
@@ -18,7 +15,7 @@ def read_examples(
     file: Path | None,
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
-) -> tuple[LabelledExamples, str | None]:
+) -> tuple[Any, str | None]:
     """Reads the examples to measure a run on.
 
     Args:
@@ -39,16 +36,13 @@ def read_examples(
         return read_glue(task, folder, split), glue_task(task).name
     if file is None:
         raise ValueError("`file` must be given without a GLUE task. Received: file=None")
-    kind = task_of(run)
-    if kind == "multiple-choice":
-        return read_choice_examples(file), None
-    given = columns_of(run, columns)
-    return read_text_examples(file, **given, regression=kind == "regression"), None
+    measured = finetuned_task(task_of(run))
+    return measured.measured_examples(file, columns_of(run, columns)), None
 
 
 def evaluate_runs(
     runs: list[Path],
-    examples: LabelledExamples,
+    examples: Any,
     task: str | None,
     split: str,
     submission: Path | None,
@@ -84,8 +78,10 @@ def evaluate_runs(
         "examples": len(examples),
     }
     if examples.labels is not None:
-        right = targets(examples, averaged.labels)
-        result["metrics"] = measure(right, averaged.predictions, averaged.labels, task)
+        kind = averaged.task
+        right = kind.targets(examples, averaged.labels)
+        numbers = kind.measure_predictions(right, averaged.predictions, averaged.labels, task)
+        result["metrics"] = numbers
     if submission is not None and task is not None:
         file = _write_submission(task, split, examples, averaged, submission)
         result["submission"] = str(file)
@@ -93,7 +89,7 @@ def evaluate_runs(
 
 
 def _write_submission(
-    task: str, split: str, examples: LabelledExamples, averaged: Averaged, folder: Path
+    task: str, split: str, examples: Any, averaged: Averaged, folder: Path
 ) -> Path:
     """Writes predictions as the GLUE server takes them; returns the file."""
     if averaged.labels is None:

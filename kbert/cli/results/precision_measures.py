@@ -10,21 +10,16 @@ from typing import Any
 import numpy as np
 
 from kbert.cli.models.answering import live_answering
-from kbert.cli.results.evaluation_data import read_examples
-from kbert.cli.results.reading_results import measure_reading, reading_examples
+from kbert.cli.models.model_kinds import columns_of
 from kbert.cli.show.text_lines import Row
-from kbert.data.classification.multiple_choice import ChoiceExamples
-from kbert.data.entities.tagged_sentences import TaggedSentences
-from kbert.data.questions.question_examples import QuestionExamples
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.half_weights import is_stored_as_half
 from kbert.serving.export.int8_weights import is_stored_as_int8
 from kbert.serving.export.precision import in_precision
 from kbert.serving.export.weight_substitutes import StandIns
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.training.finetuning.evaluation import measure
-from kbert.training.finetuning.examples import targets
-from kbert.training.finetuning.inputs import tokenized
+from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.tasks.registry import task_of
 
 _MOST_ROWS = 256
 _ROUNDS = 3
@@ -52,12 +47,15 @@ def measure_precisions(
     Raises:
         ValueError: The file has no labels, or does not fit the model.
     """
-    examples = examples_of(model, run, file)
-    rows = rows_of(examples)[:_MOST_ROWS]
+    task = _measured_task(model)
+    examples = task.measured_examples(file, columns_of(run, {}), model)
+    if task.averages and examples.labels is None:
+        raise ValueError(f"{examples.source}: the examples must have labels. Received: none")
+    rows = task.rows(examples)[:_MOST_ROWS]
     of: dict[str, Any] = {}
     for precision in precisions:
         measured = in_precision(model, precision)
-        metrics = metrics_of(measured, examples)
+        metrics, _ = task.measure(measured, examples)
         of[precision or str(measured.compute_dtype)] = {
             "weight_bytes": _weight_bytes(measured, precision),
             "rows_per_second": _rows_per_second(measured, precision, rows),
@@ -71,59 +69,14 @@ def measure_precisions(
     }
 
 
-def examples_of(model: Any, run: Path, file: Path) -> Any:
-    """Labelled examples for a model.
-
-    Args:
-        model: The model.
-        run: Where it lies, or any folder.
-        file: The examples.
-
-    Raises:
-        ValueError: The file has no labels, or the model is of a task that is measured otherwise.
-    """
-    if hasattr(model, "transformer") or hasattr(model, "objective"):
+def _measured_task(model: Any) -> FinetunedTask:
+    task = task_of(model)
+    if not isinstance(task, FinetunedTask):
         raise ValueError(
             "`--measure` must be given for a model that classifies, scores, chooses or reads. "
             f"Received: a {type(model).__name__}"
         )
-    if hasattr(model, "predict_tags") or hasattr(model, "stride"):
-        return reading_examples(model, run, file)
-    found, _ = read_examples(run, file, (None, None, "dev"), {})
-    if found.labels is None:
-        raise ValueError(f"{found.source}: the examples must have labels. Received: none")
-    return found
-
-
-def metrics_of(model: Any, examples: Any) -> dict[str, Any]:
-    """The metrics of the model's task.
-
-    Args:
-        model: The model.
-        examples: From `examples_of`.
-    """
-    if isinstance(examples, TaggedSentences | QuestionExamples):
-        return measure_reading(model, examples)[0]
-    labels = getattr(model, "labels", None)
-    predictions = tokenized(model, examples).predict(model).astype("float64")
-    return measure(targets(examples, labels), predictions, labels, None)
-
-
-def rows_of(examples: Any) -> list[Row]:
-    """What a model's main signature reads of each example.
-
-    Args:
-        examples: From `examples_of`.
-    """
-    if isinstance(examples, TaggedSentences):
-        return [(" ".join(words),) for words in examples.words]
-    if isinstance(examples, QuestionExamples):
-        return list(zip(examples.questions, examples.contexts))
-    if isinstance(examples, ChoiceExamples):
-        return [(one, *choices) for one, choices in zip(examples.contexts, examples.choices)]
-    if examples.text_b is None:
-        return [(text,) for text in examples.text_a]
-    return list(zip(examples.text_a, examples.text_b))
+    return task
 
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:

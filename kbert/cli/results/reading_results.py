@@ -3,19 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from kbert.data.entities.tagged_sentences import TaggedSentences
-from kbert.data.questions.question_examples import QuestionExamples
-from kbert.data.questions.squad import read_questions
+from kbert.cli.models.model_kinds import columns_of, task_of
 from kbert.data.questions.squad_predictions import write_predictions
-from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.reading_evaluation import (
-    measure_answers,
-    measure_entities,
-    measure_spans,
-)
-from kbert.training.finetuning.reading_examples import aligned_questions, read_sentences
+from kbert.tasks.registry import finetuned_task
 from kbert.training.runs.load_model import load_model
-from kbert.training.runs.run_directory import is_run, load_run
 
 
 def evaluate_reading(
@@ -40,62 +31,13 @@ def evaluate_reading(
             "`kbert evaluate` must have one run where the task is to read. "
             f"Received: {', '.join(map(str, runs))}"
         )
-    model = load_model(runs[0])
-    if predictions is not None and not hasattr(model, "null_threshold"):
+    task = finetuned_task(task_of(runs[0]))
+    if predictions is not None and not task.has_answer_file:
         raise ValueError("`--predictions` must be given for a run of question answering only.")
-    examples = reading_examples(model, runs[0], file, label)
-    metrics, answers = measure_reading(model, examples)
+    model = load_model(runs[0])
+    examples = task.measured_examples(file, columns_of(runs[0], {"label": label}), model)
+    metrics, answers = task.measure(model, examples)
     result: dict[str, Any] = {"models": [str(runs[0])], "source": str(file)}
     if predictions is not None:
         result["predictions"] = str(write_predictions(predictions, answers))
     return {**result, "examples": len(examples), "metrics": metrics}
-
-
-def reading_examples(
-    model: Any, run: Path, file: Path, label: str | None = None
-) -> TaggedSentences | QuestionExamples:
-    """Reads questions, or tagged sentences for a model that has tags.
-
-    Args:
-        model: The model.
-        run: Where it lies: a run or a model's folder.
-        file: The examples.
-        label: The column of the tags, or None for the run's own.
-
-    Raises:
-        ValueError: The file is wrong.
-    """
-    if hasattr(model, "predict_tags"):
-        return read_sentences(str(file), _config(run, model, label), "test")
-    examples = read_questions(file)
-    # Answers are compared as texts, spans by their places.
-    return examples if hasattr(model, "null_threshold") else aligned_questions(examples)
-
-
-def measure_reading(
-    model: Any, examples: TaggedSentences | QuestionExamples
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Measures a model that reads.
-
-    Args:
-        model: The model.
-        examples: From `reading_examples`.
-
-    Returns:
-        The metrics, and of question answering the answer of each id.
-    """
-    if isinstance(examples, TaggedSentences):
-        return measure_entities(model, examples), {}
-    if hasattr(model, "null_threshold"):
-        return measure_answers(model, examples)
-    return measure_spans(model, examples), {}
-
-
-def _config(run: Path, model: Any, label: str | None) -> RunConfig:
-    """A configuration that says how sentences are read."""
-    config = load_run(run).config if is_run(run) else None
-    scheme = "iobes" if any(tag[:2] in ("E-", "S-") for tag in model.labels) else "bio"
-    column = config.label if isinstance(config, RunConfig) and label is None else label
-    number = int(column) if isinstance(column, str) and column.lstrip("-").isdecimal() else column
-    values = {"task": "ner", "train": "-", "encoder": "-", "output": "-"}
-    return RunConfig.from_dict({**values, "tag_scheme": scheme, "label": number})

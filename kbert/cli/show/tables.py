@@ -12,7 +12,7 @@ def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None
     """Draws the table; draws nothing for metrics without labels.
 
     Args:
-        metrics: From `kbert.training.finetuning.evaluation.measure`.
+        metrics: From `FinetunedTask.measure_predictions`.
         console: Where to draw; by default stderr.
     """
     per_class = metrics.get("per_class")

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from kbert.local_server.engine.loaded_version import LoadedVersion
 from kbert.local_server.engine.model_store import ModelStore
 from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.tasks.registry import all_tasks
 
 _FOLDER = Path(__file__).parent / "web"
 _FILES = {"/": "index.html", "/web/page.css": "page.css", "/web/icon.svg": "icon.svg"}
@@ -42,16 +43,7 @@ _BY_OUTPUTS = (
     ("classification", "label"),
     ("regression", "score"),
 )
-_BY_CLASS = {
-    "Classifier": "classification",
-    "Regressor": "regression",
-    "MultipleChoice": "choice",
-    "QuestionAnswerer": "question_answering",
-    "SpanTagger": "spans",
-    "EntityRecognizer": "entities",
-    "MaskedLanguageModel": "masks",
-    "Translator": "translation",
-}
+_BY_CLASS = {task.model_name: task.page for task in all_tasks()}
 
 
 def page_routes(store: ModelStore) -> list[Route]:

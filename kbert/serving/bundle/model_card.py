@@ -5,20 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kbert.tasks.registry import all_tasks
+
 CARD_FILE = Path("assets.extra", "README.md")
 # Class -> what it does.
-_DOES = {
-    "Classifier": "says which of its classes a text, or a pair of texts, belongs to",
-    "Regressor": "gives a text, or a pair of texts, a score",
-    "MultipleChoice": "chooses the text that goes best with a context",
-    "QuestionAnswerer": "finds the answer to a question in a context",
-    "SpanTagger": "finds all answers to a question in a context",
-    "EntityRecognizer": "finds names and other entities in a text",
-    "MaskedLanguageModel": "says which words may stand at each [MASK] of a text",
-    "Translator": "translates a text",
+_DOES = {task.model_name: task.does for task in all_tasks()} | {
     "Together": "does several tasks with one encoder, each by a signature of its name",
 }
-_WINDOWED = ("QuestionAnswerer", "SpanTagger", "EntityRecognizer", "MaskedLanguageModel")
+_WINDOWED = [task.model_name for task in all_tasks() if task.has_windows]
 _MOST_LABELS = 50
 _INT8 = (
     " The large weights are stored as int8, each row or column with a scale, and made floats in "

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.samples import sample_path
+from kbert.tasks.registry import task_of
 
 _TOKENS = ("token_ids", "segment_ids", "lengths")
 _SHORTEST_LONG = 8
@@ -39,10 +40,9 @@ def text_lengths(model: Any) -> tuple[int, int, int]:
     longest = int(
         getattr(model, "max_sequence_length", None) or getattr(model, "max_source_length", 0) or 64
     )
-    if hasattr(model, "beam_size"):
-        longest = min(longest, 40)
-    elif hasattr(model, "stride"):
-        longest = longest * 3 // 2
+    task = task_of(model)
+    if task is not None:
+        longest = task.request_words(longest)
     longest = max(longest, _SHORTEST_LONG)
     return longest, 4, longest // 4 + 1
 
@@ -63,7 +63,7 @@ def sample_inputs(
         Name of each input -> its batch.
     """
     names = [spec.name for spec in specs]
-    if set(names) == set(_TOKENS) and hasattr(model, "preprocess"):
+    if set(names) == set(_TOKENS) and getattr(model, "preprocess", None) is not None:
         return _tokens(model, words)
     masks = bool(getattr(getattr(model, "tokenizer", None), "special_tokens_in_text", False))
     inputs = {}

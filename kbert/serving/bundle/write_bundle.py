@@ -110,7 +110,7 @@ def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
 
 def _model_of(model: Any, signature: str) -> Any:
     """The model that a signature belongs to, where there are several in one."""
-    return model.model_of(signature) if hasattr(model, "model_of") else model
+    return getattr(model, "models_by_signature", {}).get(signature, model)
 
 
 def _compute_dtype(model: Any) -> str:

@@ -34,6 +34,7 @@ _WAITING = "Another export into %s is going on; this one waits for it."
 
 # Attributes of a model that a reader of the export may want to know, where the model has them.
 _ATTRIBUTES = ("labels", "max_sequence_length", "pair", "tasks")
+_ABSENT = object()
 
 Endpoints = dict[str, tuple[Callable[..., Any], list[tf.TensorSpec]]]
 
@@ -111,7 +112,7 @@ def write_export(
     """Writes BASE/<name>/<version>/ of a model as it is; see `export`.
 
     Args:
-        model: What has `signatures()`. Of several in one, `model_of` gives the one of a signature.
+        model: What has `signatures()`. Several in one have `models_by_signature`.
         stand_ins: What is stored instead of its variables.
         base: As in `export`, like what follows.
         name: As there.
@@ -152,6 +153,16 @@ def write_export(
     return folder
 
 
+def described(model: Any) -> dict[str, Any]:
+    """Returns the attributes of a model that its metadata name.
+
+    Args:
+        model: A model; those that it lacks are left out.
+    """
+    found = {key: getattr(model, key, _ABSENT) for key in _ATTRIBUTES}
+    return {key: value for key, value in found.items() if value is not _ABSENT}
+
+
 def _metadata(
     model: Any, name: str, version: int, endpoints: Endpoints, written: dict[str, Signature]
 ) -> dict[str, Any]:
@@ -159,7 +170,7 @@ def _metadata(
         "class": type(model).__name__,
         "name": name,
         "version": version,
-        **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
+        **described(model),
         "signatures": _described(endpoints, written),
         "kbert_version": __version__,
         "keras_version": keras.__version__,

@@ -11,15 +11,13 @@ import numpy as np
 
 from kbert.models.adapter_bert import is_adapted
 from kbert.models.encoder_arrays import named_weights
-from kbert.serving.export.export import write_export
+from kbert.serving.export.export import described, write_export
 from kbert.serving.export.precision import in_precision
 from kbert.serving.export.weight_substitutes import StandIns
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
 
 _TASK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# What a card tells of each.
-_ATTRIBUTES = ("labels", "max_sequence_length", "pair")
 # The dense layer on [CLS] belongs to the head: only some tasks have a use for it.
 _POOLER = "pooler/"
 _ADAPTER = "/adapter/"
@@ -98,7 +96,7 @@ class Together:
         return {
             task: {
                 "class": type(model).__name__,
-                **{key: getattr(model, key) for key in _ATTRIBUTES if hasattr(model, key)},
+                **described(model),
             }
             for task, model in self._models.items()
         }
@@ -108,11 +106,10 @@ class Together:
         """The type that all of them compute in."""
         return str(next(iter(self._models.values())).compute_dtype)
 
-    def model_of(self, signature: str) -> Any:
-        """The model of a signature."""
-        if signature in self._models:
-            return self._models[signature]
-        return next(iter(self._models.values()))
+    @property
+    def models_by_signature(self) -> dict[str, Any]:
+        """The model of each signature."""
+        return self._models
 
     def signatures(self) -> dict[str, Any]:
         """The main function of each task and the specs of its inputs."""
@@ -168,7 +165,7 @@ def _check_names(models: Mapping[str, Any]) -> None:
                 "the names in `models` must begin with a letter and be made of letters, digits and "
                 f"`_`, and none be {SERVING_DEFAULT!r}. Received: {name!r}"
             )
-        if not hasattr(model, "encoder") or SERVING_DEFAULT not in model.signatures():
+        if getattr(model, "encoder", None) is None or SERVING_DEFAULT not in model.signatures():
             raise ValueError(
                 "`models` must hold models on raw texts with an `encoder`. Received: "
                 f"{type(model).__name__} as {name!r}"

@@ -3,6 +3,7 @@
 Shapes: T target pieces, S source pieces, N heads.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,3 +81,28 @@ def alignment_of_text(model: Any, text: str) -> TextAlignment:
         [tf.cast(layer[0, :, :count], tf.float32).numpy() for layer in layers],
         None if chosen is None else chosen % len(layers),
     )
+
+
+def attention_of_source(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
+    """The attention probabilities of a translator's encoder on one text.
+
+    Args:
+        model: a `Translator`.
+        texts: one text.
+
+    Returns:
+        The S pieces, and for each layer the probabilities (N, S, S).
+
+    Raises:
+        ValueError: there are two texts.
+    """
+    if len(texts) != 1:
+        raise ValueError(f"`texts` must be one text for a translator. Received: {len(texts)}")
+    batch = tf.constant(texts)
+    inputs, _, _ = model.source_inputs(batch)
+    if model.bert_tokenizer is not None:
+        inputs |= model.bert_inputs(batch)
+    scores = model.transformer.attention_scores(inputs)
+    ids = inputs["source_token_ids"][0].numpy().tolist()
+    tokens = [model.source_subwords.pieces[i] for i in ids]
+    return tokens, [tf.cast(layer[0], tf.float32).numpy() for layer in scores]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from kbert.data.tables.table import nearest
+from kbert.tasks.base.finetuned_task import wrong
 from kbert.training.config.config_file import read_config_file
 from kbert.training.config.option_kinds import kind_of
 
@@ -87,11 +88,6 @@ class Configuration:
             **values: The values that change.
         """
         return type(self).from_dict({**self.to_dict(), **values})
-
-
-def wrong(key: str, expected: str, value: Any) -> ValueError:
-    """The error for a value that does not go with the others."""
-    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
 
 
 def check_default(config: Any, keys: Iterable[str], where: str) -> None:

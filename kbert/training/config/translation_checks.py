@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from kbert.tasks.base.finetuned_task import TFDS
 from kbert.training.config.configuration import check_default, wrong
-from kbert.training.config.finetuning_checks import TFDS
 
 PARTS = ("train", "validation", "test")
 # What says how subwords are learned; nothing is learned where they are ready.

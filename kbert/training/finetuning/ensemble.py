@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.training.finetuning.examples import LabelledExamples
-from kbert.training.finetuning.inputs import tokenized
+from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.tasks.registry import task_of
 from kbert.training.runs.load_model import load_model
 
 
@@ -20,15 +20,17 @@ class Averaged:
         predictions: Probabilities (n, C), or scores (n,), float64.
         labels: The class names of classifiers, or None.
         models: Number of models.
+        task: Their task.
     """
 
     predictions: np.ndarray
     labels: list[str] | None
     models: int
+    task: FinetunedTask
 
 
 def predict_average(
-    directories: Iterable[str | os.PathLike[str]], examples: LabelledExamples
+    directories: Iterable[str | os.PathLike[str]], examples: Any
 ) -> Averaged:
     """Predicts with several models, and takes the mean of their probabilities or scores.
 
@@ -36,7 +38,7 @@ def predict_average(
 
     Args:
         directories: Runs or models of one task with the same labels in the same order.
-        examples: LabelledExamples, labelled or not.
+        examples: Examples, labelled or not.
 
     Raises:
         ValueError: There are no directories, or the models do not fit each other or the examples.
@@ -55,11 +57,22 @@ def predict_average(
                 f"`directories` must hold models of one kind with the same labels. Received: "
                 f"{_words(first[0])} in {first[1]}, {_words(kind)} in {directory}"
             )
-        total = total + tokenized(model, examples).predict(model).astype("float64")
+        task = _task(model)
+        total = total + task.inputs(model, examples).predict(model).astype("float64")
         count += 1
     if first is None:
         raise ValueError("`directories` must hold at least one run. Received: none")
-    return Averaged(total / count, first[0][1], count)
+    return Averaged(total / count, first[0][1], count, task)
+
+
+def _task(model: Any) -> FinetunedTask:
+    task = task_of(model)
+    if not isinstance(task, FinetunedTask) or not task.averages:
+        raise ValueError(
+            "`directories` must hold models whose predictions have a mean: of classes, scores or "
+            f"choices. Received: a {type(model).__name__}"
+        )
+    return task
 
 
 def _words(kind: tuple[str, list[str] | None]) -> str:

@@ -6,35 +6,11 @@ from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.tasks.classification.model import Classifier
-from kbert.tasks.multiple_choice.model import MultipleChoice
-from kbert.tasks.ner.model import EntityRecognizer
-from kbert.tasks.question_answering.model import QuestionAnswerer
-from kbert.tasks.regression.model import Regressor
-from kbert.tasks.span_tagging.model import SpanTagger
+from kbert.tasks.registry import finetuned_task
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import RunData, class_weights
-
-PIPELINES: dict[str, Any] = {
-    "classification": Classifier,
-    "regression": Regressor,
-    "multiple-choice": MultipleChoice,
-    "question-answering": QuestionAnswerer,
-    "span-tagging": SpanTagger,
-    "ner": EntityRecognizer,
-}
-# Settings of a task's model that stand under the same name in the configuration.
-_WINDOWS = ("stride", "max_question_length")
-_SETTINGS: dict[str, tuple[str, ...]] = {
-    "classification": ("head", "dropout"),
-    "regression": ("head", "dropout"),
-    "multiple-choice": ("head", "dropout"),
-    "question-answering": (*_WINDOWS, "max_answer_length"),
-    "span-tagging": (*_WINDOWS, "soft", "dropout"),
-    "ner": ("stride", "dropout"),
-}
+from kbert.training.finetuning.examples import RunData
 
 
 def build_model(config: RunConfig, data: RunData) -> Any:
@@ -52,13 +28,13 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         FileNotFoundError: There is no such encoder or vocabulary.
         OSError: The encoder cannot be fetched.
     """
-    pipeline = PIPELINES[config.task]
-    names = ("max_sequence_length", *_SETTINGS[config.task])
+    task = finetuned_task(config.task)
+    pipeline = task.model_class()
+    names = ("max_sequence_length", *task.settings)
     chosen = {name: getattr(config, name) for name in names}
     settings = {name: value for name, value in chosen.items() if value is not None}
     settings["dtype"] = config.precision
-    if config.task in ("classification", "regression"):
-        settings["pair"] = data.pair
+    settings |= task.model_settings(config, data.train)
     if data.labels is not None:
         settings["labels"] = data.labels
     encoder_settings = _encoder_settings(config)
@@ -70,10 +46,7 @@ def build_model(config: RunConfig, data: RunData) -> Any:
         model = pipeline.from_pretrained(
             config.encoder, from_other_task=True, **encoder_settings, **settings
         )
-        # What an earlier training found for its weights says nothing of those to come.
-        for name, value in (("null_threshold", None), ("outside_bias", 0.0)):
-            if hasattr(model, name):
-                setattr(model, name, value)
+        task.reset(model)
         return model
     if config.adapter_dim is not None:
         raise ValueError(
@@ -111,7 +84,7 @@ def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int
         config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
     )
     optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
-    weights = class_weights(config, data)
+    weights = finetuned_task(config.task).class_weights(config, data.train, data.labels)
     loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
     steps = config.steps_per_execution
     model.compile(optimizer=optimizer, loss=loss, steps_per_execution=steps)

@@ -5,13 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.classification.text_pairs import TextExamples
+from kbert.tasks.registry import finetuned_task
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import RunData, class_weights, label_counts
-from kbert.training.finetuning.inputs import RunInput
-from kbert.training.finetuning.window_inputs import WindowInput
-
-AnyInput = RunInput | WindowInput
+from kbert.training.finetuning.examples import RunData
 
 # The input's speed is measured for about this long.
 _SECONDS = 1.0
@@ -19,7 +15,7 @@ _MAX_BATCHES = 200
 
 
 def start_report(
-    config: RunConfig, data: RunData, model: Any, inputs: dict[str, AnyInput], steps: list[int]
+    config: RunConfig, data: RunData, model: Any, inputs: dict[str, Any], steps: list[int]
 ) -> dict[str, Any]:
     """Returns what is known of a run before its first step, as a dict that JSON can hold.
 
@@ -30,6 +26,7 @@ def start_report(
         inputs: Part -> its tokenized examples.
         steps: Steps of each epoch.
     """
+    task = finetuned_task(config.task)
     report: dict[str, Any] = {"task": config.task, "glue": data.glue, "examples": {}}
     for part, examples in data.parts.items():
         report["examples"][part] = {
@@ -39,12 +36,13 @@ def start_report(
             "longest": int(inputs[part].lengths.max()),
             "truncated_share": float(np.mean(inputs[part].truncated)),
         }
-        if data.labels is not None and isinstance(examples, TextExamples):
-            report["examples"][part]["labels"] = label_counts(examples, data.labels)
+        counts = None if data.labels is None else task.label_counts(examples, data.labels)
+        if counts is not None:
+            report["examples"][part]["labels"] = counts
     train = inputs["train"]
     weights = [np.prod(variable.shape) for variable in model.trainable_variables]
     report |= {
-        "class_weights": class_weights(config, data),
+        "class_weights": task.class_weights(config, data.train, data.labels),
         "padding_share": train.padding_share(config),
         "steps_per_epoch": steps,
         "steps": sum(steps),
@@ -55,7 +53,7 @@ def start_report(
     return report
 
 
-def input_speed(config: RunConfig, model: Any, train: AnyInput) -> float:
+def input_speed(config: RunConfig, model: Any, train: Any) -> float:
     """Returns how many real tokens a second the input gives where nothing else runs.
 
     Args:

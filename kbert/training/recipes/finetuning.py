@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.storage.atomic_directory import atomic_directory
+from kbert.tasks.registry import finetuned_task
 from kbert.training.callbacks.bad_batch import pieces_of
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.evaluation import AnyPrepared, monitored_metric, prepare
-from kbert.training.finetuning.examples import RunData, class_weights, read_run_data
+from kbert.training.finetuning.examples import RunData, read_run_data
 from kbert.training.finetuning.model import build_model, compile_model
-from kbert.training.finetuning.reading_evaluation import trained_part, validation_part
 from kbert.training.finetuning.report import report_lines, start_report
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
 from kbert.training.resume.resumed_run import changed_data, order_of, sha256_of_arrays
@@ -48,7 +48,7 @@ class Finetuning(EpochRecipe):
     data: RunData | None
     read = staticmethod(read_run_data)
     _glue: str | None
-    _parts: dict[str, AnyPrepared]
+    _parts: dict[str, Any]
     _monitor: str
     _steps: list[int]
 
@@ -56,13 +56,15 @@ class Finetuning(EpochRecipe):
         config, log = self.config, self.log
         data = read_run_data(config) if self.data is None else self.data
         self._glue = data.glue
-        self._monitor = monitored_metric(config.task, config.monitor, data.labels, data.glue)
-        class_weights(config, data)  # its errors belong before the encoder is loaded
+        task = finetuned_task(config.task)
+        self._monitor = monitored_metric(config, data)
+        # Its errors belong before the encoder is loaded.
+        task.class_weights(config, data.train, data.labels)
         tell_stage(f"loading the encoder {config.encoder or ''}".rstrip())
         self.model = build_model(config, data)
         tell_stage("tokenizing")
-        parts = {name: prepare(self.model, of, data.glue) for name, of in data.parts.items()}
-        parts["train"] = trained_part(parts["train"], config)
+        parts = {name: task.prepare(self.model, of, data.glue) for name, of in data.parts.items()}
+        parts["train"] = parts["train"].trained(config)
         self._parts = parts
         inputs = {name: part.input for name, part in parts.items()}
         packed = inputs["train"].packed
@@ -79,7 +81,7 @@ class Finetuning(EpochRecipe):
         log.line(report_lines(self.report))
 
     def new_record(self, folder: Path) -> EpochRecord:
-        validation = validation_part(self._parts.get("validation"))
+        validation = self._parts["validation"].validating if "validation" in self._parts else None
         tokens = int(self._parts["train"].input.lengths.sum())
         kept = folder / CHECKPOINTS
         return EpochRecord(self.config, validation, self._monitor, tokens, kept, self.log)
@@ -109,3 +111,23 @@ class Finetuning(EpochRecipe):
             "final": {part: parts[part].measured(model) for part in held_out},
             "epochs": record.epochs,
         }
+
+
+def monitored_metric(config: RunConfig, data: RunData) -> str:
+    """Returns the metric that the epochs of a run are compared by.
+
+    Args:
+        config: The run's configuration.
+        data: The run's examples.
+
+    Raises:
+        ValueError: The task has no such metric.
+    """
+    known = finetuned_task(config.task).monitors(data.labels)
+    if config.monitor is None:
+        return GLUE_METRICS[data.glue][0] if data.glue is not None else known[0]
+    if config.monitor not in known:
+        raise ValueError(
+            f"`monitor` must be one of {', '.join(known)}. Received: monitor={config.monitor!r}"
+        )
+    return config.monitor

@@ -8,7 +8,7 @@ from typing import Any
 
 from kbert.data.tfds.translations import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
-from kbert.training.config.finetuning_checks import TFDS
+from kbert.tasks.base.finetuned_task import TFDS
 from kbert.training.config.translation_checks import PARTS
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_log import tell_stage

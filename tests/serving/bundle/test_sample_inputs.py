@@ -76,15 +76,18 @@ def test_hard_texts_follow():
 
 
 @pytest.mark.parametrize(
-    "attributes, expected",
+    "kind, attributes, expected",
     [
-        ({"max_sequence_length": 128}, (128, 4, 33)),
-        ({"max_sequence_length": 384, "stride": 128}, (576, 4, 145)),
-        ({"max_source_length": 512, "beam_size": 5}, (40, 4, 11)),
-        ({"max_source_length": 20, "beam_size": 5}, (20, 4, 6)),
-        ({"max_sequence_length": 4}, (8, 4, 3)),
-        ({}, (64, 4, 17)),
+        ("Classifier", {"max_sequence_length": 128}, (128, 4, 33)),
+        ("QuestionAnswerer", {"max_sequence_length": 384}, (576, 4, 145)),
+        ("Translator", {"max_source_length": 512}, (40, 4, 11)),
+        ("Translator", {"max_source_length": 20}, (20, 4, 6)),
+        ("Own", {"max_sequence_length": 4}, (8, 4, 3)),
+        ("Own", {}, (64, 4, 17)),
     ],
 )
-def test_lengths_fill_what_a_model_reads(attributes: dict[str, Any], expected: tuple[int, ...]):
-    assert text_lengths(SimpleNamespace(**attributes)) == expected
+def test_lengths_fill_what_a_model_reads(
+    kind: str, attributes: dict[str, Any], expected: tuple[int, ...]
+):
+    """A model is known by the name of its class."""
+    assert text_lengths(type(kind, (), attributes)()) == expected

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from kbert.training.config.configuration import check_default, wrong
+from kbert.training.config.configuration import check_default
 
 
 @dataclasses.dataclass
@@ -14,16 +14,6 @@ class Config:
     name: str
     patience: int = 3
     metric: str | None = None
-
-
-def test_the_error_names_the_key_what_was_expected_and_what_came():
-    error = wrong("patience", "at least 1", 0)
-    assert isinstance(error, ValueError)
-    assert str(error) == "`patience` must be at least 1. Received: patience=0"
-
-
-def test_strings_are_quoted():
-    assert str(wrong("metric", "a metric's name", "")).endswith("Received: metric=''")
 
 
 def test_defaults_say_nothing():

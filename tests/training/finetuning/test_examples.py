@@ -1,9 +1,8 @@
-import numpy as np
 import pytest
 
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import class_weights, label_counts, read_run_data, targets
+from kbert.training.finetuning.examples import read_run_data
 
 
 def write(folder, name, content):
@@ -16,49 +15,6 @@ def config(folder, train="a\tx\nb\ty\na\tz\na\tw\nb\tv\n", **others):
     if "glue" not in values:
         values.setdefault("train", write(folder, "train.tsv", f"label\ttext\n{train}"))
     return RunConfig.from_dict(values)
-
-
-def test_labels_are_sorted_and_counted(tmp_path):
-    data = read_run_data(config(tmp_path))
-    assert data.labels == ["a", "b"] and not data.pair and data.glue is None
-    assert label_counts(data.train, data.labels) == {"a": 3, "b": 2}
-    assert targets(data.train, ["b", "a"]).tolist() == [1, 0, 1, 1, 0]
-
-
-def test_given_labels_keep_their_order(tmp_path):
-    data = read_run_data(config(tmp_path, labels=["b", "c", "a"]))
-    assert data.labels == ["b", "c", "a"]
-    assert targets(data.train, data.labels).tolist() == [2, 0, 2, 2, 0]
-
-
-def test_balanced_weights_by_hand(tmp_path):
-    # n / (C n_c): 5 / (2 * 3) and 5 / (2 * 2); the weighted count is 5 again.
-    made = config(tmp_path, class_weights="balanced")
-    weights = class_weights(made, read_run_data(made))
-    assert weights == pytest.approx({"a": 5 / 6, "b": 5 / 4})
-    assert 3 * weights["a"] + 2 * weights["b"] == pytest.approx(5)
-
-
-def test_weights_for_each_label(tmp_path):
-    made = config(tmp_path, class_weights={"b": 2, "a": 1})
-    assert class_weights(made, read_run_data(made)) == {"a": 1.0, "b": 2.0}
-    assert class_weights(config(tmp_path), read_run_data(config(tmp_path))) is None
-    made = config(tmp_path, class_weights={"b": 2, "c": 1})
-    with pytest.raises(ValueError, match="one weight for each label: a, b. Received: b, c"):
-        class_weights(made, read_run_data(made))
-    made = config(tmp_path, class_weights="balanced", labels=["a", "b", "c"])
-    with pytest.raises(ValueError, match="has no training example. Received: none for c"):
-        class_weights(made, read_run_data(made))
-
-
-def test_soft_labels(tmp_path):
-    lines = '{"text": "x", "label": {"a": 0.25, "b": 0.75}}\n{"text": "y", "label": {"a": 1.0}}\n'
-    made = RunConfig.from_dict(
-        {"train": write(tmp_path, "t.jsonl", lines), "encoder": "e", "output": "o"}
-    )
-    data = read_run_data(made)
-    np.testing.assert_allclose(targets(data.train, data.labels), [[0.25, 0.75], [1, 0]])
-    assert label_counts(data.train, ["a", "b"]) == {"a": 1.25, "b": 0.75}
 
 
 def test_glue_in_its_layout(tmp_path):
@@ -79,7 +35,7 @@ def test_tfds_by_name_and_split(monkeypatch):
         asked.append((name, split, data_dir, columns))
         return TextExamples(["x", "y"], None, ["negative", "positive"], None, "tfds", [1, 2])
 
-    monkeypatch.setattr("kbert.training.finetuning.examples.read_tfds", read_tfds)
+    monkeypatch.setattr("kbert.data.tfds.sources.read_tfds", read_tfds)
     names = {"train": "tfds:glue/sst2@train[:9]", "validation": "tfds:glue/sst2"}
     others = {"data": "d", "text_a": "sentence", "encoder": "e", "output": "o"}
     data = read_run_data(RunConfig.from_dict({**names, **others}))

@@ -3,9 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kbert.training.config.finetuning_checks import CLASSES
 from kbert.training.finetuning.examples import read_run_data
-from kbert.training.finetuning.model import PIPELINES, build_model, compile_model
+from kbert.training.finetuning.model import build_model, compile_model
 from tests.training.tiny_runs import TOKENS
 
 
@@ -18,7 +17,7 @@ def test_a_pretrained_encoder_keeps_its_weights(tiny, tmp_path):
     one, _ = build(tiny.config(tmp_path / "o", head="two_layer", dropout=0.3))
     two, _ = build(tiny.config(tmp_path / "o", gradient_checkpointing=True))
     assert (one.head, one.dropout, one.max_sequence_length) == ("two_layer", 0.3, 16)
-    assert one.labels == ["down", "up"] and not one.pair
+    assert one.labels == ["down", "up"] and one.pair is False
     assert two.encoder.gradient_checkpointing
     for a, b in zip(one.encoder.weights, two.encoder.weights):
         np.testing.assert_array_equal(a, b)
@@ -106,7 +105,3 @@ def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
     balanced = tiny.config(tmp_path / "o", class_weights={"up": 3.0, "down": 1.0})
     compile_model(model, balanced, data, total_steps=10)
     assert model.loss.class_weights == [1.0, 3.0]  # in the order of the labels
-
-
-def test_classes_are_named_without_keras():
-    assert {task: pipeline.__name__ for task, pipeline in PIPELINES.items()} == CLASSES

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.training.finetuning.evaluation import prepare
+from kbert.tasks.classification.task import TASK
 from kbert.training.finetuning.examples import read_run_data
 from kbert.training.finetuning.model import build_model
 from kbert.training.finetuning.report import report_lines, start_report
@@ -21,7 +21,7 @@ def test_the_report_by_hand(tiny, tmp_path):
     )
     data = read_run_data(config)
     model = build_model(config, data)
-    inputs = {"train": prepare(model, data.train).input}
+    inputs = {"train": TASK.prepare(model, data.train).input}
     report = start_report(config, data, model, inputs, inputs["train"].steps(config))
     train = report["examples"]["train"]
     # [CLS] and [SEP] beside 1, 1 and 6 words, the last cut to 6 tokens.

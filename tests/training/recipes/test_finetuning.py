@@ -16,8 +16,9 @@ from safetensors.numpy import load_file
 from kbert.tasks.load import load
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.distributed.stop_signals import TrainingStopped
+from kbert.training.finetuning.examples import RunData
 from kbert.training.recipes import recipe as recipe_module
-from kbert.training.recipes.finetuning import train_once
+from kbert.training.recipes.finetuning import monitored_metric, train_once
 from kbert.training.runs.run_directory import load_run, write_json
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
@@ -314,3 +315,17 @@ def test_other_examples_begin_the_epoch_anew(tiny, tmp_path, monkeypatch, capsys
     assert "Warning: goes on with another configuration: train=" in told
     assert "Warning: goes on with other data than before" in told
     assert [epoch["epoch"] for epoch in load_run(run).metrics["epochs"]] == [1, 2]
+
+
+def test_the_monitored_metric(tiny, tmp_path):
+    def chosen(labels, glue=None, **values):
+        data = RunData(None, None, None, labels, glue)
+        values = {"validation": tiny.texts["validation"], **values}
+        return monitored_metric(tiny.config(tmp_path / "o", **values), data)
+
+    assert chosen(["a", "b"]) == "accuracy" and chosen(["a", "b"], "cola") == "matthews"
+    assert chosen(["a", "b"], monitor="f1") == "f1"
+    assert chosen(None, task="regression") == "pearson"
+    assert chosen(None, task="multiple-choice", monitor="cross_entropy") == "cross_entropy"
+    with pytest.raises(ValueError, match="`monitor` must be one of .*Received: monitor='f1'"):
+        chosen(["a", "b", "c"], monitor="f1")

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 
 from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.question_answering.run_inputs import WindowInput
 from kbert.tasks.question_answering.span_targets import windows_with_answer
+from kbert.tasks.question_answering.task import TASK
 from kbert.tasks.span_tagging.model import SpanTagger
-from kbert.training.finetuning.reading_evaluation import prepare_reading
-from kbert.training.finetuning.reading_examples import read_reading
-from kbert.training.finetuning.window_inputs import WindowInput
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +15,7 @@ def prepared(tiny, tmp_path_factory):
     model = QuestionAnswerer.from_pretrained(
         tiny.encoder, max_sequence_length=12, stride=2, max_question_length=3
     )
-    return prepare_reading(model, read_reading(config, "train")).input, model, config
+    return TASK.inputs(model, TASK.read(config, "train")), model, config
 
 
 def test_steps_and_padding_are_those_of_the_batches(prepared):

@@ -8,9 +8,8 @@ import numpy as np
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.data.questions.window_choice import choose_windows
+from kbert.tasks.base.inputs import PackedInput, batch_sizes, fixed_shapes
 from kbert.tasks.question_answering.span_targets import windows_with_answer
-from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.inputs import PackedInput, batch_sizes, fixed_shapes
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class WindowInput(PackedInput):
     def dataset(
         self,
         model: Any,
-        config: RunConfig,
+        config: Any,
         targets: Any = None,
         first_epoch: int = 0,
         first_batch: int = 0,

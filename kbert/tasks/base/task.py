@@ -1,0 +1,85 @@
+"""`Task`: all that is a task's own, so that nothing else asks what a model or an example is."""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+
+class Task:
+    """How a task's models are named and described; each task has one object.
+
+    Its module imports no TensorFlow, so that a configuration is checked before that is loaded: what
+    needs it is imported by the method that uses it.
+
+    Attributes:
+        name: The task in configurations and on the command line.
+        model_name: The class of its models, as saved folders and exports call it.
+        module: The module of that class.
+        does: What a model does, after "it", for the card of an export.
+        page: The form of its inputs and answers on the page of the local server.
+        has_windows: Whether a model reads a long text in overlapping windows.
+        has_nbest: Whether callers may ask for more alternatives of an answer.
+        pictures: What `kbert plot` can draw of an answer, the default first.
+        is_finetuned: Whether `kbert train` puts it on an encoder.
+    """
+
+    name: str
+    model_name: str
+    module: str
+    does: str
+    page: str
+    has_windows = False
+    has_nbest = False
+    pictures: tuple[str, ...] = ("attention",)
+    is_finetuned = False
+
+    def model_class(self) -> Any:
+        """Returns the class of the task's models."""
+        return getattr(importlib.import_module(self.module), self.model_name)
+
+    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
+        """Returns whether a checkpoint of another package is a model of this task.
+
+        Args:
+            architecture: The class of transformers that its configuration names, or None.
+            checkpoint: A `kbert.checkpoints.arrays.checkpoint.Checkpoint`.
+        """
+        return False
+
+    def give_more(self, model: Any, nbest: int) -> None:
+        """Makes a model give so many alternatives of an answer, where `has_nbest`.
+
+        Args:
+            model: A model of this task.
+            nbest: The alternatives.
+
+        Raises:
+            ValueError: There are not so many.
+        """
+        raise NotImplementedError
+
+    def attention(self, model: Any, texts: Sequence[str]) -> tuple[list[str], list[Any]]:
+        """Computes what the tokens of one text, or of one pair, attend to.
+
+        Args:
+            model: A model of this task.
+            texts: One text or two; what is longer than the model reads is cut.
+
+        Returns:
+            The T tokens, special ones included, and for each layer the probabilities (N, T, T).
+
+        Raises:
+            ValueError: The task reads one text, and there are two.
+        """
+        from kbert.tasks.base.text_attention import attention_of_text
+
+        return attention_of_text(model, texts)
+
+    def request_words(self, longest: int) -> int:
+        """Returns how many words the long texts of sample requests have.
+
+        Args:
+            longest: The tokens that a model reads at a time.
+        """
+        # Two windows of a model that reads in windows.
+        return longest * 3 // 2 if self.has_windows else longest

@@ -1,0 +1,242 @@
+"""The task classification: classes of texts and of pairs of texts."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.data.classification.glue_tasks import glue_task, read_glue
+from kbert.data.classification.labels import (
+    check_labels,
+    label_names,
+    label_probabilities,
+    required_labels,
+)
+from kbert.data.classification.text_pairs import (
+    TextExamples,
+    check_text_columns,
+    read_text_examples,
+)
+from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
+from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
+
+# What a split is called where the source is asked for it and no name is given.
+_GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
+SCORED = "stsb"
+
+
+class TextTask(FinetunedTask):
+    """What classes and scores of texts share: files, GLUE, TFDS, and how texts are tokenized."""
+
+    settings = ("head", "dropout")
+    averages = True
+    fixed_length = 128
+    is_regression = False
+
+    def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
+        check_text_columns(path, **columns, regression=self.is_regression)
+
+    def is_of_glue(self, name: str) -> bool:
+        return (glue_task_name(name) == SCORED) == self.is_regression
+
+    def glue_of(self, config: Any) -> str | None:
+        if config.glue is not None:
+            return glue_task(config.glue).name
+        # The same data may come from TFDS.
+        prefix, train = f"{TFDS}glue/", config.train or ""
+        name = train.removeprefix(prefix).partition("@")[0].partition(":")[0]
+        return name if train.startswith(prefix) and name in GLUE_METRICS else None
+
+    def source(self, config: Any, part: str) -> str | None:
+        split = _glue_split(config, part)
+        return super().source(config, part) if split is None else f"{config.glue}, {split}"
+
+    def read(self, config: Any, part: str) -> TextExamples:
+        split = _glue_split(config, part)
+        if split is None:
+            found: TextExamples = super().read(config, part)
+            return found
+        if config.data is None:
+            raise ValueError("`data` must be the folder of GLUE. Received: data=None")
+        return read_glue(config.glue, config.data, split)
+
+    def read_file(self, path: str, config: Any, part: str) -> TextExamples:
+        columns = {key: getattr(config, key) for key in ("text_a", "text_b", "label")}
+        return read_text_examples(path, **columns, regression=self.is_regression, labeled=True)
+
+    def read_tfds(self, name: str, split: str, config: Any, part: str) -> TextExamples:
+        from kbert.data.tfds.sources import read_tfds
+
+        columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
+        named: Any = {key: str(value) for key, value in columns.items() if value is not None}
+        return read_tfds(name, split, config.data, **named)
+
+    def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:
+        required_labels(examples)
+        if labels is not None:
+            check_labels(examples, labels)
+        if (examples.text_b is None) != (train.text_b is None):
+            kinds = ("single texts", "pairs of texts")
+            raise ValueError(
+                f"{examples.source}: the {part} examples must be "
+                f"{kinds[train.text_b is not None]}, as those of training. Received: "
+                f"{kinds[examples.text_b is not None]}"
+            )
+
+    def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
+        return {"pair": train.text_b is not None}
+
+    def inputs(self, model: Any, examples: Any) -> Any:
+        from kbert.tasks.classification.run_inputs import text_input
+
+        return text_input(model, examples)
+
+    def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
+        return read_text_examples(path, **columns, regression=self.is_regression)
+
+    def rows(self, examples: Any) -> list[tuple[Any, ...]]:
+        columns = [examples.text_a] + ([] if examples.text_b is None else [examples.text_b])
+        return list(zip(*columns))
+
+
+class ClassificationTask(TextTask):
+    """Classes."""
+
+    name = "classification"
+    model_name = "Classifier"
+    module = "kbert.tasks.classification.model"
+    does = "says which of its classes a text, or a pair of texts, belongs to"
+    page = "classification"
+    options = ("class_weights", "labels")
+
+    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
+        return sequence_outputs(architecture, checkpoint) > 1
+
+    def labels(self, config: Any, train: Any, glue: str | None) -> list[str] | None:
+        if config.labels is not None:
+            return list(config.labels)
+        if glue is not None:
+            return list(glue_task(glue).labels)
+        if isinstance(required_labels(train)[0], list):
+            raise ValueError(
+                "`labels` must be given where the labels are lists of probabilities without "
+                "names. Received: labels=None"
+            )
+        found = label_names(train)
+        if len(found) < 2:
+            raise ValueError(
+                f"{train.source}: the training examples must have two labels or more. Received: "
+                f"{', '.join(map(repr, found))}"
+            )
+        return found
+
+    def label_counts(self, examples: Any, labels: Sequence[str]) -> dict[str, float]:
+        right = targets(examples, labels)
+        if right.ndim == 2:  # soft labels count by their probabilities
+            return dict(zip(labels, np.round(right.sum(axis=0), 3).tolist()))
+        found = Counter(right.tolist())
+        return {name: found[i] for i, name in enumerate(labels)}
+
+    def class_weights(
+        self, config: Any, train: Any, labels: list[str] | None
+    ) -> dict[str, float] | None:
+        # "balanced" is n / (C n_c), so that each class weighs the same in all and the mean weight
+        # of an example is 1.
+        chosen = config.class_weights
+        if chosen == "none" or labels is None:
+            return None
+        if isinstance(chosen, dict):
+            if set(chosen) != set(labels):
+                raise ValueError(
+                    f"`class_weights` must give one weight for each label: {', '.join(labels)}. "
+                    f"Received: {', '.join(chosen)}"
+                )
+            return {name: float(chosen[name]) for name in labels}
+        counts = self.label_counts(train, labels)
+        empty = [name for name, count in counts.items() if count == 0]
+        if empty:
+            raise ValueError(
+                f"`class_weights` must not be balanced where a label has no training example. "
+                f"Received: none for {', '.join(empty)}"
+            )
+        total = sum(counts.values())
+        return {name: total / (len(counts) * count) for name, count in counts.items()}
+
+    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+        binary = ["f1"] if labels is not None and len(labels) == 2 else []
+        return ["accuracy", "cross_entropy", "macro_f1", "matthews", *binary]
+
+    def target_spec(self, rows: int) -> Any:
+        import tensorflow as tf
+
+        return tf.TensorSpec((rows,), tf.int32)
+
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        from kbert.tasks.base.prepared import Prepared
+
+        def measured(right: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
+            return self.measure_predictions(right, predictions, model.labels, glue)
+
+        return Prepared(self.inputs(model, examples), targets(examples, model.labels), measured)
+
+    def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
+        return targets(examples, labels or [])
+
+    def measure_predictions(
+        self,
+        right: np.ndarray,
+        predictions: np.ndarray,
+        labels: Sequence[str] | None,
+        glue: str | None = None,
+    ) -> dict[str, Any]:
+        from kbert.metrics.glue import classification_metrics, glue_metrics
+
+        names = np.asarray(labels)
+        ids = right.argmax(-1) if right.ndim == 2 else right  # of a soft label the likeliest
+        predicted = predictions.argmax(-1)
+        found = classification_metrics(ids, predicted, list(names), predictions)
+        official = {} if glue is None else glue_metrics(glue, names[ids], names[predicted])
+        others = {name: value for name, value in found.items() if name not in official}
+        return {**official, **others}
+
+
+def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
+    """Returns what a classifier learns to predict.
+
+    Args:
+        examples: Labelled texts.
+        labels: The class names in the model's order.
+
+    Returns:
+        int64 (n,) class ids; float32 (n, C) soft labels.
+    """
+    values = required_labels(examples)
+    if isinstance(values[0], (dict, list)):
+        return label_probabilities(examples, labels)
+    check_labels(examples, labels)
+    ids = {name: i for i, name in enumerate(labels)}
+    return np.asarray([ids[value] for value in values], "int64")
+
+
+def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
+    """Returns the outputs of a head on sequences of another package, 0 where it has another head.
+
+    Args:
+        architecture: The class of transformers that its configuration names, or None.
+        checkpoint: The checkpoint.
+    """
+    if architecture != "BertForSequenceClassification":
+        return 0
+    return int(checkpoint.heads["classifier.weight"].shape[0])
+
+
+def _glue_split(config: Any, part: str) -> str | None:
+    """The split of GLUE that a part is, or None where it comes from elsewhere or is not there."""
+    given = getattr(config, part)
+    if config.glue is None or str(given).startswith(TFDS):
+        return None
+    return given if given is not None else _GLUE_SPLITS[part]
+
+
+TASK = ClassificationTask()

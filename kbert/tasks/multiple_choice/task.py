@@ -1,0 +1,89 @@
+"""The task multiple choice: the best of K continuations of a context."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.data.classification.labels import required_labels
+from kbert.data.classification.multiple_choice import (
+    ChoiceExamples,
+    check_choice_columns,
+    read_choice_examples,
+)
+from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask, wrong
+
+
+class MultipleChoiceTask(FinetunedTask):
+    """Choices."""
+
+    name = "multiple-choice"
+    model_name = "MultipleChoice"
+    module = "kbert.tasks.multiple_choice.model"
+    does = "chooses the text that goes best with a context"
+    page = "choice"
+    settings = ("head", "dropout")
+    averages = True
+
+    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
+        return architecture == "BertForMultipleChoice"
+
+    def check(self, config: Any) -> None:
+        what = f"with task={self.name!r}"
+        for key in ("train", "validation", "test"):
+            if str(getattr(config, key)).startswith(TFDS):
+                raise wrong(key, f"a file {what}", getattr(config, key))
+        if config.batch_tokens is not None:
+            raise wrong("batch_tokens", f"left out {what}", config.batch_tokens)
+        if config.strategy == "tpu":
+            expected = f"another one {what}: its batches have no fixed shapes"
+            raise wrong("strategy", expected, config.strategy)
+
+    def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
+        check_choice_columns(path)
+
+    def read_file(self, path: str, config: Any, part: str) -> ChoiceExamples:
+        return read_choice_examples(path, labeled=True)
+
+    def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:
+        required_labels(examples)
+        if examples.num_choices != train.num_choices:
+            raise ValueError(
+                f"{examples.source}: each example must have {train.num_choices} choices, as in "
+                f"training. Received: {examples.num_choices}"
+            )
+
+    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+        return ["accuracy", "cross_entropy"]
+
+    def inputs(self, model: Any, examples: Any) -> Any:
+        from kbert.tasks.multiple_choice.run_inputs import choice_input
+
+        return choice_input(model, examples)
+
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        from kbert.tasks.base.prepared import Prepared
+
+        right = self.targets(examples, None)
+        return Prepared(self.inputs(model, examples), right, self.measure_predictions)
+
+    def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
+        return np.asarray(required_labels(examples), "int64")
+
+    def measure_predictions(
+        self, right: np.ndarray, predictions: np.ndarray, *_: Any
+    ) -> dict[str, Any]:
+        from kbert.metrics.glue import classification_metrics
+
+        names = [str(i) for i in range(predictions.shape[1])]
+        found = classification_metrics(right, predictions.argmax(-1), names, predictions)
+        return {name: found[name] for name in self.monitors(None)}
+
+    def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
+        return read_choice_examples(path)
+
+    def rows(self, examples: Any) -> list[tuple[Any, ...]]:
+        return [(one, *choices) for one, choices in zip(examples.contexts, examples.choices)]
+
+
+TASK = MultipleChoiceTask()

@@ -1,0 +1,50 @@
+"""The task regression: numbers for texts and pairs of texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kbert.data.classification.labels import required_labels
+from kbert.tasks.classification.task import TextTask, sequence_outputs
+
+
+class RegressionTask(TextTask):
+    """Scores."""
+
+    name = "regression"
+    model_name = "Regressor"
+    module = "kbert.tasks.regression.model"
+    does = "gives a text, or a pair of texts, a score"
+    page = "regression"
+    is_regression = True
+
+    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
+        return sequence_outputs(architecture, checkpoint) == 1
+
+    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+        return ["pearson", "spearman", "mse"]
+
+    def target_spec(self, rows: int) -> Any:
+        import tensorflow as tf
+
+        return tf.TensorSpec((rows,), tf.float32)
+
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        from kbert.tasks.base.prepared import Prepared
+
+        right = self.targets(examples, None)
+        return Prepared(self.inputs(model, examples), right, self.measure_predictions)
+
+    def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
+        return np.asarray(required_labels(examples), "float32")
+
+    def measure_predictions(
+        self, right: np.ndarray, predictions: np.ndarray, *_: Any
+    ) -> dict[str, Any]:
+        from kbert.metrics.glue import regression_metrics
+
+        return dict(regression_metrics(right, predictions))
+
+
+TASK = RegressionTask()
