@@ -1,4 +1,4 @@
-"""Folders that CTranslate2 translates from.
+"""Model folders of CTranslate2.
 
 Source: https://opennmt.net/CTranslate2, version 4.8; its own specifications write the files.
 """
@@ -34,9 +34,9 @@ class TokenNames:
     Attributes:
         source: the pieces of the source, in the order of their ids.
         target: those of the target.
-        unknown: the piece for what has none; it stands in both.
-        start: the piece that a translation begins after.
-        end: the piece at the end of a source and of a translation; it stands in both.
+        unknown: the piece for unknown characters; it is in both.
+        start: the start piece, which precedes a translation.
+        end: the piece at the end of a source and of a translation; it is in both.
     """
 
     source: Sequence[str]
@@ -59,18 +59,18 @@ def write_ctranslate2(
 ) -> Path:
     """Writes a folder for `ctranslate2.Translator`, in float32.
 
-    CTranslate2 adds the end to a source by itself. It can quantize the weights when it loads them
-    (`compute_type="int8"`).
+    CTranslate2 itself adds the end piece to a source. It can quantize the weights when it loads
+    them (`compute_type="int8"`).
 
     Args:
         config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
-            "learned": waves are a table too.
+            "learned": sinusoids are a table too.
         arrays: canonical name -> array; see `kbert.checkpoints.arrays.transformer_names`.
         tokens: the vocabularies.
         directory: the folder to make.
-        alignment_layer: whose attention to the source CTranslate2 gives as the attention, the mean
-            of its heads: a layer of the decoder, from 0, or from -1 back from the last one.
-        search: what to write beside the model as `search.json`, for example the arguments of
+        alignment_layer: the decoder layer whose cross-attention, averaged over heads, CTranslate2
+            returns as the attention: from 0, or from -1 back from the last one.
+        search: the content of `search.json` beside the model, for example the arguments of
             `ctranslate2.Translator.translate_batch`; or None.
         files: name -> content of further files, for example the subword models.
         overwrite: whether an existing folder may be replaced.
@@ -80,9 +80,9 @@ def write_ctranslate2(
 
     Raises:
         ValueError: arrays do not fit the configuration, pieces are not as many as embeddings, a
-            special piece is in no vocabulary, or CTranslate2 has no such model.
+            special piece is missing from a vocabulary, or CTranslate2 has no such model.
         ModuleNotFoundError: the package ctranslate2 is not installed.
-        FileExistsError: the folder is there and `overwrite` is False.
+        FileExistsError: the folder exists and `overwrite` is False.
     """
     _check(config, arrays, tokens)
     spec = _spec(config, alignment_layer)
@@ -105,7 +105,7 @@ def write_ctranslate2(
 
 
 def import_ctranslate2() -> Any:
-    """The package.
+    """Imports the package.
 
     Raises:
         ModuleNotFoundError: it is not installed; the message names the extra.
@@ -155,21 +155,21 @@ def _check(
 
 
 def _spec(config: Mapping[str, Any], alignment_layer: int) -> Any:
-    """The empty model."""
+    """Makes the model without weights."""
     specs = import_ctranslate2().specs
     settings = {
         "num_heads": config["num_heads"],
         "pre_norm": config["norm"] == "pre",
         "activation": getattr(specs.Activation, _ACTIVATIONS[config["activation"]]),
     }
-    # Both scale their embeddings by sqrt(D) unless they are told otherwise.
+    # Both scale their embeddings by sqrt(D) by default.
     return specs.TransformerSpec(
         specs.TransformerEncoderSpec(config["num_encoder_layers"], **settings),
         specs.TransformerDecoderSpec(
             config["num_decoder_layers"],
             **settings,
             alignment_layer=alignment_layer,
-            alignment_heads=0,  # the mean of all; its own converter writes that for fairseq's
+            alignment_heads=0,  # the mean of all, as its own converter writes for fairseq
         ),
     )
 
@@ -218,7 +218,7 @@ def _fill_feed_forward(spec: Any, arrays: Mapping[str, np.ndarray], block: str) 
 
 
 def _fill_linear(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None:
-    # Its kernels are (out, in).
+    # CTranslate2's kernels are (out, in).
     spec.weight = np.ascontiguousarray(arrays[f"{name}/kernel"].T)
     if f"{name}/bias" in arrays:
         spec.bias = arrays[f"{name}/bias"]
@@ -229,5 +229,5 @@ def _fill_norm(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """A contiguous float32 array."""
+    """Returns a contiguous float32 array."""
     return np.ascontiguousarray(np.asarray(array), dtype="float32")

@@ -1,4 +1,4 @@
-"""Models by name: where each is found, and the hashes of its files where known."""
+"""Models by name: their sources, and the hashes of their files where known."""
 
 import difflib
 import importlib.util
@@ -10,7 +10,7 @@ from pathlib import Path
 from kbert.checkpoints.huggingface.files import CONFIG, INDEX, WEIGHTS
 from kbert.storage.checksums import verify_sha256
 
-# Only these are fetched from the hub: no pickle, no code, no other framework's copy.
+# Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 ALLOW_PATTERNS = (
     CONFIG,
     WEIGHTS,
@@ -30,10 +30,10 @@ class PretrainedEncoder:
     """A published encoder and its sources, which are tried in the order of the attributes.
 
     Attributes:
-        package: An installed Python package that holds it and the folder in it, if there is one.
-        distribution: The name to install that package by.
+        package: An installed Python package that contains it and the folder in it, if there is one.
+        distribution: The distribution name of that package.
         repository: Its repository on the Hugging Face hub.
-        sha256: File -> hash, where the bytes are known; they are checked.
+        sha256: File -> hash, where the bytes are known; they are verified.
     """
 
     repository: str
@@ -43,7 +43,7 @@ class PretrainedEncoder:
 
 
 def _small_berts() -> dict[str, PretrainedEncoder]:
-    """The 24 small BERTs of Turc et al. 2019 (arXiv:1908.08962); heads have 64 dimensions."""
+    """Lists the 24 small BERTs of Turc et al. 2019 (arXiv:1908.08962); heads have 64 dimensions."""
     names = [
         f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
         for layers in (2, 4, 6, 8, 10, 12)
@@ -81,12 +81,12 @@ SHIPPED: dict[str, Path] = {
 
 
 def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -> Path:
-    """Returns where a checkpoint lies on this machine, fetching it if need be.
+    """Returns the local path of a checkpoint, downloading it if necessary.
 
     An existing folder, file or prefix of TensorFlow's files is returned as it is, even if its name
-    is that of a published encoder. Then come the models that kbert brings (`SHIPPED`) and the table
-    `PRETRAINED`, by its names or its repositories; then any other `org/name` is looked for on the
-    Hugging Face hub, whose own cache and progress bar are used.
+    is that of a published encoder. Then come the models shipped with kbert (`SHIPPED`) and the
+    table `PRETRAINED`, by its names or its repositories; then any other `org/name` is looked up on
+    the Hugging Face hub, whose own cache and progress bar are used.
 
     Args:
         name_or_path: The path or the name.
@@ -96,8 +96,9 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
         The folder, or the path as given.
 
     Raises:
-        FileNotFoundError: If nothing is there and the name is not known; the nearest are named.
-        OSError: If no source of a known name can be had; it tells how to get it.
+        FileNotFoundError: If the path does not exist and the name is unknown; the message names
+            the nearest.
+        OSError: If no source of a known name is available; the message lists ways to get it.
         ValueError: If a file does not have its known hash, or the repository has no safetensors.
     """
     entry = find_name(name_or_path)
@@ -116,16 +117,16 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
 
 
 def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
-    """Tells what a path or name stands for; nothing is read or fetched.
+    """Resolves a path or name without reading or downloading anything.
 
     Args:
-        name_or_path: As of `resolve`.
+        name_or_path: The path or the name.
 
     Returns:
-        The path that is there, or the published encoder.
+        The existing path, or the published encoder.
 
     Raises:
-        FileNotFoundError: As of `resolve`.
+        FileNotFoundError: If the path does not exist and the name is unknown.
     """
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
@@ -146,7 +147,7 @@ def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
 
 
 def model_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder of a model: that of a finished run, or the path as it is.
+    """Returns the folder of a model: that of a finished run, or the path as it is.
 
     Args:
         path: A run's folder, or any other path.
@@ -159,7 +160,7 @@ def model_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _missing(path: Path) -> str:
-    """The error for a path that is not there, in a folder that is."""
+    """Returns the error for a missing path in an existing folder."""
     beside = [found.name for found in path.parent.iterdir() if not found.name.startswith(".")]
     near = difflib.get_close_matches(path.name, beside, n=1)
     hint = f". Did you mean `{path.with_name(near[0])}`?" if near else ""
@@ -167,7 +168,7 @@ def _missing(path: Path) -> str:
 
 
 def _unknown(name: str) -> str:
-    """The error for a name that is neither a path nor known."""
+    """Returns the error for a name that is neither a path nor known."""
     by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(f'`{by_lower[one]}`' for one in near)}?" if near else ""
@@ -182,7 +183,7 @@ def _unknown(name: str) -> str:
 
 
 def _installed_folder(entry: PretrainedEncoder) -> Path | None:
-    """The folder inside an installed package, found without importing the package."""
+    """Returns the folder inside an installed package, found without importing the package."""
     if entry.package is None:
         return None
     module, folder = entry.package
@@ -194,7 +195,7 @@ def _installed_folder(entry: PretrainedEncoder) -> Path | None:
 
 
 def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
-    """The folder of a repository in the hub's cache, fetched if need be."""
+    """Returns the folder of a repository in the hub's cache, downloaded if necessary."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
@@ -205,7 +206,7 @@ def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
                 entry.repository, revision=revision, allow_patterns=list(ALLOW_PATTERNS)
             )
         )
-    # The client lets through whatever its HTTP library raises, and that library has changed.
+    # The client propagates whatever its HTTP library raises, and that library has changed.
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         reason = f"{type(error).__name__}: {said[:120]}"
@@ -221,7 +222,7 @@ def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
 
 
 def _ways(name: str, entry: PretrainedEncoder, reason: str) -> str:
-    """The error for a source that cannot be had, and what can be done."""
+    """Returns the error for an unavailable source, with the ways to get it."""
     ways = [
         f"download config.json, {WEIGHTS}, vocab.txt and tokenizer_config.json of the Hugging Face "
         f"repository {entry.repository} elsewhere, and give the folder that holds them",

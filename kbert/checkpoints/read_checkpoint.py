@@ -1,4 +1,4 @@
-"""Which format a folder or a file prefix is in, and the one function that reads them all."""
+"""Detection of checkpoint formats, and the one function that reads them all."""
 
 import os
 import re
@@ -25,11 +25,11 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True)
 class DetectedFormat:
-    """What was found.
+    """A detected checkpoint.
 
     Attributes:
         name: "kbert", "kbert_adapters", "huggingface", "tf1_bert" or "model_garden".
-        path: What the format's reader takes: a folder, or a prefix of TensorFlow's files.
+        path: The path for the format's reader: a folder, or a prefix of TensorFlow's files.
     """
 
     name: str
@@ -37,19 +37,21 @@ class DetectedFormat:
 
 
 def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
-    """Looks at a folder, a file in it or a prefix of TensorFlow's files; reads no weights.
+    """Detects the format of a folder, a file in it or a prefix of TensorFlow's files.
+
+    No weights are read.
 
     Args:
         path: The folder, its `model.safetensors`, `config.json` or `kbert.json`, or a prefix such
-            as `.../bert_model.ckpt`, also with the `.index` at its end.
+            as `.../bert_model.ckpt`, optionally with `.index` at its end.
 
     Returns:
         The format.
 
     Raises:
-        FileNotFoundError: If there is nothing at `path`.
-        ValueError: If it is no checkpoint that kbert reads; what was found is listed. Weights in a
-            pickle are refused, with the reason.
+        FileNotFoundError: If `path` does not exist.
+        ValueError: If it is not a checkpoint that kbert reads; the message lists what was found.
+            Weights in a pickle are refused, with the reason.
     """
     path = Path(path)
     prefix = path.with_suffix("") if path.suffix == ".index" else path
@@ -83,13 +85,13 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
 
 
 def _prefixes(folder: Path) -> list[str]:
-    """The prefixes of TensorFlow's files in a folder."""
+    """Returns the prefixes of TensorFlow's files in a folder."""
     names = [file.name.removesuffix(".index") for file in folder.glob("*.index")]
     return sorted(name for name in names if any(folder.glob(f"{name}.data-*")))
 
 
 def _choose(folder: Path, prefixes: list[str]) -> Path:
-    """The only prefix, or the one that TensorFlow's own `checkpoint` file calls the latest."""
+    """Returns the only prefix, or the latest one by TensorFlow's own `checkpoint` file."""
     if len(prefixes) == 1:
         return folder / prefixes[0]
     state = folder / "checkpoint"
@@ -105,9 +107,9 @@ def _choose(folder: Path, prefixes: list[str]) -> Path:
 
 
 def _tensorflow_format(prefix: Path) -> DetectedFormat:
-    """TF1 or TF2, without TensorFlow."""
+    """Distinguishes TF1 and TF2 checkpoints without TensorFlow."""
     # The index is a sorted table of keys. The object graph's key comes before all names that begin
-    # with a small letter, so it stands there in full, not as a difference from the key before it.
+    # with a lower-case letter, so it is stored in full, not as a difference from the previous key.
     index = Path(f"{prefix}.index").read_bytes()
     if not any(prefix.parent.glob(f"{prefix.name}.data-*")):
         raise ValueError(
@@ -117,7 +119,7 @@ def _tensorflow_format(prefix: Path) -> DetectedFormat:
 
 
 def _no_checkpoint(path: Path) -> ValueError:
-    """The error for something that is no checkpoint."""
+    """Returns the error for something that is not a checkpoint."""
     if path.is_dir():
         names = sorted(file.name + "/" * file.is_dir() for file in path.iterdir())
         more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
@@ -147,10 +149,10 @@ def _no_checkpoint(path: Path) -> ValueError:
 
 
 def _inside(path: Path) -> str:
-    """Names the runs and models that lie in a folder given in their place."""
+    """Lists the runs and models in a folder that was given instead of one of them."""
     if not path.is_dir():
         return ""
-    marks = ("kbert.json", "translation.json", "config.json", "metrics.json")
+    marks = (native.CONFIG, translation_folder.CONFIG, huggingface.CONFIG, "metrics.json")
     marked = [d for d in sorted(path.iterdir()) if any((d / mark).is_file() for mark in marks)]
     names = ", ".join(f"`{folder}`" for folder in marked[:_MAX_LISTED])
     return f". Name one of the runs or models in it: {names}" if names else ""
@@ -175,15 +177,15 @@ def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -
     Args:
         name_or_path: A folder, the prefix of TensorFlow's files (`.../bert_model.ckpt`), or a name
             that `pretrained.resolve` knows ("bert-base-uncased", "org/name").
-        values: Whether the arrays hold the values. Where only TensorFlow can read them they are
-            zeros else, of the right shapes and types, and TensorFlow is not imported.
+        values: Whether the arrays hold the values. If not, those of TensorFlow checkpoints are
+            zeros, of the right shapes and dtypes, and TensorFlow is not imported.
 
     Returns:
-        The checkpoint; its `report` tells what was decided while reading.
+        The checkpoint; its `report` lists what was decided while reading.
 
     Raises:
-        ValueError: If it is no checkpoint, or does not hold just a BERT encoder and its heads.
-        FileNotFoundError: If nothing is there, or the name is not known.
+        ValueError: If it is not a checkpoint, or not of exactly a BERT encoder and its heads.
+        FileNotFoundError: If the path does not exist and the name is unknown.
         OSError: If the name's source cannot be reached.
     """
     found = detect_format(resolve(name_or_path))

@@ -1,1 +1,1 @@
-"""Reading of labelled text: files of examples, GLUE, TFDS and multiple choice."""
+"""Readers of labelled text: files of examples, GLUE, TFDS and multiple choice."""

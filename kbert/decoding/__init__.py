@@ -1,1 +1,1 @@
-"""Search for the best sequences of any step function; knows no model."""
+"""Search for the best sequences of any step function, independent of models."""

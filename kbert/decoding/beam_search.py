@@ -1,7 +1,7 @@
-"""Beam search over any step function, on every backend of Keras.
+"""Beam search over any step function, on every Keras backend.
 
-Shapes: B rows of the request, b rows that are not finished yet, K hypotheses a row, V tokens,
-L longest hypothesis, n best hypotheses that are asked for.
+Shapes: B rows of the batch, b rows that are not finished yet, K hypotheses a row, V tokens,
+L longest hypothesis, n best hypotheses returned.
 """
 
 import math
@@ -30,8 +30,7 @@ class Hypotheses(NamedTuple):
     """The best sequences of B rows, the best first.
 
     Attributes:
-        token_ids: int32 (B, n, L), without the start token, with the end token and filled up with
-            it.
+        token_ids: int32 (B, n, L), without the start token, with the end token and padded with it.
         lengths: int32 (B, n), tokens with the end token; 0 where a row has fewer than n.
         scores: float32 (B, n), log-probability divided by the length penalty; -inf where a row has
             fewer.
@@ -59,45 +58,45 @@ def beam_search(
     patience: float | None = None,
     capacity: int | None = None,
 ) -> Hypotheses:
-    """Finds the n sequences with the highest log-probability by length penalty.
+    """Finds the n sequences with the highest log-probability divided by the length penalty.
 
     Of the 2K best continuations of a row's K hypotheses, those among the first K that end are
-    finished; the K best others live on. A row is finished when it has n sequences that no living
-    hypothesis can beat any more, or at its longest length, where a hypothesis can only end. With K
-    as large as the number of all prefixes the answer is that of an exhaustive search.
+    finished; the K best others stay alive. A row is finished when it has n sequences that no live
+    hypothesis can beat any more, or at its maximum length, where a hypothesis can only end. With K
+    as large as the number of all prefixes the result is that of an exhaustive search.
 
-    Rows that are finished leave the batch on TensorFlow; elsewhere shapes are fixed, and the
-    answers are the same.
+    Finished rows leave the batch on TensorFlow; elsewhere shapes are static, and the results are
+    the same.
 
     Args:
         step: takes `tokens` int32 (b, k), the last token of each hypothesis; `time`, an int32
-            scalar, how many tokens came before; `slots` int32 (b, k, L); and `state`. Gives logits
-            (b, k, V) of the next token, which are log-probabilities but for a constant, and the new
-            state. k is 1 at time 0, then K. The hypothesis k passed through slot `slots[b, k, s]`
-            at time s <= `time`: a model keeps what it computes for each time and slot, and lets a
-            hypothesis see what stands on its own path. Nothing has to move when hypotheses change
-            places.
+            scalar, the number of tokens before; `slots` int32 (b, k, L); and `state`. Returns
+            logits (b, k, V) of the next token, log-probabilities up to a constant, and the new
+            state. k is 1 at time 0, then K. Hypothesis k passed through slot `slots[b, k, s]` at
+            time s <= `time`: a model caches what it computes for each time and slot, and masks
+            what is not on a hypothesis' own path. Nothing has to move when hypotheses are
+            reordered.
         state: tensors in any structure, the first dimension of each being that of the rows; or
             None.
         rows: B.
         beam_size: K.
-        start_id: the token that every sequence begins after.
-        end_id: the token that ends one.
+        start_id: the start token, which precedes every sequence.
+        end_id: the end token.
         max_lengths: int (B,), at least 1, the most tokens of each row, with the end token.
-        length_penalty: from lengths to penalties, monotone; None divides by nothing.
+        length_penalty: maps lengths to penalties, monotone; None for no penalty.
         nbest: n, at most K.
         min_length: the fewest tokens, with the end token.
-        patience: stops a row at `patience` times K finished sequences, rounded, halves up, and at
-            least one, whether or not a better one could come: 1 is what fairseq and CTranslate2
-            do. None never guesses.
+        patience: stops a row at `patience` times K finished sequences, rounded half up, and at
+            least one, even if a better one is possible: 1 is what fairseq and CTranslate2 do.
+            None stops only when no better one is possible.
         capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
 
     Returns:
-        The hypotheses. A row in which nothing ends has its likeliest sequence, cut at the longest
-        length, with the probability of what stands before the end; or one of score -inf.
+        The hypotheses. A row in which nothing ends has its likeliest sequence, cut at the maximum
+        length, with the probability of what precedes the end; or one of score -inf.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: a number is out of range.
     """
     _check(beam_size, nbest, min_length, patience)
     limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
@@ -121,7 +120,7 @@ def _check(beam_size: int, nbest: int, min_length: int, patience: float | None) 
 
 @dataclass(frozen=True)
 class _Search:
-    """The settings of a search. Its values go round as dicts of tensors, the rows first."""
+    """The settings of a search. Loop variables are dicts of tensors, the rows first."""
 
     step: Step
     beam_size: int
@@ -133,7 +132,7 @@ class _Search:
     patience: float | None
 
     def run(self, state: Any, rows: Any, limits: Any, longest: Any) -> Hypotheses:
-        """The whole search."""
+        """Runs the whole search."""
         values = {**self._nothing_found(rows, longest), "limit": limits, "state": state}
         values["row"] = ops.arange(rows, dtype="int32")
         values["found"] = ops.zeros((rows,), "int32")
@@ -176,7 +175,7 @@ class _Search:
         }
 
     def _advance(self, values: dict[str, Any], time: Any) -> dict[str, Any]:
-        """One token more."""
+        """Adds one token to every hypothesis."""
         places = ops.arange(ops.shape(values["tokens"])[2], dtype="int32")
         here = ops.equal(places, time)  # (L,)
         count = values["living"].shape[1]
@@ -206,7 +205,7 @@ class _Search:
         return self._judged(values, found["unfinished"], time + 1)
 
     def _allowed(self, pieces: Pieces, length: Any, limits: Any) -> Pieces:
-        """At its longest length a hypothesis can only end; before its shortest it cannot."""
+        """Masks the end token below the minimum length, all others at the maximum length."""
         at_limit = ops.equal(limits, length)  # (b,)
         size = pieces.logits.shape[-1]
         ending = ops.equal(ops.arange(size, dtype="int32"), self.end_id)  # (V,)
@@ -217,7 +216,7 @@ class _Search:
             may = ops.where(ending, may_end, may_go_on)
             return in_pieces(ops.where(may, pieces.logits, -float("inf")), 2 * self.beam_size)
 
-        # Mostly there is nothing to forbid, and two passes over (b, K, V) are saved.
+        # Mostly there is nothing to mask, and two passes over (b, K, V) are saved.
         needed = ops.logical_or(ops.any(at_limit), length < self.min_length)
         return Pieces(*ops.cond(needed, masked, lambda: pieces))
 
@@ -228,7 +227,7 @@ class _Search:
         first = self.beam_size
         is_new = ops.logical_and(ends[:, :first], score[:, :first] > -float("inf"))
         logs = ops.where(is_new, score[:, :first], -float("inf"))
-        # Where nothing can end at the last length, the likeliest unfinished sequence stands in.
+        # Where nothing can end at the last length, the likeliest unfinished sequence replaces it.
         unfinished = {"token_ids": values["tokens"][:, :1], "logs": values["living"][:, :1]}
         scores = self._by_length(logs, length)
         lengths = ops.where(is_new, length, 0)
@@ -247,7 +246,7 @@ class _Search:
         return logs if self.length_penalty is None else logs / self.length_penalty(length)
 
     def _judged(self, values: dict[str, Any], unfinished: Any, length: Any) -> dict[str, Any]:
-        """Tells which rows are done, and gives those without any sequence their unfinished one."""
+        """Marks the rows that are done; those without any sequence get their unfinished one."""
         living = values["living"][:, 0]
         # The log-probability only falls, and the penalty is monotone: one of its ends is the best.
         at_once = self._by_length(living, length + 1)
@@ -259,7 +258,7 @@ class _Search:
             enough = max(1, math.floor(self.patience * self.beam_size + 0.5))
             done = ops.logical_or(done, values["found"] >= enough)
         was_done, values["done"] = values["done"], ops.logical_or(values["done"], done)
-        # What is done stays as it is while it waits for others: nothing of it lives on.
+        # Done rows stay as they are while they wait for others: none of their hypotheses is alive.
         values["living"] = ops.where(values["done"][:, None], -float("inf"), values["living"])
         del values["unfinished"]
         now = ops.logical_and(values["done"], ops.logical_not(was_done))

@@ -1,4 +1,4 @@
-"""Greedy search: the likeliest token, again and again."""
+"""Greedy search: the likeliest token at each step."""
 
 from typing import Any
 
@@ -29,17 +29,17 @@ def greedy_search(
 ) -> Hypotheses:
     """Follows the likeliest token until it is the end token.
 
-    At its longest length a sequence can only end; where it cannot, it is cut there, with the
-    probability of what stands before the end token. Rows leave as in `beam_search`.
+    At its maximum length a sequence can only end; where it cannot, it is cut there, with the
+    probability of what precedes the end token. On TensorFlow finished rows leave the batch.
 
     Args:
-        step: as in `beam_search`, with one hypothesis a row.
-        state: see there.
+        step: a step function with one hypothesis a row, see `kbert.decoding.beam_search`.
+        state: tensors in any structure, the rows first; or None.
         rows: B.
-        start_id: the token that every sequence begins after.
-        end_id: the token that ends one.
-        max_lengths: int (B,), at least 1.
-        capacity: see there.
+        start_id: the start token, which precedes every sequence.
+        end_id: the end token.
+        max_lengths: int (B,), at least 1, the most tokens of each row, with the end token.
+        capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
 
     Returns:
         One sequence a row; its score is its log-probability.
@@ -77,7 +77,7 @@ def greedy_search(
 
 
 def _advanced(step: Step, values: dict[str, Any], time: Any, end_id: int) -> dict[str, Any]:
-    """One token more."""
+    """Adds one token to every sequence."""
     places = ops.arange(ops.shape(values["token_ids"])[2], dtype="int32")
     slots = ops.zeros_like(values["token_ids"])
     logits, state = step(values["last"], time, slots, values["state"])

@@ -1,4 +1,4 @@
-"""What a hypothesis' log-probability is divided by, so that short ones do not always win."""
+"""Length penalties: divisors of log-probabilities, so that short hypotheses do not always win."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ class GnmtPenalty:
     alpha: float
 
     def __call__(self, length: Any) -> Any:
-        """The penalty, float32, of lengths n of any shape."""
+        """Returns the penalty, float32, of lengths n of any shape."""
         return ops.power((ops.cast(length, "float32") + 5.0) / 6.0, self.alpha)
 
 
@@ -32,7 +32,7 @@ class PowerPenalty:
     alpha: float
 
     def __call__(self, length: Any) -> Any:
-        """The penalty, float32, of lengths n of any shape."""
+        """Returns the penalty, float32, of lengths n of any shape."""
         return ops.power(ops.cast(length, "float32"), self.alpha)
 
 
@@ -40,7 +40,7 @@ LENGTH_PENALTIES: dict[str, Any] = {"gnmt": GnmtPenalty, "power": PowerPenalty}
 
 
 def length_penalty(name: str, alpha: float) -> Any:
-    """The penalty of a name.
+    """Returns a length penalty by name.
 
     Args:
         name: "gnmt" or "power".

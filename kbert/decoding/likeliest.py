@@ -1,7 +1,7 @@
-"""The likeliest continuations, found without a sort of the whole vocabulary.
+"""The likeliest continuations, found without sorting the whole vocabulary.
 
 Shapes: b rows, k hypotheses a row, V tokens, C pieces that a vocabulary is cut into, P = V / C
-tokens of a piece.
+tokens a piece.
 """
 
 import math
@@ -27,26 +27,26 @@ class Pieces(NamedTuple):
 
 
 def in_pieces(logits: Any, count: int) -> Pieces:
-    """Finds the largest logit of each piece, by one pass.
+    """Finds the largest logit of each piece, in one pass.
 
     Args:
         logits: float (b, k, V).
-        count: how many of the likeliest will be looked for.
+        count: how many of the likeliest will be searched for.
     """
     logits = ops.cast(logits, "float32")
     size = _piece_size(logits.shape[-1], count)
     if size == 1:
         return Pieces(logits, logits)
     cut = ops.reshape(logits, (-1, logits.shape[1], logits.shape[2] // size, size))
-    # (`initial` lets a batch without rows pass.)
+    # (`initial` allows a batch without rows.)
     return Pieces(logits, ops.max(cut, axis=-1, initial=_IMPOSSIBLE))
 
 
 def log_sum_exp(pieces: Pieces) -> Any:
-    """log sum exp of the logits of each hypothesis, by one softmax; 0 where all are -inf.
+    """Computes log sum exp of the logits of each hypothesis, by one softmax; 0 where all are -inf.
 
     The softmax p of the largest logit z is exp(z - log sum exp), at least 1 / V: from it the sum
-    follows without another exponential of all, and without loss.
+    follows without another exponential of all, and without loss of precision.
 
     Args:
         pieces: of the logits.
@@ -63,19 +63,19 @@ def log_sum_exp(pieces: Pieces) -> Any:
 
 
 def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, Any, Any]:
-    """The likeliest continuations of all hypotheses of a row together.
+    """Finds the likeliest continuations of all hypotheses of a row together.
 
     The `count` largest entries lie in the `count` pieces with the largest maxima: only those pieces
     are searched.
 
     Args:
         pieces: of the logits.
-        offsets: float32 (b, k), what makes log-probabilities of whole hypotheses of the logits.
-        count: how many continuations.
+        offsets: float32 (b, k), added to logits to get log-probabilities of whole hypotheses.
+        count: the number of continuations.
 
     Returns:
         Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
-        -inf fills up where there are fewer. Equal ones come in any order.
+        padded with -inf where there are fewer. Equal ones are in any order.
     """
     logits, maxima = pieces
     hypotheses, number = maxima.shape[1], maxima.shape[2]
@@ -101,7 +101,7 @@ def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, A
 
 
 def _searched(values: Any, pieces: Pieces, chosen: Any) -> Any:
-    """Some pieces (b, k, m, P) of values (b, k, V), which `chosen` (b, k, m) names."""
+    """Gathers the pieces (b, k, m, P) of values (b, k, V) with the indices `chosen` (b, k, m)."""
     hypotheses, number = pieces.maxima.shape[1], pieces.maxima.shape[2]
     size, rows = values.shape[2] // number, ops.shape(values)[0]
     firsts = ops.reshape(ops.arange(rows * hypotheses, dtype="int32"), (-1, hypotheses, 1)) * number
@@ -111,7 +111,7 @@ def _searched(values: Any, pieces: Pieces, chosen: Any) -> Any:
 
 
 def _piece_size(vocabulary_size: int, count: int) -> int:
-    """P, a divisor of V with the least work, or 1 where cutting does not pay."""
+    """Returns P, the divisor of V with the least work, or 1 where cutting does not pay."""
     # What is sorted: the maxima, V / P of each hypothesis, and then `count` pieces.
     best = math.sqrt(vocabulary_size / count)
     sizes = [s for s in range(2, vocabulary_size // count + 1) if vocabulary_size % s == 0]

@@ -1,23 +1,23 @@
-"""Rows of a batch that is being decoded: picked, put back, and let go when they are finished."""
+"""Rows of a batch during decoding: gathered, written back, and removed when they are finished."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-# Rows leave when one in so many is finished: leaving copies what is kept of the others.
+# Rows leave when one in so many is finished: leaving copies the values of the others.
 _SHARE_THAT_LEAVES = 8
 
 
 def rows_leave() -> bool:
-    """Whether finished rows can leave the batch: where shapes may change inside a loop."""
+    """Returns whether finished rows can leave the batch: where shapes may change inside a loop."""
     return bool(keras.backend.backend() == "tensorflow")
 
 
 def of_unknown_number(rows: Any) -> Any:
-    """The same indices, of which a graph does not know how many they are.
+    """Returns the same indices with a shape that a graph does not know statically.
 
-    What is taken by them may then leave a loop row by row. TensorFlow finds out beforehand what
+    What is gathered by them may then leave a loop row by row. TensorFlow infers beforehand what
     depends on constants alone, but not through a loop; and of two branches it knows only what
     they share.
 
@@ -32,11 +32,11 @@ def of_unknown_number(rows: Any) -> Any:
 
 
 def longest_of(limits: Any, capacity: int | None) -> Any:
-    """The longest length of all rows, at least 1.
+    """Returns the maximum length of all rows, at least 1.
 
     Args:
-        limits: int32 (B,), the longest length of each.
-        capacity: the answer where it is known beforehand, or None.
+        limits: int32 (B,), the maximum length of each.
+        capacity: the result where it is known beforehand, or None.
 
     Returns:
         An int, or on TensorFlow an int32 scalar.
@@ -49,10 +49,10 @@ def longest_of(limits: Any, capacity: int | None) -> Any:
 
 
 def with_state(step: Any, state: Any) -> tuple[Any, Any]:
-    """A step function and its state, in the form that loops can hold: None is no tensor.
+    """Returns a step function and its state in a form that loops can hold: None is no tensor.
 
     Args:
-        step: takes the state last, and gives the new one last.
+        step: takes the state last, and returns the new one last.
         state: tensors in any structure, or None.
     """
     if state is not None:
@@ -65,7 +65,7 @@ def with_state(step: Any, state: Any) -> tuple[Any, Any]:
 
 
 def of_parents(column: Any, parents: Any) -> Any:
-    """Takes entries of each row, by one gather of flat rows.
+    """Gathers entries of each row, by one gather of flat rows.
 
     Args:
         column: (b, k, ...).
@@ -82,7 +82,7 @@ def of_parents(column: Any, parents: Any) -> Any:
 
 
 def taken_rows(values: Any, rows: Any) -> Any:
-    """Takes some rows of every tensor of a structure.
+    """Gathers some rows of every tensor of a structure.
 
     Args:
         values: tensors (b, ...) in any structure.
@@ -92,12 +92,12 @@ def taken_rows(values: Any, rows: Any) -> Any:
 
 
 def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """Puts the answers of some rows into their places among all.
+    """Scatters the answers of some rows into those of all.
 
     Args:
         answers: tensors (B, ...).
         values: has a tensor (m, ...) for each key of `answers`.
-        rows: int32 (m,), their places.
+        rows: int32 (m,), their indices.
     """
     index = ops.cast(rows, "int32")[:, None]
     return {key: ops.scatter_update(a, index, values[key]) for key, a in answers.items()}
@@ -106,14 +106,14 @@ def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> 
 def without_finished(
     values: dict[str, Any], answers: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Lets finished rows go, with their answers, where enough of them are finished.
+    """Removes finished rows and writes their answers, once enough of them are finished.
 
     Args:
         values: tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,).
-        answers: as in `written_rows`.
+        answers: tensors (B, ...), whose keys `values` has too.
 
     Returns:
-        Both, without and with the rows that left.
+        `values` without the rows that left, and `answers` with them.
     """
     done = values["done"]
     gone = ops.sum(ops.cast(done, "int32"))

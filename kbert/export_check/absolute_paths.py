@@ -1,4 +1,4 @@
-"""Paths of one machine in an export: on another one they lead nowhere, or tell whose it was."""
+"""Absolute paths in an export: on another machine they are broken, or reveal their origin."""
 
 import json
 import os
@@ -23,10 +23,10 @@ _SHOWN = 120
 
 
 def path_problems(meta_graph: Any, export_dir: str | os.PathLike[str]) -> Iterator[str]:
-    """Absolute paths in the graph, its assets, and the files that tell of it.
+    """Finds absolute paths in the graph, its assets, and the metadata and the model card.
 
-    A string of the graph is taken for a path if it begins as paths of machines do, or if it is the
-    path of something on this machine.
+    A string of the graph is taken for a path if it begins like a path of some machine, or if it is
+    an existing path on this machine.
 
     Args:
         meta_graph: The MetaGraphDef.
@@ -57,7 +57,7 @@ def path_problems(meta_graph: Any, export_dir: str | os.PathLike[str]) -> Iterat
 def _strings(node: Any) -> Iterator[str]:
     for name, value in node.attr.items():
         if name.startswith("_") and name != "_output_shapes":
-            continue  # notes of TensorFlow for itself, which say nothing of files
+            continue  # internal attributes of TensorFlow, without files
         contents = [value.s, *value.list.s, *value.tensor.string_val]
         yield from (content.decode("utf-8", "replace") for content in contents if content)
 
@@ -69,7 +69,7 @@ def _is_path(text: str) -> bool:
 
 
 def _paths_in(file: Path) -> set[str]:
-    """The paths of machines in a file: in any string of JSON, or in a text."""
+    """Returns the absolute paths in a file: in any string of JSON, or in a text."""
     if not file.is_file():
         return set()
     text = file.read_text(encoding="utf-8", errors="replace")

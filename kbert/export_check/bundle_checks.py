@@ -1,4 +1,4 @@
-"""Checks of what an export brings beside its SavedModel: metadata, batching, warm-up, answers."""
+"""Checks of an export's files beside its SavedModel: metadata, batching, warm-up, answers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ _NO_BUNDLE = "the export has no bundle of kbert"
 
 @dataclass
 class Bundle:
-    """What was read of a bundle; the requests are to be run.
+    """The contents of a bundle, with its requests to run.
 
     Attributes:
-        checks: What was found.
-        warmup: The records of the warm-up.
-        golden: The requests with their answers; None where there is no file.
+        checks: The checks of the files.
+        warmup: The valid records of the warm-up.
+        golden: The requests with their answers; None if there is no file.
     """
 
     checks: list[Check] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Whether a server can run an export, and whether it answers as it should, before deployment."""
+"""Check of an export before deployment: whether a server can run it, with the right answers."""
 
 import os
 from pathlib import Path
@@ -24,21 +24,22 @@ def check(
     run: bool = True,
     folder: str | os.PathLike[str] | None = None,
 ) -> CheckReport:
-    """Makes all checks of an export.
+    """Runs all checks of an export.
 
     Args:
-        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
-        server: The version of TF Serving that is to run it, as "2.20"; by default that of the
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
+        server: The target version of TF Serving, such as "2.20"; by default the version of the
             TensorFlow that wrote it.
-        run: Whether to run it too, in Python and, where a C compiler is there, without Python.
-        folder: See `kbert.serving.loading.session_loader.build_session_loader`.
+        run: Whether to run it too, in Python and, if there is a C compiler, without Python.
+        folder: Folder of the program that runs it without Python, see
+            `kbert.serving.loading.session_loader.build_session_loader`.
 
     Returns:
         The report.
 
     Raises:
         FileNotFoundError: There is no export.
-        ValueError: `server` is no version, or one older than is known.
+        ValueError: `server` is not a version, or older than the known ones.
     """
     shown = find_export(path)
     export_dir = Path(os.path.abspath(shown))
@@ -47,7 +48,7 @@ def check(
     try:
         meta_graph = read_meta_graph(export_dir)
         signatures = signatures_of(meta_graph)
-    except (ValueError, TypeError) as error:  # TensorFlow knows no such type of numbers
+    except (ValueError, TypeError) as error:  # TypeError: a dtype that TensorFlow does not know
         problem = f"{SAVED_MODEL_FILE} cannot be read: {error}"
         return CheckReport(shown, server or SERVERS[-1], (Check("files", (problem,)),))
     written = meta_graph.meta_info_def.tensorflow_version

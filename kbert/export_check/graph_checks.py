@@ -1,4 +1,4 @@
-"""Checks of an export that read its files and run nothing."""
+"""Static checks of an export, which read its files and run nothing."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from kbert.serving.format.signatures import signatures_of
 from kbert.serving.format.version_folders import is_version
 from kbert.serving.format.weights_on_disk import stored_twice
 
-# What a graph with its vocabulary takes beside the weights; more means that weights are among it.
+# Bytes of a graph with its vocabulary beside the weights; more means that it contains weights.
 MOST_OTHER_BYTES = 6_000_000
 _MOST_CONSTANT_BYTES = 1_000_000
 _VARIABLES = ("VarHandleOp", "VariableV2", "VarIsInitializedOp")
@@ -41,12 +41,12 @@ _FLOATS = {
 
 
 def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Check]:
-    """All of them.
+    """Runs the static checks.
 
     Args:
         export_dir: The version folder.
         meta_graph: Its MetaGraphDef.
-        server: The version of TF Serving that is to run it.
+        server: The target version of TF Serving.
     """
     graph = meta_graph.graph_def
     ops = ops_of(graph)
@@ -67,7 +67,7 @@ def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Che
 
 
 def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:
-    """Bytes of the weights, of the graph, and of all the rest."""
+    """Returns the bytes of the weights, of the graph, and of all other files."""
     sizes = {"weights": 0, "graph": 0, "other": 0}
     for file in Path(export_dir).rglob("*"):
         if file.is_file():

@@ -17,17 +17,18 @@ from kbert.serving.loading.session_loader import Session
 Runner = Callable[[str, Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 _MOST_PROBLEMS = 10
-# Where it is made, and what it is called in the list.
+# Runner -> its name in messages.
 _PLACES = {"python": "Python", "session": "the C++ loader"}
 
 
 class Replay:
-    """Runs all requests of a bundle in all places where the export can be loaded.
+    """Runs all requests of a bundle, in Python and without it, wherever the export can be loaded.
 
     Args:
         export_dir: The version folder.
         signatures: Name -> signature.
-        folder: See `kbert.serving.loading.session_loader.build_session_loader`.
+        folder: Folder of the program that runs it without Python, see
+            `kbert.serving.loading.session_loader.build_session_loader`.
     """
 
     def __init__(
@@ -48,8 +49,8 @@ class Replay:
             bundle: The requests.
 
         Yields:
-            "python" and "session", whether all ran there; "same", whether both answered alike;
-            "golden", whether both answered as the model did before the export.
+            "python_run" and "session_run": all requests ran there; "same_answers": both gave the
+            same answers; "golden_answers": both gave the model's answers before the export.
         """
         golden = bundle.golden or []
         with ExitStack() as stack:
@@ -74,12 +75,12 @@ class Replay:
         yield Check("golden_answers", tuple(self._problems["golden"]), none)
 
     def _load(self, stack: ExitStack) -> tuple[dict[str, Runner], dict[str, str]]:
-        """Place -> how to run a request there, and place -> why it cannot be used here."""
+        """Returns name -> runner of requests, and name -> why a runner cannot be used here."""
         runners: dict[str, Runner] = {}
         skipped: dict[str, str] = {}
         try:
             runners["python"] = LoadedModel(self._path).run
-        except Exception as error:  # TensorFlow raises any class for a file that is not right
+        except Exception as error:  # TensorFlow raises any class for an invalid file
             self._tell("python", f"Python cannot load the export: {_words(error)}")
         try:
             runners["session"] = stack.enter_context(Session(self._path, folder=self._folder)).run
@@ -97,7 +98,7 @@ class Replay:
         inputs: Mapping[str, np.ndarray],
         tolerance: float,
     ) -> dict[str, dict[str, np.ndarray]]:
-        """Place -> the answer of one request."""
+        """Returns name of each runner -> its answer to one request."""
         rows = len(next(iter(inputs.values()), ()))
         answers = {}
         for place, run in runners.items():

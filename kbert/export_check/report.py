@@ -1,4 +1,4 @@
-"""What a check of an export found."""
+"""Report of the checks of an export."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ class Check:
 
     Args:
         name: Its name.
-        problems: What is wrong, one sentence each.
-        skipped: Why it was not made; "" where it was.
-        note: What else it tells.
+        problems: The problems found, one sentence each.
+        skipped: Why it was not run; "" if it was.
+        note: Further information.
     """
 
     name: str
@@ -24,11 +24,11 @@ class Check:
 
     @property
     def status(self) -> str:
-        """"passed", "failed" or "skipped"."""
+        """Returns "passed", "failed" or "skipped"."""
         return "failed" if self.problems else "skipped" if self.skipped else "passed"
 
     def as_json(self) -> dict[str, Any]:
-        """For `kbert check`."""
+        """Returns the check for `kbert check`, in JSON types."""
         note = self.skipped or self.note
         return {
             "name": self.name,
@@ -44,8 +44,8 @@ class CheckReport:
 
     Args:
         path: The version folder.
-        server: The version of TF Serving that was asked about.
-        checks: The checks, in the order in which they were made.
+        server: The target version of TF Serving.
+        checks: The checks, in the order in which they were run.
         facts: Sizes and versions.
     """
 
@@ -56,24 +56,24 @@ class CheckReport:
 
     @property
     def problems(self) -> list[str]:
-        """All that is wrong."""
+        """Returns the problems of all checks."""
         return [problem for check in self.checks for problem in check.problems]
 
     @property
     def skipped(self) -> list[str]:
-        """The names of the checks that were not made."""
+        """Returns the names of the checks that were not run."""
         return [check.name for check in self.checks if check.status == "skipped"]
 
     def passed(self, strict: bool = False) -> bool:
-        """Whether nothing is wrong.
+        """Returns whether there are no problems.
 
         Args:
-            strict: Whether a check that was not made counts as failed.
+            strict: Whether a check that was not run counts as failed.
         """
         return not self.problems and not (strict and self.skipped)
 
     def as_json(self, strict: bool = False) -> dict[str, Any]:
-        """For `kbert check`; the argument is that of `passed`."""
+        """Returns the report for `kbert check`, in JSON types; for `strict` see `passed`."""
         return {
             "export": str(self.path),
             "ok": self.passed(strict),
@@ -83,7 +83,7 @@ class CheckReport:
         }
 
     def lines(self) -> Iterator[str]:
-        """The list for people, line by line."""
+        """Yields the lines of a readable list."""
         for check in self.checks:
             note = check.skipped or check.note
             yield f"{check.status:<8} {check.name}{f': {note}' if note else ''}"

@@ -1,4 +1,4 @@
-"""Several workers on one machine: started together, and started again when one of them dies."""
+"""Launcher of several workers on one machine, which restarts all of them when one dies."""
 
 import contextlib
 import math
@@ -19,13 +19,13 @@ from kbert.training.distributed.locked_temp_dir import LAUNCH, WORKER, own_folde
 from kbert.training.distributed.stop_signals import handled_by
 from kbert.training.distributed.tf_config import VARIABLE, worker_config
 
-# What a command of kbert exits with for bad input: to start it again would change nothing.
+# Exit code of kbert's commands for bad input: restarting would not help.
 _BAD_INPUT = 2
 _POLL = 0.2
-# What one exits with that was asked to stop, and can be gone on with.
+# Exit code of a worker that was asked to stop, and can be resumed.
 _STOPPED = 75
-# Until a worker that lost another one ends by itself, with its own message; and until one ends
-# that was asked to because another one failed.
+# Seconds until a worker that lost another one ends by itself, with its own message; and until one
+# ends that was asked to because another one failed.
 _PATIENCE, _ASKED = 45.0, 10.0
 
 
@@ -39,26 +39,27 @@ class _Worker:
 def launch_workers(
     command: Sequence[str], workers: int, restarts: int = 3, patience: float = _PATIENCE
 ) -> int:
-    """Runs a command in several processes that know each other by TF_CONFIG.
+    """Runs a command in several processes that are connected by TF_CONFIG.
 
-    When one of them dies, the others end too, and all are started again: a run that saves states
-    goes on from the last one, also with `overwrite`, which is for what was there before. Where
-    there are cores enough, each worker has some for itself.
-    Stdout is that of the first worker; stderr has the lines of all, with their numbers.
+    When one of them dies, the others end too, and all are restarted: a run that saves checkpoints
+    resumes from the last one, also with `overwrite`, which only applies to earlier runs. If there
+    are enough cores, each worker has its own. Stdout is worker 0's; stderr has the lines of all
+    workers, with their numbers.
 
     Args:
         command: The command and its arguments.
-        workers: How many processes.
-        restarts: How often all of them may be started again.
-        patience: Seconds that a worker has to end by itself, before it is made to.
+        workers: Number of processes.
+        restarts: How often all of them may be restarted.
+        patience: Seconds that a worker has to end by itself, before it is terminated.
 
     Returns:
-        0, or the exit code of the worker that failed; 128 and more for a signal, as shells count.
+        0, or the exit code of the worker that failed; 128 plus its number for a signal, as in
+        shells.
 
     Raises:
         ValueError: A number is too small.
         SystemExit: SIGTERM came, and all workers have ended, each in its own time; a second one
-            ends them at once. The code is 75 where they stopped in order.
+            ends them at once. The code is 75 if they can be resumed.
     """
     if workers < 1:
         raise ValueError(f"`workers` must be at least 1. Received: workers={workers}")
@@ -87,12 +88,12 @@ def _first_failed_of_all(
     asked = _Asked()
     with handled_by(asked.handle, (signal.SIGTERM, signal.SIGINT)):
         try:
-            with asked.deferred():  # a worker that nobody knows of would not be ended
+            with asked.deferred():  # a worker that is not in the list would not be ended
                 _start(started, command, workers, note)
             failed = _first_failed(started)
             _wait(started, patience)
         except (SystemExit, KeyboardInterrupt):
-            _end(started, math.inf, patience)  # a state that they write must become whole
+            _end(started, math.inf, patience)  # a checkpoint being written must become complete
             if any(worker.process.returncode == _STOPPED for worker in started):
                 raise SystemExit(_STOPPED) from None
             raise
@@ -103,7 +104,7 @@ def _first_failed_of_all(
 
 
 class _Asked:
-    """What SIGTERM and Ctrl-C do to a launcher: they end it, and so its workers."""
+    """Handler of SIGTERM and Ctrl-C, which end a launcher, and so its workers."""
 
     def __init__(self) -> None:
         self._received: int | None = None
@@ -119,7 +120,7 @@ class _Asked:
 
     @contextlib.contextmanager
     def deferred(self) -> Iterator[None]:
-        """A signal that comes while the block runs has its effect at the end."""
+        """Defers a signal that comes while the block runs to its end."""
         self._waits = True
         try:
             yield
@@ -130,10 +131,10 @@ class _Asked:
 
 
 def free_addresses(count: int) -> tuple[str, ...]:
-    """Addresses of this machine at which nothing listens now.
+    """Returns free addresses of this machine.
 
     Args:
-        count: How many.
+        count: Number of addresses.
     """
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -146,12 +147,12 @@ def free_addresses(count: int) -> tuple[str, ...]:
 
 
 def cores_of(worker: int, workers: int, cores: Sequence[int]) -> set[int]:
-    """The cores that one of several workers uses.
+    """Returns the cores that one of several workers uses.
 
     Args:
         worker: Its number, from 0.
-        workers: How many there are.
-        cores: The cores of all; where there are fewer than workers, all use all.
+        workers: Number of workers.
+        cores: The cores of all; if they are fewer than the workers, each worker uses all.
     """
     if len(cores) < workers:
         return set(cores)
@@ -159,7 +160,7 @@ def cores_of(worker: int, workers: int, cores: Sequence[int]) -> set[int]:
 
 
 def _start(started: list[_Worker], command: Sequence[str], workers: int, note: Path) -> None:
-    """Starts all workers; each is in the list as soon as it is there, whatever comes then."""
+    """Starts all workers; each is in the list as soon as it runs, whatever fails afterwards."""
     addresses = free_addresses(workers)
     cores = sorted(os.sched_getaffinity(0))
     begun = note.exists()
@@ -179,7 +180,7 @@ def _start(started: list[_Worker], command: Sequence[str], workers: int, note: P
 
 
 def _first_failed(started: Sequence[_Worker]) -> _Worker | None:
-    """Waits until all have done their work, or one has failed."""
+    """Waits until all have finished, or returns the first that failed."""
     while True:
         codes = [worker.process.poll() for worker in started]
         for worker, code in zip(started, codes):
@@ -195,21 +196,21 @@ def _running(started: Sequence[_Worker]) -> list[subprocess.Popen[str]]:
 
 
 def _wait(started: Sequence[_Worker], seconds: float) -> None:
-    """Waits until all have ended, at most so long."""
+    """Waits until all have ended, at most `seconds`."""
     last = time.monotonic() + seconds
     while _running(started) and time.monotonic() < last:
         time.sleep(_POLL)
 
 
 def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
-    """Ends what still runs: it is asked to, and then made to.
+    """Ends the running workers: by SIGTERM, and then by SIGKILL.
 
     Args:
         started: All workers.
-        seconds: That they have.
-        patience: Seconds that they have when one has not ended in order, whom they may wait for.
-            As often they are asked again: TensorFlow loses a signal that comes while it connects
-            them.
+        seconds: Time that they have to end.
+        patience: Seconds that they have when one has failed, for which they may wait. It is also
+            the interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it
+            connects them.
     """
     last = time.monotonic() + seconds
     asked = -math.inf
@@ -225,7 +226,7 @@ def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
                 for process in running:
                     process.send_signal(signal.SIGTERM)
             time.sleep(_POLL)
-    finally:  # asked once more
+    finally:  # also after a second signal
         for process in _running(started):
             process.kill()
             process.wait()

@@ -1,4 +1,4 @@
-"""The pieces of a Transformer as Keras layers, written with `keras.ops` alone.
+"""The building blocks of a Transformer as Keras layers, written with `keras.ops` alone.
 
 `kbert.layers.SelfAttention` and the others are loaded when they are first used (PEP 562).
 """

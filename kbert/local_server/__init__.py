@@ -1,6 +1,6 @@
-"""`kbert serve`: a local server for development and tests, which speaks as TF Serving does.
+"""`kbert serve`: a local server for development and tests, with the APIs of TF Serving.
 
-It stands on uvicorn and Starlette (REST), grpcio with the official messages (gRPC) and
+It is built on uvicorn and Starlette (REST), grpcio with the official messages (gRPC) and
 prometheus-client (metrics), all of the extra "serving".
 """
 

@@ -1,4 +1,4 @@
-"""The local server: both interfaces on one event loop, in a thread of its own."""
+"""The local server: both APIs on one event loop, in a thread of its own."""
 
 import asyncio
 import logging
@@ -19,26 +19,26 @@ from kbert.local_server.rest.app import RestApp, TimedConnection
 from kbert.local_server.rest.web_page import page_routes
 
 logger = logging.getLogger(__name__)
-# Names of this machine for itself; under another one only a web page with a trick asks it.
+# Names of the loopback interface; a request under another one is a web page's DNS rebinding.
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HOSTS = frozenset(("127.0.0.1", "[::1]", "localhost"))
 NO_PORT = -1
-# Seconds between two requests of a connection. The shorter, the more often a client writes into one
+# Seconds between two requests of a connection. The shorter, the more often a client writes to one
 # that is just being closed.
 _KEEP_ALIVE = 75
 
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """How a local server is to be.
+    """Options of a local server.
 
     Args:
         host: The address to listen at.
         rest_port: REST's port; 0 for a free one.
         grpc_port: gRPC's port; 0 for a free one, -1 for none.
-        web: Whether the page to try models is served.
-        poll_seconds: The pause between two looks for new versions.
-        limits: What is taken on.
+        web: Whether the web page to try models is served.
+        poll_seconds: The pause between two polls for new versions.
+        limits: Limits on requests.
 
     Raises:
         ValueError: A number is out of range.
@@ -67,11 +67,11 @@ class ServerOptions:
 class LocalServer(AbstractContextManager["LocalServer"]):
     """A server that runs while the block does. A context manager.
 
-    It begins to listen when the models are loaded; in the end it answers what it has accepted.
+    It starts to listen when the models are loaded; at the end it answers the accepted requests.
 
     Args:
-        base: See `kbert.local_server.engine.served_folders`.
-        options: How it is to be.
+        base: Path of the models, see `kbert.local_server.engine.served_folders`.
+        options: Its options.
 
     Raises:
         FileNotFoundError, ValueError: There is no model, or none that can be loaded.
@@ -102,7 +102,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
 
     @property
     def alive(self) -> bool:
-        """Whether it runs; False once it has ended, by whatever cause."""
+        """Returns whether it runs; False once it has ended, by whatever cause."""
         return self._thread.is_alive()
 
     def __exit__(self, *error: object) -> None:
@@ -179,25 +179,25 @@ class LocalServer(AbstractContextManager["LocalServer"]):
             proxy_headers=False,
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=int(options.limits.timeout) + 1,
-            # Of connections, most of which are idle; requests are counted by the gate.
+            # Limits connections, most of which are idle; the gate limits requests.
             limit_concurrency=8 * options.limits.max_concurrency + 64,
         )
         return uvicorn.Server(config)
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound, and does not listen yet.
+    """Returns a socket that is bound, and does not listen yet.
 
     Args:
         host: A name or an address.
         port: Its number, or 0 for any that is free.
 
     Raises:
-        OSError: The place is taken, or not of this machine.
+        OSError: The port is taken, or the address is not one of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends at once (TCP_NODELAY) only on sockets that say they are of TCP: without it, the
-    # body of an answer waits some 40 ms for the client to acknowledge the head.
+    # asyncio sends at once (TCP_NODELAY) only on sockets with the TCP protocol number: without it,
+    # the body of an answer waits some 40 ms for the client to acknowledge the head.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,1 +1,1 @@
-"""Metrics: thin faces of scikit-learn, SciPy, seqeval, sacreBLEU and the Model Garden."""
+"""Metrics: thin wrappers of scikit-learn, SciPy, seqeval, sacreBLEU and the Model Garden."""

@@ -11,13 +11,13 @@ References = Sequence[str] | Sequence[Sequence[str]]
 
 
 def translation_metrics(hypotheses: Sequence[str], references: References) -> dict[str, Any]:
-    """Returns BLEU and chrF2 of plain texts, as a dict that JSON can hold.
+    """Returns BLEU and chrF2 of plain texts, as a JSON-serializable dict.
 
     BLEU is cased and tokenises as mteval-v13a does; both are sacreBLEU's defaults.
 
     Args:
-        hypotheses: the translations, one string a sentence, not tokenised; "" says nothing.
-        references: for each hypothesis the right translation, or a list of several.
+        hypotheses: the translations, one string per sentence, not tokenised; "" for none.
+        references: for each hypothesis the reference translation, or a list of several.
 
     Returns:
         "bleu" and "chrf", over the whole corpus, from 0 to 100; "bleu_signature" and
@@ -25,7 +25,7 @@ def translation_metrics(hypotheses: Sequence[str], references: References) -> di
 
     Raises:
         ValueError: no sentences, unequal numbers of sentences, a sentence without reference, or
-            something that is no string.
+            something that is not a string.
         ImportError: sacrebleu is not installed.
     """
     streams = _streams(hypotheses, references)
@@ -47,17 +47,17 @@ def tokenized_lowercase_bleu(
     `translation_metrics`, and comparable with no other kind of BLEU.
 
     Args:
-        hypotheses: the translations, one string a sentence, not tokenised.
-        references: for each hypothesis the right translation, or a list of several.
-        language: of the translations, by the code that Moses has rules for, such as "de".
+        hypotheses: the translations, one string per sentence, not tokenised.
+        references: for each hypothesis the reference translation, or a list of several.
+        language: language code of the translations for which Moses has rules, such as "de".
 
     Returns:
         "tokenized_lowercase_bleu" from 0 to 100; "tokenized_lowercase_bleu_signature", sacreBLEU's,
         in which "tok:none" means that it did not tokenise; "tokenized_lowercase_bleu_tokenizer",
-        what did.
+        the tokenizer used.
 
     Raises:
-        ValueError: as in `translation_metrics`, or Moses has no rules for the language.
+        ValueError: `translation_metrics` would raise, or Moses has no rules for the language.
         ImportError: sacrebleu or sacremoses is not installed.
     """
     streams = _streams(hypotheses, references)
@@ -104,7 +104,7 @@ def _moses(language: str) -> tuple[Any, str]:
             "Tokenised BLEU needs sacremoses. Install it with `pip install sacremoses`. "
             f"({error})"
         ) from error
-    # It would take another code for English, and a name ("french") for half of its rules.
+    # Moses would treat another code as English, and use a name ("french") for half of its rules.
     known = sorted(set(NonbreakingPrefixes().available_langs.values()))
     if language not in known:
         raise ValueError(
@@ -114,9 +114,9 @@ def _moses(language: str) -> tuple[Any, str]:
 
 
 def _streams(hypotheses: Sequence[str], references: References) -> list[list[str | None]]:
-    """Returns the references as sacreBLEU wants them: the first of each sentence, the second, ..
+    """Returns the references in sacreBLEU's layout: the first of each sentence, the second, ..
 
-    None stands where a sentence has fewer than others.
+    None fills in where a sentence has fewer than others.
     """
     for argument, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):

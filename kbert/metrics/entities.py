@@ -17,14 +17,14 @@ Tags = Sequence[Sequence[str]]
 
 
 def entity_metrics(true_tags: Tags, predicted_tags: Tags, scheme: str = "bio") -> dict[str, Any]:
-    """Returns precision, recall and F1 of entities, as a dict that JSON can hold.
+    """Returns precision, recall and F1 of entities, as a JSON-serializable dict.
 
-    An entity counts as found where its first word, its last word and its type are right. The
-    default mode reads tags that are impossible in their scheme as conlleval does; the strict mode
-    counts only entities that the scheme allows. Ratios of 0 / 0 are 0.
+    An entity counts as found if its first word, its last word and its type are right. The default
+    mode reads tags that are invalid in their scheme as conlleval does; the strict mode counts only
+    entities that the scheme allows. Ratios of 0 / 0 are 0.
 
     Args:
-        true_tags: the right tags, one list a sentence.
+        true_tags: the gold tags, one list per sentence.
         predicted_tags: the model's tags, of the same lengths.
         scheme: scheme of both: "bio", "iob1" or "iobes". The default mode does not depend on it.
 
@@ -32,7 +32,7 @@ def entity_metrics(true_tags: Tags, predicted_tags: Tags, scheme: str = "bio") -
         "precision", "recall" and "f1" over all entities; "strict_precision", "strict_recall" and
         "strict_f1"; "true_entities" and "predicted_entities", their numbers in the default mode;
         "per_type", for each type that occurs "precision", "recall", "f1" and "support", the number
-        of right entities. (Tags without a type count as type "_".)
+        of gold entities. (Tags without a type count as type "_".)
 
     Raises:
         ValueError: no sentences, unequal lengths, an unknown scheme, or a tag that is not of the
@@ -53,7 +53,7 @@ def entity_metrics(true_tags: Tags, predicted_tags: Tags, scheme: str = "bio") -
     )
     true_entities = labeling.get_entities(true)
     predicted_entities = labeling.get_entities(predicted)
-    # seqeval gives the types' rows without their names, in sorted order.
+    # seqeval returns the types' rows without their names, in sorted order.
     types = sorted({type for type, _, _ in (*true_entities, *predicted_entities)})
     return {
         **_ratios(overall, ""),
@@ -84,7 +84,7 @@ def _ratios(row: Sequence[Any], prefix: str) -> dict[str, float]:
 
 
 def _checked(argument: str, tags: Tags, scheme: str) -> list[list[str]]:
-    """Returns the tags as the lists of lists that seqeval wants."""
+    """Returns the tags as the lists of lists that seqeval expects."""
     sentences = [list(sentence) for sentence in tags]
     good: set[str] = set()
     for i, sentence in enumerate(sentences):

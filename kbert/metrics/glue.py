@@ -14,7 +14,7 @@ from sklearn import metrics as sklearn_metrics
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
 from kbert.metrics.not_finite import NotFiniteError
 
-# The class that F1 counts as positive, by name; "1" and 1 mean it too.
+# The positive class of F1, by name; "1" and 1 mean it too.
 _POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate"}
 
 
@@ -23,14 +23,14 @@ def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
 
     Args:
         task: one of the nine tasks, or "ax"; spellings such as "STS-B" are accepted.
-        labels: the right answers, shape (examples,): class names, class numbers, or scores.
-        predictions: the model's answers, of the same kind and shape.
+        labels: the labels, shape (examples,): class names, class indices, or scores.
+        predictions: the predictions, of the same kind and shape.
 
     Returns:
         {metric: value}, in the order of `GLUE_METRICS`.
 
     Raises:
-        ValueError: unknown task, no examples, or labels and predictions that do not fit.
+        ValueError: unknown task, no examples, or labels and predictions that do not match.
     """
     name = glue_task_name(task)
     if name == "stsb":
@@ -51,10 +51,10 @@ def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
 def classification_metrics(
     labels: Any, predictions: Any, names: Sequence[str], probabilities: Any | None = None
 ) -> dict[str, Any]:
-    """Returns the metrics of a classifier as a dict that JSON can hold.
+    """Returns the metrics of a classifier as a JSON-serializable dict.
 
     Args:
-        labels: the right classes, shape (examples,): names or indices into `names`.
+        labels: the true classes, shape (examples,): names or indices into `names`.
         predictions: the predicted classes, names or indices, shape (examples,).
         names: all classes in the model's order.
         probabilities: predicted probabilities, shape (examples, classes), or None.
@@ -62,9 +62,9 @@ def classification_metrics(
     Returns:
         "accuracy"; "macro_f1" (mean over the classes that occur in labels or predictions);
         "matthews" (0 where either side is constant); for two classes "f1" of `names[1]`;
-        "cross_entropy" in nats where probabilities are given; "per_class", for each name
+        "cross_entropy" in nats if probabilities are given; "per_class", for each name
         precision, recall, f1 and support (0 where a ratio is 0 / 0); "confusion", counts with the
-        right classes as rows.
+        true classes as rows.
 
     Raises:
         ValueError: no examples, unequal lengths, an unknown class, or probabilities of another
@@ -105,11 +105,11 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     """Returns Pearson and Spearman correlation and the mean squared error.
 
     Where the labels or the predictions are all equal (or there is one example) a correlation is
-    undefined: it is given as 0.0, with a `RuntimeWarning`, so that a run that picks its best step
-    by it can go on.
+    undefined: it is reported as 0.0, with a `RuntimeWarning`, so that a run that picks its best
+    step by it can continue.
 
     Args:
-        labels: the right scores, shape (examples,).
+        labels: the true scores, shape (examples,).
         predictions: the predicted scores, shape (examples,) or (examples, 1).
 
     Raises:
@@ -118,10 +118,10 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     right = _finite("labels", labels)
     predicted = _finite("predictions", predictions)
     if predicted.ndim == 2 and predicted.shape[1] == 1:
-        predicted = predicted[:, 0]  # a regression head gives (examples, 1)
+        predicted = predicted[:, 0]  # a regression head returns (examples, 1)
     right, predicted = _checked(right, predicted)
     squared_error = float(np.mean(np.square(right - predicted)))
-    # Below this the deviations square to nothing, and SciPy gives nan.
+    # Below this the squared deviations underflow to 0, and SciPy returns nan.
     smallest = np.sqrt(np.finfo("float64").tiny)
     if np.ptp(right) < smallest or np.ptp(predicted) < smallest:
         side = "labels" if np.ptp(right) < smallest else "predictions"
@@ -162,7 +162,7 @@ def _checked(labels: Any, predictions: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """scikit-learn gives 0 where either side is constant; for one single class it also warns."""
+    """Returns 0 where either side is constant, without scikit-learn's warning for one class."""
     if len(np.unique(labels)) == 1 or len(np.unique(predictions)) == 1:
         return 0.0
     return float(sklearn_metrics.matthews_corrcoef(labels, predictions))
@@ -173,7 +173,7 @@ def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def _indices(argument: str, values: Any, names: Sequence[str]) -> np.ndarray:
-    """Returns class indices for names or indices, after a check against `names`."""
+    """Returns class indices for names or indices, checked against `names`."""
     array = np.asarray(values)
     if array.dtype.kind in "iu":
         wrong = array[(array < 0) | (array >= len(names))]

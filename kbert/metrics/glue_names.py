@@ -30,13 +30,13 @@ _ALIASES = {
 
 
 def glue_task_name(task: str) -> str:
-    """Returns the short name of a GLUE task: "STS-B", "sts_b" and "stsb" all give "stsb".
+    """Returns the short name of a GLUE task: "stsb" for "STS-B", "sts_b" and "stsb".
 
     Args:
         task: name of a task in any usual spelling.
 
     Raises:
-        ValueError: there is no such task.
+        ValueError: the task is unknown.
     """
     key = task.lower().replace("-", "").replace("_", "").removeprefix("glue/")
     key = _ALIASES.get(key, key)

@@ -1,5 +1,5 @@
-"""The error about numbers that overflowed, which can be told from other errors by its class."""
+"""The error about numbers that overflowed, with a class of its own so that callers can catch it."""
 
 
 class NotFiniteError(ValueError):
-    """What a metric was given as numbers is not finite."""
+    """A number given to a metric is not finite."""

@@ -7,16 +7,16 @@ Spans = Sequence[Sequence[tuple[int, int]]]
 
 
 def exact_and_overlap_f1(true_spans: Spans, predicted_spans: Spans) -> dict[str, float]:
-    """Returns how well spans were found, whole and in part.
+    """Returns precision, recall and F1 of spans, by exact match and by overlap.
 
-    Exact: a predicted span counts where it is one of the right ones. Overlap: characters count,
-    each once however many spans cover it, so a span that is nearly right is nearly counted. Both
-    are summed over the questions before precision and recall are taken; ratios of 0 / 0 are 0. The
-    same span given twice counts once.
+    Exact: a predicted span counts if it is one of the gold spans. Overlap: characters count, each
+    once however many spans cover it, so a span that is nearly right is nearly counted. Both are
+    summed over the questions before precision and recall are computed; ratios of 0 / 0 are 0. A
+    span given twice counts once.
 
     Args:
-        true_spans: for each question its right spans (start, end), with `end` behind the last
-            character, in code points of the context; empty where there is no answer.
+        true_spans: for each question its gold spans (start, end), with an exclusive `end`, in code
+            points of the context; empty where there is no answer.
         predicted_spans: the model's, for the same questions in the same order.
 
     Returns:
@@ -44,7 +44,7 @@ def exact_and_overlap_f1(true_spans: Spans, predicted_spans: Spans) -> dict[str,
 
 
 class _Counts:
-    """What was right, what was predicted, and what there was to find."""
+    """Counts of correct, predicted and gold items."""
 
     def __init__(self) -> None:
         self.right = self.predicted = self.true = 0
@@ -79,7 +79,7 @@ def _checked(
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The characters that spans cover, as pieces from left to right that do not touch."""
+    """Merges spans into sorted pieces that do not touch."""
     pieces: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if pieces and start <= pieces[-1][1]:
@@ -94,7 +94,7 @@ def _covered(pieces: Iterable[tuple[int, int]]) -> int:
 
 
 def _shared(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> int:
-    """The number of characters that both cover."""
+    """Returns the number of characters that both cover."""
     return sum(
         max(0, min(end, other_end) - max(start, other_start))
         for start, end in first

@@ -1,6 +1,6 @@
-"""Metrics of SQuAD 1.1 and 2.0, by the official evaluation as the Model Garden ships it.
+"""Metrics of SQuAD 1.1 and 2.0, by the official evaluation in the Model Garden's version.
 
-Answers are compared as texts, without regard to case, punctuation, articles and spaces.
+Answers are compared as texts, ignoring case, punctuation, articles and spaces.
 
 Sources: Rajpurkar et al., "SQuAD" (2016), section 6.1, and "Know What You Don't Know" (2018);
 `official.nlp.tools.squad_evaluate_v1_1` and `squad_evaluate_v2_0` of tf-models-official.
@@ -28,20 +28,20 @@ def squad_metrics(
 ) -> dict[str, float | int]:
     """Returns the metrics of SQuAD 1.1.
 
-    Warns (`UserWarning`) where questions have no prediction; as in the official evaluation they
-    count 0. Predictions for other questions count nothing.
+    Warns (`UserWarning`) if questions have no prediction; as in the official evaluation they
+    count 0. Predictions for other questions are ignored.
 
     Args:
-        answers: {question id: the right answers, at least one}.
+        answers: {question id: the gold answers, at least one}.
         predictions: {question id: answer}.
 
     Returns:
-        "exact_match" and "f1" in percent, means over the questions of the best over their right
+        "exact_match" and "f1" in percent, means over the questions of the best over their gold
         answers, and "total", the number of questions.
 
     Raises:
-        ValueError: there are no questions, one has no right answer, no prediction is for any of
-            them, or an answer is no string.
+        ValueError: there are no questions, one has no gold answer, no prediction is for any of
+            them, or an answer is not a string.
         ImportError: tf-models-official is not installed.
     """
     _check(answers, predictions)
@@ -59,7 +59,7 @@ def squad_metrics(
             f"{_listed(missing)}",
             stacklevel=2,
         )
-    # The unanswered are counted here: the official function would log a line for each.
+    # Unanswered questions are counted here: the official function would log a line for each.
     found = _evaluation("squad_evaluate_v1_1").evaluate(_dataset(answered), predictions)
     scale = 100.0 * len(answered) / len(answers)
     return {
@@ -77,8 +77,8 @@ def squad2_metrics(
     """Returns the metrics of SQuAD 2.0.
 
     Args:
-        answers: {question id: the right answers}; an empty list where the context does not answer.
-        predictions: {question id: answer}, for every question; "" says that there is none.
+        answers: {question id: the gold answers}; an empty list for an unanswerable question.
+        predictions: {question id: answer}, for every question; "" for no answer.
         null_scores: {question id: score}, for every question: the higher, the likelier that there
             is no answer. For the metrics with "best", `predictions` must then hold the best answer
             of every question, whatever its score.
@@ -86,13 +86,13 @@ def squad2_metrics(
     Returns:
         "exact" and "f1" in percent, and "total"; "HasAns_exact", "HasAns_f1" and "HasAns_total" of
         the questions with an answer, "NoAns_..." of those without, where there are any. With
-        `null_scores` also "best_exact" and "best_f1", which the best threshold gives, and these
-        thresholds "best_exact_thresh" and "best_f1_thresh" (no answer where the score is above),
-        and, where there are questions with an answer, the average precisions "pr_exact_ap",
-        "pr_f1_ap" and "pr_oracle_ap".
+        `null_scores` also "best_exact" and "best_f1" at the best threshold, and these thresholds
+        "best_exact_thresh" and "best_f1_thresh" (no answer where the score is above), and, if
+        there are questions with an answer, the average precisions "pr_exact_ap", "pr_f1_ap" and
+        "pr_oracle_ap".
 
     Raises:
-        ValueError: there are no questions, one has no prediction or no score, an answer is no
+        ValueError: there are no questions, one has no prediction or no score, an answer is not a
             string, or a score is not finite.
         ImportError: tf-models-official is not installed.
     """
@@ -107,7 +107,7 @@ def squad2_metrics(
     metrics: dict[str, float | int] = {}
     for name, value in found.items():
         if null_scores is None and name.startswith(("final_", "pr_")):
-            continue  # found with one and the same score for all
+            continue  # computed with the same score for all
         if name.endswith("_thresh"):
             value = thresholds[round(value * len(answers))]
         metrics[_BEST.get(name, name)] = int(value) if name.endswith("total") else float(value)
@@ -130,7 +130,7 @@ def _evaluation(module: str) -> Any:
 
 
 def _dataset(answers: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """Returns the questions in the layout of SQuAD's files."""
+    """Returns the questions in the format of SQuAD's files."""
     entries = [
         {"id": id, "answers": [{"text": text} for text in texts]} for id, texts in answers.items()
     ]
@@ -173,8 +173,8 @@ def _check_complete(
 def _ranks(scores: Mapping[str, float]) -> tuple[dict[str, float], list[float]]:
     """Returns the scores as ranks in (0, 1], and the threshold that each rank stands for.
 
-    The official evaluation takes probabilities: a value above 1 would be no answer at once. Only
-    the order of the scores matters to what is searched with them. Its threshold 0 means no answer
+    The official evaluation takes probabilities: a value above 1 would always mean no answer. The
+    search for thresholds depends on the order of the scores only. Its threshold 0 means no answer
     for any question, which lies below the lowest score.
     """
     for id, score in scores.items():

@@ -1,1 +1,1 @@
-"""Whole networks on token ids, written with Keras alone."""
+"""Complete networks on token ids, written with Keras alone."""

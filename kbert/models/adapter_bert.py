@@ -1,4 +1,4 @@
-"""BERT with bottleneck adapters, to train a task with few new weights."""
+"""BERT with bottleneck adapters, for fine-tuning with few new weights."""
 
 from typing import Any
 
@@ -21,9 +21,9 @@ class AdapterBert(Bert):
     2 L (2 D m + m + D) weights more.
 
     Args:
-        *args: those of `Bert`.
+        *args: positional arguments of `Bert`.
         adapter_dim: m, the width of the adapters.
-        **kwargs: those of `Bert`.
+        **kwargs: further arguments of `Bert`.
     """
 
     def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
@@ -33,7 +33,7 @@ class AdapterBert(Bert):
 
     @property
     def trainable(self) -> bool:
-        """Whether adapters and LayerNorms train; the rest never does."""
+        """Returns whether adapters and LayerNorms are trainable; the rest never is."""
         return bool(Bert.trainable.fget(self))
 
     @trainable.setter
@@ -62,7 +62,7 @@ class AdapterBert(Bert):
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "AdapterBert":
-        """An encoder with the weights of a checkpoint, and its adapters or new ones."""
+        """Makes an encoder with the weights of a checkpoint, and its adapters or new ones."""
         if checkpoint.adapters:
             width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(_DOWN)}
             kwargs = {**kwargs, "adapter_dim": width.pop()}
@@ -77,11 +77,11 @@ class AdapterBert(Bert):
 
     @staticmethod
     def may_be_absent(name: str) -> bool:
-        """As `Bert.may_be_absent`: the adapters come from elsewhere."""
+        """Returns whether a checkpoint may lack a weight; those of adapters come from elsewhere."""
         return _ADAPTER in name or Bert.may_be_absent(name)
 
     def to_checkpoint(self) -> Checkpoint:
-        """As `Bert.to_checkpoint`, with the adapters beside the encoder's weights."""
+        """Returns the weights as a checkpoint, the adapters apart from the encoder's weights."""
         checkpoint = super().to_checkpoint()
         del checkpoint.config["adapter_dim"]
         arrays = checkpoint.arrays
@@ -94,5 +94,5 @@ class AdapterBert(Bert):
 
 
 def is_adapted(path: str) -> bool:
-    """Whether a variable of an `AdapterBert` trains, by its path."""
+    """Returns whether a variable of an `AdapterBert` is trainable, by its path."""
     return _ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)

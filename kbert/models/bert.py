@@ -16,7 +16,7 @@ from kbert.models.new_weights import NewWeights
 from kbert.models.pretrained_encoder import PretrainedEncoder
 from kbert.models.sizes import bert_size
 
-# Groups of rows in training, where batches are of mixed lengths: on 16 pairs of GLUE's RTE a step
+# Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
 # of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
 _TRAINING_GROUPS = 4
 # Hugging Face's names of the inputs.
@@ -34,20 +34,20 @@ class Bert(PretrainedEncoder):
     Args:
         vocabulary_size: V.
         hidden_dim: D.
-        num_layers: encoder blocks.
-        num_heads: attention heads a block; must divide `hidden_dim`.
+        num_layers: number of encoder blocks.
+        num_heads: attention heads per block; must divide `hidden_dim`.
         intermediate_dim: width of the feed-forward networks.
         max_sequence_length: the longest sequence, in tokens.
-        num_segments: kinds of segments.
+        num_segments: the number of segment types.
         dropout: rate of the dropout on embeddings and sublayers.
         attention_dropout: rate of the dropout on attention probabilities.
         activation: of the feed-forward networks; BERT's is the exact GELU.
         layer_norm_epsilon: added to the variance in every LayerNorm.
-        initializer_range: standard deviation of the truncated normal that new weights come from.
-        gradient_checkpointing: keep only each block's input for the backward pass and compute the
-            block again there; less memory, about a third more time, the same gradients.
-        causal: whether each position sees itself and what came before alone. [CLS] would then sum
-            up nothing: the pooler reads the last real token instead of the first.
+        initializer_range: standard deviation of the truncated normal initializer.
+        gradient_checkpointing: keep only each block's input for the backward pass and recompute the
+            block there; less memory, about a third more time, the same gradients.
+        causal: whether each position sees only itself and what came before. [CLS] would then see
+            nothing else: the pooler reads the last real token instead of the first.
 
     Raises:
         ValueError: `num_heads` does not divide `hidden_dim`, or `num_layers` is negative.
@@ -121,7 +121,7 @@ class Bert(PretrainedEncoder):
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs: Any) -> "Bert":
-        """A randomly initialised BERT of a published size.
+        """Makes a randomly initialized BERT of a published size.
 
         Args:
             size: "tiny", "mini", "small", "medium", "base" or "large".
@@ -142,22 +142,22 @@ class Bert(PretrainedEncoder):
         self.built = True
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs)  # before Keras makes tensors of it, or an error of its own
+        check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
         return super().__call__(inputs, *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.
 
-        A graph of TensorFlow whose batches may have any shape computes real tokens only; where
-        shapes are fixed (XLA, TPU, JAX), and without a graph, padding is computed too.
+        A TensorFlow graph with dynamic shapes computes real tokens only; where shapes are static
+        (XLA, TPU, JAX), and without a graph, padding is computed too.
 
         Args:
-            inputs: dict of `token_ids` int (B, T); `segment_ids` int (B, T), absent where all are
-                0; `padding_mask` bool (B, T), True for a real token, absent where all are real.
+            inputs: dict of `token_ids` int (B, T); `segment_ids` int (B, T), absent if all are 0;
+                `padding_mask` bool (B, T), True for a real token, absent if all are real.
             training: whether dropout is on.
 
         Returns:
-            `sequence_output` (B, T, D), of no meaning in padding, and `pooled_output` (B, D).
+            `sequence_output` (B, T, D), undefined at padded positions, and `pooled_output` (B, D).
         """
         padding_mask = inputs.get("padding_mask")
         if padding_mask is not None and None in padding_mask.shape:
@@ -173,7 +173,7 @@ class Bert(PretrainedEncoder):
     def _call_on_tokens(
         self, inputs: Any, tokens: RealTokens, training: bool | None
     ) -> dict[str, Any]:
-        """As `call`, computed for real tokens only; the states of padding are 0."""
+        """Computes `call` for real tokens only; the states of padded positions are 0."""
         segment_ids = inputs.get("segment_ids")
         hidden = self.embeddings(
             tokens.of(inputs["token_ids"]),
@@ -187,7 +187,7 @@ class Bert(PretrainedEncoder):
         return {"sequence_output": tokens.in_rows(hidden), "pooled_output": self.pooler(read)}
 
     def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
-        """Gives the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
+        """Returns the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
 
         Args:
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
@@ -201,7 +201,7 @@ class Bert(PretrainedEncoder):
         return states
 
     def attention_scores(self, inputs: Any) -> list[Any]:
-        """Gives every block's attention probabilities, without dropout: num_layers (B, N, T, T).
+        """Returns every block's attention probabilities, without dropout: num_layers (B, N, T, T).
 
         Args:
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
@@ -222,7 +222,7 @@ class Bert(PretrainedEncoder):
     def _encode(self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None) -> Any:
         if not (self.gradient_checkpointing and training):
             return block(hidden, attention_mask=mask, training=training)
-        # The seeds are drawn outside, so that the second computation drops what the first dropped.
+        # The seeds are drawn outside, so that recomputation drops the same units.
         seeds = block.draw_seeds()
         recomputed = keras.remat(
             lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
@@ -250,10 +250,10 @@ class Bert(PretrainedEncoder):
 
 
 def check_inputs(inputs: Any) -> None:
-    """Raises a ValueError unless the inputs of an encoder have their names.
+    """Raises a ValueError unless the inputs of an encoder have kbert's names.
 
     Args:
-        inputs: what the encoder was called with.
+        inputs: the argument that the encoder was called with.
     """
     received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
     if isinstance(inputs, dict):

@@ -22,18 +22,18 @@ from kbert.models.encoder_arrays import (
 from kbert.models.transformer import Transformer
 
 _NEW = "/bert_attention/"
-# What the weights do not show, and the function depends on.
+# Settings that the function depends on but the weights do not show.
 _FUNCTION = ("num_heads", "activation", "norm", "positions", "tied", "layer_norm_epsilon")
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What became of the weights of a warm start, by name.
+    """The result of a warm start: names of weights.
 
     Attributes:
-        loaded: taken from the other model.
-        new: in this model alone, as they were.
-        missing: of the other model, without a place here.
+        loaded: copied from the other model.
+        new: only in this model, unchanged.
+        missing: of the other model, without a counterpart here.
         mismatched: of another shape.
     """
 
@@ -47,16 +47,16 @@ class WarmStart:
 class BertFusedTransformer(Transformer):
     """A `Transformer` with an attention to BERT in every block.
 
-    BERT reads the source in its own tokens, with a mask of its own; [CLS] and [SEP] can be seen.
-    Each fused attention has a drop-net, see `kbert.layers.fused.drop_net`. BERT is frozen as a
-    rule; it then runs without dropout, also in training (in the paper's code with it), so that its
-    states of a text are always the same and can be kept.
+    BERT reads the source in its own tokens, with its own mask; [CLS] and [SEP] are visible. Each
+    fused attention has a drop-net, see `kbert.layers.fused.drop_net`. BERT is normally frozen; it
+    then runs without dropout, also in training (in the paper's code with it), so that its hidden
+    states of a text are always the same and can be cached.
 
     Args:
         *args: sizes and rates, the arguments of `Transformer`.
-        bert: the `Bert` that gives the states.
+        bert: the `Bert` that computes the states.
         drop_net: p, the rate of the drop-nets.
-        train_bert: whether BERT learns too.
+        train_bert: whether BERT is trained too.
         branch_weights: see `force_branches`.
         **kwargs: further arguments of `Transformer`.
     """
@@ -71,7 +71,7 @@ class BertFusedTransformer(Transformer):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "bert_fused_transformer")
-        # The base class makes all layers, and asks for these.
+        # The base class makes all layers, and reads these.
         self.drop_net = drop_net
         self.train_bert = train_bert
         self._given_bert = bert
@@ -103,7 +103,7 @@ class BertFusedTransformer(Transformer):
             block.build(states, (states, bert))
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Reads the source, with BERT's view of it.
+        """Encodes the source, with BERT's hidden states of it.
 
         Args:
             inputs: dict of `source_token_ids` int (B, S), `source_padding_mask` bool (B, S) and
@@ -112,21 +112,20 @@ class BertFusedTransformer(Transformer):
             training: whether dropout and drop-nets are on.
 
         Returns:
-            What the decoder attends to: `states` (B, S, D), `mask` bool (B, 1, 1, S), `bert`
+            The memory of the decoder: `states` (B, S, D), `mask` bool (B, 1, 1, S), `bert`
             (B, L, M) and `bert_mask` bool (B, 1, 1, L).
 
         Raises:
-            ValueError: a BERT that learns is to be trained with states from before.
+            ValueError: `bert_states` are given in training although BERT is trained too.
         """
         return super().encode(inputs, training)
 
     def bert_states(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """BERT's last states (B, L, M) of `bert_token_ids` and `bert_padding_mask`.
+        """Returns BERT's last hidden states (B, L, M).
 
         Args:
-            inputs: dict of `bert_padding_mask` bool (B, L) with `bert_token_ids` int (B, L) or
-                `bert_states` (B, L, M).
-            training: whether dropout is on, where BERT learns.
+            inputs: dict of `bert_token_ids` int (B, L) and `bert_padding_mask` bool (B, L).
+            training: whether dropout is on, if BERT is trained.
         """
         wanted = {
             "token_ids": inputs["bert_token_ids"],
@@ -156,13 +155,13 @@ class BertFusedTransformer(Transformer):
         return (memory["states"], memory["bert"]), (memory["mask"], memory["bert_mask"])
 
     def force_branches(self, weights: tuple[float, float] | None) -> None:
-        """Gives both attentions of all blocks fixed weights, or lets drop-nets be again.
+        """Fixes the weights of both attentions in all blocks, or restores the drop-nets.
 
-        With (1, 0) the model is the one without BERT. Weights are saved and exported with the
-        model. Graphs that were traced before stay as they are.
+        With (1, 0) the model is the one without BERT. The weights are saved and exported with the
+        model. Graphs that were traced before are not affected.
 
         Args:
-            weights: of the own attention and of that to BERT, or None.
+            weights: of the model's own attention and of that to BERT, or None.
         """
         self.branch_weights = None if weights is None else (float(weights[0]), float(weights[1]))
         for block in self.encoder_blocks:
@@ -171,18 +170,18 @@ class BertFusedTransformer(Transformer):
             block.cross_attention_residual.drop_net.forced = self.branch_weights
 
     def warm_start_from(self, vanilla: Transformer) -> WarmStart:
-        """Takes over every weight of a model without BERT.
+        """Copies every weight of a model without BERT.
 
         Args:
             vanilla: a `Transformer` of the same sizes, kinds of layers and numbers of heads.
 
         Returns:
-            What was loaded and what is new.
+            The names of the weights that were loaded, and of those that are new.
 
         Raises:
             ValueError: `vanilla` computes something else with its weights, anything but the
-                attentions to BERT would be new, or a weight of `vanilla` has no place or another
-                shape; nothing is changed then.
+                attentions to BERT would be new, or a weight of `vanilla` has no counterpart or
+                another shape; nothing is changed then.
         """
         arrays = encoder_arrays(vanilla)
         beside = f"{self.bert.name}/"  # BERT keeps its own weights
@@ -207,7 +206,7 @@ class BertFusedTransformer(Transformer):
         return report
 
     def _check_function(self, vanilla: Transformer) -> None:
-        """What `vanilla` learned must mean the same here."""
+        """Raises a ValueError unless `vanilla` computes the same function of its weights."""
         others = {key: (getattr(vanilla, key), getattr(self, key)) for key in _FUNCTION}
         told = [f"{key}={a!r} (here {b!r})" for key, (a, b) in others.items() if a != b]
         if told:

@@ -7,26 +7,26 @@ import numpy as np
 
 
 def weight_name(model: Any, variable: Any) -> str:
-    """The path of a variable inside its model: `pooler/kernel`, not `bert/pooler/kernel`."""
+    """Returns a variable's path inside its model: `pooler/kernel`, not `bert/pooler/kernel`."""
     return str(variable.path).removeprefix(f"{model.name}/")
 
 
 def encoder_arrays(model: Any) -> dict[str, np.ndarray]:
-    """All weights of a model.
+    """Returns all weights of a model as arrays.
 
     Args:
         model: a Keras model.
 
     Returns:
-        Name -> array, in the type of the variable.
+        Name -> array, in the dtype of the variable.
     """
     return {name: np.asarray(variable) for name, variable in named_weights(model).items()}
 
 
 def named_weights(model: Any) -> dict[str, Any]:
-    """All weights of a model by their names, as variables.
+    """Returns all weights of a model by their names, as variables.
 
-    The states of random sequences, which Keras counts among them, are left out.
+    The states of seed generators, which Keras counts among them, are left out.
 
     Args:
         model: a Keras model.
@@ -35,11 +35,11 @@ def named_weights(model: Any) -> dict[str, Any]:
 
 
 def misshapen(variables: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """The names of weights that have another shape than their array, with both shapes.
+    """Returns the names of weights that have another shape than their array, with both shapes.
 
     Args:
         variables: name -> variable.
-        arrays: name -> array; one without a variable is passed over.
+        arrays: name -> array; one without a variable is ignored.
     """
     return [
         f"{name} (expected {tuple(variables[name].shape)}, found {array.shape})"
@@ -53,12 +53,12 @@ def assign_arrays(
     arrays: Mapping[str, np.ndarray],
     may_be_absent: Callable[[str], bool] = lambda name: name.startswith("pooler/"),
 ) -> None:
-    """Gives a model the weights of a checkpoint.
+    """Assigns the weights of a checkpoint to a model.
 
     Args:
         model: a built Keras model.
-        arrays: name -> array; cast to the type of the variable.
-        may_be_absent: tells the names of weights that may be missing and keep their random start.
+        arrays: name -> array; cast to the dtype of the variable.
+        may_be_absent: whether the weight of a name may be missing and keep its initial value.
 
     Raises:
         ValueError: weights are missing, left over or of another shape; the message lists them.

@@ -1,4 +1,4 @@
-"""What tasks on top of an encoder share: how they are compiled, saved and loaded."""
+"""Base class of tasks on top of an encoder: compiling, saving and loading."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ class EncoderTask(keras.Model):
     def compile(
         self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """As Keras' `compile`; what is not given is the task's own optimizer, loss and metrics."""
+        """Compiles the model; the defaults are the task's own optimizer, loss and metrics."""
         super().compile(
             optimizer=self.default_optimizer() if optimizer is None else optimizer,
             loss=self.default_loss() if loss is None else loss,
@@ -26,7 +26,7 @@ class EncoderTask(keras.Model):
         )
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
-        """Compiles a loaded model as the saved one was; Keras asks for it where `compile` differs.
+        """Compiles a loaded model like the saved one; Keras needs it where `compile` is overridden.
 
         Args:
             config: from `get_compile_config`.
@@ -35,7 +35,7 @@ class EncoderTask(keras.Model):
         self.optimizer.build(self.trainable_variables)  # so that its state can be loaded
 
     def make_train_function(self, force: bool = False) -> Any:
-        """As Keras'; the optimizer gets its state first, or TensorFlow would trace it twice."""
+        """Builds the optimizer first, otherwise TensorFlow would trace the function twice."""
         if not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
@@ -48,20 +48,20 @@ class EncoderTask(keras.Model):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Keras' `compute_loss`, of the whole batch where several replicas share one."""
+        """Computes Keras' loss, of the whole batch where several replicas share one."""
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
         return whole_batch_loss(loss, ops.shape(tree.flatten(y_pred)[0])[0])
 
     def default_loss(self) -> Any:
-        """The task's loss."""
+        """Returns the task's loss."""
         raise NotImplementedError(f"{type(self).__name__} must say its loss")
 
     def default_optimizer(self) -> Any:
-        """AdamW at its default rate."""
+        """Returns AdamW with its default learning rate."""
         return AdamW()
 
     def default_metrics(self) -> list[Any]:
-        """The metrics that are shown while it trains."""
+        """Returns the metrics that are reported during training."""
         return []
 
     @classmethod
@@ -73,7 +73,7 @@ class EncoderTask(keras.Model):
 
 @contextmanager
 def configured(cls: type) -> Iterator[None]:
-    """Makes a TypeError, to whose message Keras adds the configuration, a ValueError without it.
+    """Replaces a TypeError, to whose message Keras adds the config, by a ValueError without it.
 
     A configuration holds a vocabulary: the message would be hundreds of kilobytes long.
 

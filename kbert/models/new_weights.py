@@ -1,4 +1,4 @@
-"""Weights that an encoder begins with: random ones, or none where a checkpoint's follow."""
+"""Initial weights of an encoder: random, or zeros where a checkpoint's follow."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ _FOLLOWED: ContextVar[bool] = ContextVar("followed", default=False)
 class NewWeights(keras.initializers.TruncatedNormal):
     """BERT's truncated normal, which draws nothing inside `weights_follow`.
 
-    Drawing a hundred million numbers takes seconds, and a checkpoint's take their place.
+    Drawing a hundred million numbers takes seconds, and a checkpoint's replace them.
     """
 
     def __call__(self, shape: Any, dtype: Any = None) -> Any:
-        """Random numbers, or zeros inside `weights_follow`.
+        """Returns random numbers, or zeros inside `weights_follow`.
 
         Args:
-            shape: of the weight.
-            dtype: of the weight.
+            shape: shape of the weight.
+            dtype: dtype of the weight.
         """
         if _FOLLOWED.get():
             return ops.zeros(shape, dtype)
@@ -32,7 +32,7 @@ class NewWeights(keras.initializers.TruncatedNormal):
 
 @contextmanager
 def weights_follow(follow: bool) -> Iterator[None]:
-    """Says that all weights of the encoders made inside are given to them afterwards.
+    """Declares that all weights of encoders made inside are assigned afterwards.
 
     Args:
         follow: whether they are; if not, nothing changes.

@@ -1,4 +1,4 @@
-"""Encoders that are read from checkpoints and written for other packages."""
+"""Encoders that are loaded from checkpoints and written for other packages."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 
 
 class PretrainedEncoder(keras.Model):
-    """What every BERT has beside its computation: a way from a checkpoint, and one to it."""
+    """Base class of BERT encoders: reading and writing of checkpoints."""
 
     causal: bool
 
@@ -32,13 +32,13 @@ class PretrainedEncoder(keras.Model):
         Args:
             name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
                 `org/name` of the Hugging Face hub, or a directory with a Hugging Face, TF1 BERT,
-                Model Garden or kbert checkpoint; what it is, is found by looking.
+                Model Garden or kbert checkpoint; the format is detected.
             **kwargs: arguments of the constructor that replace the checkpoint's, such as `dropout`,
                 `dtype` or `gradient_checkpointing`.
 
         Raises:
             ValueError: it is no BERT checkpoint, or weights are missing, left over or misshapen.
-            FileNotFoundError: there is no such directory or name.
+            FileNotFoundError: the directory or name does not exist.
         """
         return cls.from_checkpoint(read_checkpoint(name_or_directory), **kwargs)
 
@@ -49,24 +49,24 @@ class PretrainedEncoder(keras.Model):
         """Makes the encoder of a checkpoint that was read.
 
         Args:
-            checkpoint: what `kbert.checkpoints.read_checkpoint` returns.
-            needs_pooler: whether a checkpoint without a pooler is reason for a warning.
+            checkpoint: a checkpoint from `kbert.checkpoints.read_checkpoint`.
+            needs_pooler: whether to warn if the checkpoint has no pooler.
             **kwargs: arguments of the constructor that replace the checkpoint's.
         """
         for line in checkpoint.report:
             logger.info("%s", line)
         if needs_pooler and not checkpoint.has_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
-        # New adapters, which a checkpoint may lack too, have a start of their own.
+        # New adapters, which a checkpoint may lack too, have their own initializer.
         with weights_follow(checkpoint.has_pooler):
             model = cls(**{**checkpoint.config, **kwargs})
-        # A plain encoder has no place for adapters: an error, not other numbers.
+        # A plain encoder cannot hold adapters: an error, not different results.
         assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
         return model
 
     @staticmethod
     def may_be_absent(name: str) -> bool:
-        """Tells whether a checkpoint may lack a weight, which then starts from random values.
+        """Returns whether a checkpoint may lack a weight, which is then randomly initialized.
 
         Args:
             name: the path of the weight without the model's name, such as `pooler/kernel`.
@@ -74,7 +74,7 @@ class PretrainedEncoder(keras.Model):
         return name.startswith("pooler/")
 
     def to_checkpoint(self) -> Checkpoint:
-        """The weights as named arrays (float32 ones for a mixed policy), with the configuration."""
+        """Returns the weights as named arrays (float32 for a mixed policy), with the config."""
         config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
         if not self.causal:  # as folders were written before there was a choice
             del config["causal"]
@@ -94,15 +94,15 @@ class PretrainedEncoder(keras.Model):
             directory: the directory to make.
             format: "kbert", "huggingface" or "tf1".
             vocabulary: a vocabulary file to put beside the weights.
-            lowercase: whether its tokenizer lower-cases; told to those who read the directory.
-            overwrite: whether a directory that is there may be replaced, with all that it holds.
+            lowercase: whether its tokenizer lower-cases; written for readers of the directory.
+            overwrite: whether an existing directory may be replaced, with all that it holds.
 
         Returns:
             The directory.
 
         Raises:
-            ValueError: the format is unknown.
-            FileExistsError: the directory is there, and may not be replaced.
+            ValueError: the format is unknown, or is not "kbert" for an encoder with adapters.
+            FileExistsError: the directory exists, and may not be replaced.
         """
         checkpoint = self.to_checkpoint()
         if format not in _WRITERS:

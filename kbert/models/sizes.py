@@ -15,7 +15,7 @@ BERT_SIZES: dict[str, dict[str, int]] = {
 
 
 def bert_size(name: str) -> dict[str, Any]:
-    """The constructor arguments of a published size.
+    """Returns the constructor arguments of a published size.
 
     Args:
         name: "tiny", "mini", "small", "medium", "base" or "large".
@@ -32,7 +32,7 @@ def bert_size(name: str) -> dict[str, Any]:
 
 
 # Vaswani et al. 2017, table 3 (base, big); "tiny" is the size that does best on Multi30k's 29,000
-# captions (Wu et al. 2021), "small" stands between.
+# captions (Wu et al. 2021), "small" lies between.
 TRANSFORMER_SIZES: dict[str, dict[str, int]] = {
     "tiny": {"num_layers": 4, "hidden_dim": 128, "num_heads": 4, "intermediate_dim": 256},
     "small": {"num_layers": 6, "hidden_dim": 256, "num_heads": 4, "intermediate_dim": 1024},
@@ -42,7 +42,7 @@ TRANSFORMER_SIZES: dict[str, dict[str, int]] = {
 
 
 def transformer_size(name: str) -> dict[str, Any]:
-    """The constructor arguments of a known size, with as many blocks on both sides.
+    """Returns the constructor arguments of a known size, with as many encoder as decoder blocks.
 
     Args:
         name: "tiny", "small", "base" or "big".

@@ -17,49 +17,49 @@ from kbert.models.transformer_layers import TransformerLayers
 
 @keras.saving.register_keras_serializable("kbert")
 class Transformer(TransformerLayers):
-    """Encoder and decoder, from ids of the source to logits over the target's vocabulary.
+    """Encoder and decoder, from ids of the source to logits over the target vocabulary.
 
     Args:
         vocabulary_size: V, of the target, and of the source if that has none of its own.
         hidden_dim: D.
-        num_encoder_layers: blocks of the encoder.
-        num_decoder_layers: blocks of the decoder.
+        num_encoder_layers: number of encoder blocks.
+        num_decoder_layers: number of decoder blocks.
         num_heads: N; must divide D.
         intermediate_dim: I, width of the feed-forward networks.
         max_sequence_length: P, the most positions of source and of target.
         dropout: rate on the output of each sublayer and on embeddings with positions.
         attention_dropout: rate on the attention probabilities.
         activation: of the feed-forward networks.
-        norm: "post" as in the paper, or "pre", with one more LayerNorm behind each stack.
+        norm: "post" as in the paper, or "pre", with one more LayerNorm after each stack.
         positions: "sinusoidal" as in the paper, "sinusoidal_halves" as in Marian, or "learned".
-        tied: what shares one table: "all" (source, target and output), "target" (target and
-            output) or "none".
-        source_vocabulary_size: of the source, where its table is its own.
+        tied: tied embeddings: "all" (source, target and output), "target" (target and output) or
+            "none".
+        source_vocabulary_size: vocabulary size of the source, if its table is separate.
         output_bias: whether the output has a bias.
         layer_norm_epsilon: of the LayerNorms.
 
     Raises:
-        ValueError: a name is unknown, or vocabularies of different sizes are to share a table.
+        ValueError: a name is unknown, or vocabularies of different sizes would share a table.
     """
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int, **kwargs: Any) -> Any:
-        """A randomly initialised "tiny", "small", "base" or "big" one; see `kbert.models.sizes`.
+        """Makes a randomly initialized Transformer of a known size, see `kbert.models.sizes`.
 
         Args:
-            size: "tiny", "base" or "big".
+            size: "tiny", "small", "base" or "big".
             vocabulary_size: V, of the target.
             **kwargs: further arguments of the constructor.
         """
         return cls(vocabulary_size, **{**transformer_size(size), **kwargs})
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """Logits with the target known (teacher forcing).
+        """Computes the logits of a known target (teacher forcing).
 
         Args:
             inputs: `source_token_ids` int (B, S); `source_padding_mask` bool (B, S), True for a
                 real token; `target_token_ids` int (B, T), which begin with the start token.
-                Padding behind the target needs no mask: nothing before it sees it.
+                Padding after the target needs no mask: no position before sees it.
             training: whether dropout is on.
 
         Returns:
@@ -69,7 +69,7 @@ class Transformer(TransformerLayers):
         return self.decode(inputs["target_token_ids"], memory, training)
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Reads the source.
+        """Encodes the source.
 
         Args:
             inputs: dict of `source_token_ids` int (B, S) and `source_padding_mask` bool (B, S),
@@ -77,7 +77,7 @@ class Transformer(TransformerLayers):
             training: whether dropout is on.
 
         Returns:
-            What the decoder attends to: `states` (B, S, D), `mask` bool (B, 1, 1, S).
+            The memory of the decoder: `states` (B, S, D), `mask` bool (B, 1, 1, S).
         """
         states, mask, memory = self._entered(inputs, training)
         for block in self.encoder_blocks:
@@ -87,14 +87,14 @@ class Transformer(TransformerLayers):
         return {**memory, "states": states, "mask": mask}
 
     def attention_scores(self, inputs: dict[str, Any]) -> list[Any]:
-        """What the tokens of the source attend to in the source.
+        """Returns the encoder's self-attention probabilities.
 
         Args:
-            inputs: what `encode` takes; dropout is off.
+            inputs: the inputs of `encode`; dropout is off.
 
         Returns:
             The probabilities of each encoder block: num_encoder_layers arrays (B, N, S, S). For a
-            fused model those of the source's own attention, not of the one to BERT.
+            fused model those of the self-attention, not of the attention to BERT.
         """
         states, mask, memory = self._entered(inputs, None)
         scores = []
@@ -106,7 +106,7 @@ class Transformer(TransformerLayers):
     def _entered(
         self, inputs: dict[str, Any], training: bool | None
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """What the first encoder block reads, its mask, and what else blocks attend to."""
+        """Returns the input of the first encoder block, its mask, and further memories."""
         states = self._embedded(
             inputs["source_token_ids"], self.source_embedding, self.source_positions, training
         )
@@ -114,7 +114,7 @@ class Transformer(TransformerLayers):
         return states, mask, self._beside(inputs, training)
 
     def _beside(self, inputs: dict[str, Any], training: bool | None) -> dict[str, Any]:
-        """What else blocks attend to."""
+        """Returns further memories that blocks attend to."""
         return {}
 
     def _encoded(
@@ -123,7 +123,7 @@ class Transformer(TransformerLayers):
         return block(states, mask, training=training)
 
     def _seen(self, memory: dict[str, Any]) -> tuple[Any, Any]:
-        """What blocks of the decoder attend to, and its mask."""
+        """Returns the memory of decoder blocks, and its mask."""
         return memory["states"], memory["mask"]
 
     def _embedded(self, ids: Any, table: Any, positions: Any, training: bool | None) -> Any:
@@ -133,11 +133,11 @@ class Transformer(TransformerLayers):
     def decode(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """Logits float32 (B, T, V) of the tokens after `target_token_ids` (B, T).
+        """Returns logits float32 (B, T, V) of the tokens after `target_token_ids` (B, T).
 
         Args:
             target_token_ids: int (B, T), which begin with the start token.
-            memory: what `encode` returns.
+            memory: the dict that `encode` returns.
             training: whether dropout is on.
         """
         return self.logits(self.target_states(target_token_ids, memory, training))
@@ -145,11 +145,11 @@ class Transformer(TransformerLayers):
     def target_states(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """The decoder's last states (B, T, D), which `logits` takes.
+        """Returns the decoder's last hidden states (B, T, D), the input of `logits`.
 
         Args:
             target_token_ids: int (B, T), which begin with the start token.
-            memory: what `encode` returns.
+            memory: the dict that `encode` returns.
             training: whether dropout is on.
         """
         mask = _own_mask(target_token_ids)
@@ -162,11 +162,11 @@ class Transformer(TransformerLayers):
         return self.decoder_norm(states) if self.norm == "pre" else states
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
-        """What the decoder attends to in the source, with the target known.
+        """Returns the cross-attention probabilities for a known target.
 
         Args:
             target_token_ids: int (B, T), which begin with the start token.
-            memory: from `encode`.
+            memory: the dict that `encode` returns.
 
         Returns:
             The probabilities of each decoder block: num_decoder_layers arrays (B, N, T, S), without
@@ -185,10 +185,10 @@ class Transformer(TransformerLayers):
         return scores
 
     def logits(self, states: Any) -> Any:
-        """States (..., D) to float32 logits (..., V).
+        """Maps states (..., D) to float32 logits (..., V).
 
         Args:
-            states: (..., D), of the decoder.
+            states: (..., D), hidden states of the decoder.
         """
         wide = "float64" if self.compute_dtype == "float64" else "float32"
         if self.tied == "none":
@@ -202,12 +202,12 @@ class Transformer(TransformerLayers):
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
-        """What `decode_step` keeps, before the first step: tensors, the rows first.
+        """Returns the state of `decode_step` before the first step: tensors, the rows first.
 
         Args:
-            memory: from `encode`.
+            memory: the dict that `encode` returns.
             slots: K, the most hypotheses a row.
-            capacity: the most steps, where shapes must be fixed (JAX' `jit`, TPUs); else None.
+            capacity: the most steps, where shapes must be static (JAX' `jit`, TPUs); else None.
         """
         seen, mask = self._seen(memory)
         caches = [block.start(seen, slots, capacity) for block in self.decoder_blocks]
@@ -216,13 +216,13 @@ class Transformer(TransformerLayers):
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """One token more of every hypothesis; see `kbert.decoding.beam_search`.
+        """Decodes one more token of every hypothesis; see `kbert.decoding.beam_search`.
 
         Args:
             token_ids: int (B, k), the last token of each.
-            time: int32 scalar, how many tokens came before.
-            slots: int32 (B, k, L).
-            state: from `start_decoding` or the step before.
+            time: int32 scalar, the number of tokens before.
+            slots: int32 (B, k, L), the slot of each hypothesis at each step.
+            state: from `start_decoding` or the previous step.
 
         Returns:
             float32 logits (B, k, V), and the new state.
@@ -240,10 +240,10 @@ class Transformer(TransformerLayers):
 
 
 def _own_mask(token_ids: Any) -> Any:
-    """Lets each position of (B, T) see itself and what came before: bool (B, 1, T, T).
+    """Returns the causal mask of (B, T) ids: bool (B, 1, T, T).
 
     One mask for all rows would do; but where it is added to their scores, TensorFlow's graph on a
-    CPU takes a product of oneDNN that is then twenty times slower.
+    CPU uses a oneDNN matmul that is then twenty times slower.
     """
     rows, length = ops.shape(token_ids)
     return ops.broadcast_to(causal_attention_mask(length), (rows, 1, length, length))

@@ -1,4 +1,4 @@
-"""What a Transformer is made of: its arguments, layers and weights."""
+"""The arguments, layers and weights of a Transformer."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ TIED = ("all", "target", "none")
 
 
 class TransformerLayers(keras.Model):
-    """The layers of `kbert.models.transformer.Transformer`, which tells the arguments."""
+    """The layers of `kbert.models.transformer.Transformer`, which documents the arguments."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class TransformerLayers(keras.Model):
             self.output_linear = Bias(self.vocabulary_size, dtype=dtype, name="output")
 
     def _embedding(self, name: str, size: int | None) -> TokenEmbedding:
-        # Scaled by sqrt(D) when it is read, so that a vector has about the length of its positions.
+        # Scaled by sqrt(D) on look-up, so that a vector has about the norm of the position vectors.
         initializer = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
         return TokenEmbedding(
             size or self.vocabulary_size,

@@ -1,4 +1,4 @@
-"""AdamW as BERT is fine-tuned with."""
+"""AdamW, the optimizer that BERT is fine-tuned with."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ NOT_DECAYED = ("bias", "gamma", "beta")
 
 
 def is_decayed(variable: Any) -> bool:
-    """Whether weight decay applies to a variable: not to biases, nor to the weights of a LayerNorm.
+    """Returns whether weight decay applies to a variable: not to biases and LayerNorm weights.
 
     Args:
         variable: a Keras variable; the last part of its path decides.
@@ -41,21 +41,21 @@ class AdamW(keras.optimizers.Optimizer):
 
     Args:
         learning_rate: float or schedule.
-        weight_decay: decay a step, as a share of the learning rate.
+        weight_decay: decay per step, as a fraction of the learning rate.
         beta_1: b1.
         beta_2: b2.
         epsilon: added to the root of the corrected second moment.
-        global_clipnorm: the gradients of all variables together are scaled down to this norm.
+        global_clipnorm: the global norm that gradients are clipped to, or None.
 
     With Keras' `gradient_accumulation_steps` a schedule counts updates, as it would with large
-    batches; Keras' own optimizers ask it for a rate by the number of small ones.
+    batches; Keras' own optimizers call it with the number of small batches.
 
-    Where several replicas share a batch, the gradients are added up before anything else is done
-    with them: their norm, and what accumulates, are those of the whole batch. (Keras' own
-    optimizers clip the gradients of each replica.)
+    Where several replicas share a batch, gradients are summed over replicas first: their norm, and
+    what accumulates, are those of the whole batch. (Keras' own optimizers clip the gradients of
+    each replica.)
     """
 
-    # Clipped, and accumulated, are the gradients of the whole batch.
+    # The gradients of the whole batch are clipped and accumulated.
     sums_before_clipping = True
 
     def __init__(
@@ -85,14 +85,14 @@ class AdamW(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        # Asked once, here: at the update TensorFlow hands over its own variables, without paths.
+        # Computed once, here: at the update TensorFlow passes its own variables, without paths.
         self._decayed = [is_decayed(variable) for variable in variables]
         self._momentums = [self.add_variable_from_reference(v, name="momentum") for v in variables]
         self._velocities = [self.add_variable_from_reference(v, name="velocity") for v in variables]
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Updates all variables with their gradients; see Keras' `Optimizer.apply`."""
-        # The numbers that all variables share are computed once a step, not once a variable.
+        # The numbers that all variables share are computed once per step, not once per variable.
         step = ops.cast(self.iterations + 1, "float32")
         powers = (ops.power(self.beta_1, step), ops.power(self.beta_2, step))
         self._step_numbers = (ops.cast(self._get_current_learning_rate(), "float32"), *powers)
@@ -101,8 +101,8 @@ class AdamW(keras.optimizers.Optimizer):
         grads = [dense_where_fixed(gradient) for gradient in grads]
         grads = summed_over_replicas(grads, replica_context())
         grads = [with_each_row_once(gradient) for gradient in grads]
-        # Keras learns that data of unknown length are at their end from a step that fails. What
-        # needs no data would still happen in it: the decay, and the count of the steps.
+        # Keras learns that data of unknown length are exhausted from a step that fails. What does
+        # not depend on data would still run in it: the decay, and the count of the steps.
         needed = [gradient for gradient in grads if gradient is not None][:1]
         with tensorflow().control_dependencies(needed):
             return super().apply(grads, trainable_variables)

@@ -8,16 +8,16 @@ from keras import ops
 
 
 def wide_dtype(dtype: str) -> str:
-    """"float64" for "float64", and else "float32".
+    """Returns "float64" for "float64", otherwise "float32".
 
     Args:
-        dtype: the type that a model computes in.
+        dtype: the compute dtype of a model.
     """
     return "float64" if dtype == "float64" else "float32"
 
 
 def widened(logits: Any) -> Any:
-    """Logits of any float type in float32; those in float64 stay as they are.
+    """Casts logits to float32; those in float64 stay as they are.
 
     Args:
         logits: array of any shape.
@@ -33,9 +33,9 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
     The mean over a batch divides by the number of examples, whatever their classes' weights are.
 
     Args:
-        class_weights: w, one weight a class; None weighs all alike.
+        class_weights: w, one weight per class; None for equal weights.
         name: of the loss.
-        reduction: as in `keras.losses.Loss`.
+        reduction: name of a reduction of `keras.losses.Loss`.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
         self.class_weights = None if class_weights is None else [float(w) for w in class_weights]
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each example.
+        """Returns the loss of each example.
 
         Args:
             y_true: class ids (B,) or (B, 1), or distributions (B, C).
@@ -70,7 +70,7 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
 
 
 def class_distribution(y_true: Any, y_pred: Any) -> Any:
-    """The truth as one distribution a row.
+    """Returns the labels as one distribution per example.
 
     Args:
         y_true: class ids (B,) or (B, 1), or distributions (B, C).
@@ -89,7 +89,7 @@ def class_distribution(y_true: Any, y_pred: Any) -> Any:
 
 @keras.saving.register_keras_serializable("kbert")
 def label_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the likeliest class is the true one (of a distribution: its likeliest), else 0.
+    """Returns 1 where the predicted class is the true one (of a distribution: its argmax), else 0.
 
     Args:
         y_true: class ids (B,) or (B, 1), or distributions (B, C).

@@ -1,4 +1,4 @@
-"""What is measured while BERT is pretrained, over all tokens and pairs of an epoch."""
+"""Metrics of BERT's pretraining, over all tokens and pairs of an epoch."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kbert.optimization.translation_losses import is_likeliest, perplexity, toke
 
 
 class _Predictions(keras.metrics.Metric):
-    """Loss and accuracy of predictions, each the mean over those that count in all batches so far.
+    """Loss and accuracy, each the mean over the predictions that count in all batches so far.
 
     Args:
         name: of the metric.
@@ -25,9 +25,9 @@ class _Predictions(keras.metrics.Metric):
         """Adds a batch.
 
         Args:
-            y_true: int (B, T), -1 where a prediction counts nothing.
+            y_true: int (B, T), -1 where a prediction does not count.
             y_pred: logits (B, T, V).
-            sample_weight: a weight a sequence (B,), or None.
+            sample_weight: a weight per sequence (B,), or None.
         """
         counts = ops.greater_equal(y_true, 0)
         self.loss.add(token_cross_entropy(y_true, y_pred), counts, sample_weight)
@@ -36,12 +36,12 @@ class _Predictions(keras.metrics.Metric):
 
 @keras.saving.register_keras_serializable("kbert")
 class PredictedTokenMetrics(_Predictions):
-    """`masked_loss`, `masked_accuracy` and `perplexity` of the tokens that are to be predicted.
+    """`masked_loss`, `masked_accuracy` and `perplexity` of the tokens to predict.
 
     The softmax over the vocabulary, most of the work, is computed once for all three.
 
     Args:
-        prefix: "masked", or another beginning of the first two names.
+        prefix: "masked", or another prefix of the first two names.
         name: of the metric.
     """
 
@@ -52,7 +52,7 @@ class PredictedTokenMetrics(_Predictions):
         self.prefix = prefix
 
     def result(self) -> dict[str, Any]:
-        """The three numbers; 0, 0 and 1 before any token counted."""
+        """Returns the three numbers; 0, 0 and 1 before any token counted."""
         loss = self.loss.result()
         return {
             f"{self.prefix}_loss": loss,
@@ -81,13 +81,13 @@ class NextSentenceMetrics(_Predictions):
         Args:
             y_true: int (B,), the class of each pair.
             y_pred: logits (B, 2).
-            sample_weight: a weight a pair (B,), or None.
+            sample_weight: a weight per pair (B,), or None.
         """
         y_true = ops.reshape(y_true, (-1, 1))
         super().update_state(y_true, ops.expand_dims(y_pred, 1), sample_weight)
 
     def result(self) -> dict[str, Any]:
-        """The two numbers; 0 before any pair counted."""
+        """Returns the two numbers; 0 before any pair counted."""
         return {
             "next_sentence_loss": self.loss.result(),
             "next_sentence_accuracy": self.accuracy.result(),

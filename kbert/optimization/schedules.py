@@ -15,7 +15,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         peak: the highest learning rate.
         total_steps: steps of the whole training; the rate is 0 from there on.
-        warmup_steps: steps of the rise.
+        warmup_steps: steps of the warmup.
 
     Raises:
         ValueError: `peak` is negative, or not 0 <= warmup_steps <= total_steps with
@@ -40,10 +40,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.warmup_steps = warmup_steps
 
     def __call__(self, step: Any) -> Any:
-        """The rate at a step, a float32 scalar.
+        """Returns the rate at a step, a float32 scalar.
 
         Args:
-            step: scalar, the number of steps that are finished.
+            step: scalar, the number of finished steps.
         """
         step = ops.cast(step, "float32")
         falling = (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps)
@@ -67,17 +67,17 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
     (D warmup)^-0.5 is the rate of update number `warmup_steps`. In Keras' count of finished steps,
     n = step + 1; the first update is not lost to a rate of 0.
 
-    This falls slowly, and never ends. With a cool-down in the last k steps of `total_steps`, the
+    It falls slowly and never reaches 0. With a cool-down in the last k steps of `total_steps`, the
     rate of update n is multiplied by min(1, (total_steps + 1 - n) / k): down to nearly 0.
 
     Source: Vaswani et al. 2017, section 5.3, equation 3; for the cool-down Zhai et al. 2022,
     Scaling vision transformers.
 
     Args:
-        warmup_steps: updates of the rise, the one with the peak included.
+        warmup_steps: updates of the warmup, the one with the peak included.
         hidden_dim: D, width of the model, from which the peak follows.
         peak: the highest learning rate, instead of `hidden_dim`.
-        total_steps: updates in all; needed for a cool-down.
+        total_steps: updates of the whole training; needed for a cool-down.
         cooldown_steps: k, the last updates of these, in which the rate falls to nearly 0.
 
     Raises:
@@ -120,10 +120,10 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.cooldown_steps = cooldown_steps
 
     def __call__(self, step: Any) -> Any:
-        """The rate at a step, a float32 scalar.
+        """Returns the rate at a step, a float32 scalar.
 
         Args:
-            step: scalar, the number of steps that are finished.
+            step: scalar, the number of finished steps.
         """
         peak = self.peak
         if self.hidden_dim is not None:

@@ -9,7 +9,7 @@ from kbert.optimization.losses import widened
 from kbert.optimization.replicas import over_replicas
 from kbert.optimization.streaming_mean import StreamingMean
 
-# In targets: no such position, or a token that counts nothing.
+# In targets: no such position, or a token that does not count.
 ABSENT = -1
 
 
@@ -18,7 +18,7 @@ class SpanCrossEntropy(keras.losses.Loss):
     """-log p_start(s) - log p_end(e), each a softmax over the positions of its sequence.
 
     Source: Devlin et al. 2019, section 4.2 (there the mean of the two). Where several positions are
-    given, each may be the right one: the loss is -log of the sum of their probabilities (the
+    given, any may be the right one: the loss is -log of the sum of their probabilities (the
     marginal likelihood of Clark and Gardner 2018).
     """
 
@@ -31,7 +31,7 @@ class SpanCrossEntropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each sequence.
+        """Returns the loss of each sequence.
 
         Args:
             y_true: int (B, 2), start and end, or (B, K, 2), up to K of each; -1 is none.
@@ -41,7 +41,7 @@ class SpanCrossEntropy(keras.losses.Loss):
             (B,).
         """
         log_probabilities = ops.log_softmax(widened(y_pred), axis=1)
-        # Two spans may begin alike: a position counts once, however often it is given.
+        # Two spans may share a start: a position counts once, however often it is given.
         places = ops.arange(ops.shape(y_pred)[1], dtype="int32")[:, None]  # (T, 1)
         given = ops.any(ops.equal(_positions(y_true)[:, :, None], places), axis=1)  # (B, T, 2)
         likelihood = ops.logsumexp(ops.where(given, log_probabilities, -1e9), axis=1)
@@ -50,7 +50,7 @@ class SpanCrossEntropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("kbert")
 def span_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """1 where the likeliest start and the likeliest end are among the given ones, else 0.
+    """Returns 1 where the likeliest start and the likeliest end are among the given ones, else 0.
 
     Args:
         y_true: int (B, 2) or (B, K, 2); -1 is none.
@@ -72,7 +72,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         per: "sequence": the mean of these sums over the batch; "token": their sum over the batch,
             divided by the number of tokens that count.
         name: of the loss.
-        reduction: as in `keras.losses.Loss`.
+        reduction: name of a reduction of `keras.losses.Loss`.
 
     Raises:
         ValueError: `per` is neither.
@@ -91,11 +91,11 @@ class TokenCrossEntropy(keras.losses.Loss):
         self.per = per
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """The loss of each sequence; its mean over the batch is the loss of the batch.
+        """Returns the loss of each sequence; its mean over the batch is the loss of the batch.
 
         Args:
-            y_true: class ids (B, T), -1 where a token counts nothing, or distributions (B, T, C),
-                all 0 where a token counts nothing.
+            y_true: class ids (B, T), -1 where a token does not count, or distributions (B, T, C),
+                all 0 where a token does not count.
             y_pred: logits (B, T, C).
 
         Returns:
@@ -109,11 +109,11 @@ class TokenCrossEntropy(keras.losses.Loss):
         return sums * (rows / ops.maximum(counted, 1.0))
 
     def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """The loss of each sequence, not averaged, and how many tokens of the batch count.
+        """Returns the summed loss of each sequence, and how many tokens of the batch count.
 
         Args:
-            y_true: as in `call`.
-            y_pred: as in `call`.
+            y_true: class ids (B, T) or distributions (B, T, C), see `call`.
+            y_pred: logits (B, T, C).
 
         Returns:
             (B,) and a scalar, of one float dtype.
@@ -129,7 +129,7 @@ class TokenCrossEntropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("kbert")
 class TokenAccuracy(StreamingMean):
-    """The share of the tokens that count whose likeliest class is the true one.
+    """The fraction of the tokens that count whose likeliest class is the true one.
 
     It is 0 before any token counted.
 
@@ -144,9 +144,9 @@ class TokenAccuracy(StreamingMean):
         """Adds a batch.
 
         Args:
-            y_true: as in `TokenCrossEntropy`.
+            y_true: class ids (B, T) or distributions (B, T, C), see `TokenCrossEntropy.call`.
             y_pred: logits (B, T, C).
-            sample_weight: a weight a sequence (B,), or None.
+            sample_weight: a weight per sequence (B,), or None.
         """
         truth = ops.argmax(y_true, axis=-1) if len(y_true.shape) == 3 else y_true
         best = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
@@ -155,10 +155,10 @@ class TokenAccuracy(StreamingMean):
 
 
 def counting_tokens(y_true: Any) -> Any:
-    """Which tokens count.
+    """Returns which tokens count.
 
     Args:
-        y_true: as in `TokenCrossEntropy`.
+        y_true: class ids (B, T), or distributions (B, T, C), see `TokenCrossEntropy.call`.
 
     Returns:
         bool (B, T).
@@ -169,14 +169,14 @@ def counting_tokens(y_true: Any) -> Any:
 
 
 def token_distribution(y_true: Any, y_pred: Any) -> Any:
-    """The truth as one distribution a token.
+    """Returns the labels as one distribution per token.
 
     Args:
-        y_true: class ids (B, T), -1 where a token counts nothing, or distributions (B, T, C).
+        y_true: class ids (B, T), -1 where a token does not count, or distributions (B, T, C).
         y_pred: anything of shape (B, T, C); only C is read.
 
     Returns:
-        float32 (B, T, C), all 0 where a token counts nothing.
+        float32 (B, T, C), all 0 where a token does not count.
     """
     if len(y_true.shape) == 3:
         return ops.cast(y_true, "float32")
@@ -185,6 +185,6 @@ def token_distribution(y_true: Any, y_pred: Any) -> Any:
 
 
 def _positions(y_true: Any) -> Any:
-    """Positions as int32 (B, K, 2)."""
+    """Returns positions as int32 (B, K, 2)."""
     positions = ops.cast(y_true, "int32")
     return positions[:, None, :] if len(positions.shape) == 2 else positions

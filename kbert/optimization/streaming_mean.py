@@ -1,4 +1,4 @@
-"""Means over the tokens of an epoch, however it is cut into batches."""
+"""Means over the tokens of an epoch, independent of its batches."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from keras import ops
 
 
 class StreamingMean(keras.metrics.Metric):
-    """The mean of numbers, one a token, over the tokens that count in all batches so far.
+    """The mean of one number per token over the tokens that count in all batches so far.
 
     An epoch has more tokens than float32 can count one by one (2^24), so each sum is kept in two
     variables: what the first rounds off is in the second (Kahan 1965).
@@ -25,9 +25,9 @@ class StreamingMean(keras.metrics.Metric):
         """Adds a batch.
 
         Args:
-            values: float or bool (B, T), one a token.
+            values: float or bool (B, T), one per token.
             counts: float or bool (B, T), 1 where a token counts, else 0.
-            sample_weight: a weight a sequence (B,), or None.
+            sample_weight: a weight per sequence (B,), or None.
         """
         values, counts = ops.cast(values, "float32"), ops.cast(counts, "float32")
         if sample_weight is not None:
@@ -37,7 +37,7 @@ class StreamingMean(keras.metrics.Metric):
         _add_to_pair(counted, counted_rest, ops.sum(counts))
 
     def result(self) -> Any:
-        """The mean, 0 before any token counted."""
+        """Returns the mean, 0 before any token counted."""
         total, total_rest, counted, counted_rest = self._sums
         return (total + total_rest) / ops.maximum(counted + counted_rest, 1e-9)
 

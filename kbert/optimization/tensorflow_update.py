@@ -1,19 +1,19 @@
-"""What TensorFlow is asked for where it is the running backend, when weights are updated."""
+"""Weight updates by TensorFlow operations, for the TensorFlow backend only."""
 
 from typing import Any
 
 
 def tensorflow() -> Any:
-    """TensorFlow, asked for only where it is the running backend."""
+    """Imports TensorFlow, only where it is the running backend."""
     import tensorflow
 
     return tensorflow
 
 
 def dense_where_fixed(gradient: Any) -> Any:
-    """An embedding's gradient as a whole matrix, where the number of its tokens is fixed.
+    """Makes an embedding's gradient dense, where the number of its tokens is static.
 
-    Steps of fixed shapes may be compiled for a TPU, where the rows that occur cannot be counted.
+    Steps of static shapes may be compiled for a TPU, where the rows that occur cannot be counted.
 
     Args:
         gradient: `IndexedSlices`; anything else is returned as it is.
@@ -25,7 +25,7 @@ def dense_where_fixed(gradient: Any) -> Any:
 
 
 def with_each_row_once(gradient: Any) -> Any:
-    """An embedding's gradient with the parts of a row added up.
+    """Sums an embedding's gradient over repeated rows.
 
     TensorFlow lists a row as often as its token occurs, and Keras takes the norm of the list.
 
@@ -41,10 +41,10 @@ def with_each_row_once(gradient: Any) -> Any:
 
 
 def summed_over_replicas(gradients: list[Any], context: Any) -> list[Any]:
-    """Gradients of the whole batch, from those of each replica's part of it.
+    """Sums gradients over replicas, to those of the whole batch.
 
     Args:
-        gradients: of this replica; None where a weight has none.
+        gradients: those of this replica; None where a weight has none.
         context: from `kbert.optimization.replicas.replica_context`; None changes nothing.
     """
     given = [gradient for gradient in gradients if gradient is not None]
@@ -57,13 +57,13 @@ def summed_over_replicas(gradients: list[Any], context: Any) -> list[Any]:
 def apply_in_one_pass(
     variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
 ) -> None:
-    """TensorFlow's fused kernel: one pass over the weights where single operations need eight.
+    """Runs TensorFlow's fused Adam kernel: one pass over the weights, not eight single operations.
 
     Args:
-        variable: a TensorFlow variable; of one that every replica has, this replica's is updated.
+        variable: a TensorFlow variable; of a mirrored one, this replica's copy is updated.
         momentum: a Keras variable.
         velocity: a Keras variable.
-        gradient: like the variable.
+        gradient: an array or `IndexedSlices` of the variable's shape.
         numbers: b1^t, b2^t, the rate, b1, b2 and epsilon.
     """
     tf = tensorflow()
@@ -82,19 +82,19 @@ def apply_in_one_pass(
 
 
 def native_variable(variable: Any) -> Any:
-    """TensorFlow's variable of a Keras variable; TensorFlow's own is returned as it is.
+    """Returns the TensorFlow variable of a Keras variable; a TensorFlow one is returned as it is.
 
     Args:
-        variable: either.
+        variable: a Keras or TensorFlow variable.
     """
     native = getattr(variable, "value", variable)
-    return variable if callable(native) else native  # one of TensorFlow has a method of that name
+    return variable if callable(native) else native  # TensorFlow's has a method of that name
 
 
 def assign_own(variable: Any, value: Any) -> None:
-    """Assigns to a variable; of one that every replica has, to this replica's alone.
+    """Assigns to a variable; of a mirrored one, to this replica's copy only.
 
-    TensorFlow's own assignment would meet the other replicas first, which no branch of a graph can.
+    TensorFlow's own assignment would synchronize replicas first, which no branch of a graph can.
 
     Args:
         variable: a Keras or TensorFlow variable.

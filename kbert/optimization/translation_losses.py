@@ -18,18 +18,18 @@ _MOST = 88.0
 class LabelSmoothedCrossEntropy(TokenCrossEntropy):
     """-sum_i sum_j q_ij log p_ij over the tokens i that count and the vocabulary j.
 
-    q_ij = (1 - smoothing) [j is the truth] + smoothing / V: the smoothing is shared by all V
-    entries, the true one included. (fairseq shares it otherwise: see its `label_smoothed_nll_loss`.
+    q_ij = (1 - smoothing) [j is the target] + smoothing / V: the smoothing is shared by all V
+    entries, the target included. (fairseq shares it differently: see its `label_smoothed_nll_loss`.
     Its rate e is the rate e V / (V - 1) here.)
 
     Source: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
 
     Args:
-        smoothing: share of the probability that is spread over the vocabulary, in [0, 1).
+        smoothing: probability mass that is spread over the vocabulary, in [0, 1).
         per: "token": the sum over the batch, divided by its number of tokens that count;
             "sequence": the mean of the sums of its sequences.
         name: of the loss.
-        reduction: as in `keras.losses.Loss`.
+        reduction: name of a reduction of `keras.losses.Loss`.
 
     Raises:
         ValueError: `smoothing` is not in [0, 1), or `per` is neither.
@@ -50,17 +50,17 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
 
     @property
     def dtype(self) -> None:
-        """None: Keras then hands over logits and targets as they are.
+        """None, so that Keras passes logits and targets unchanged.
 
-        By default it would make float32 of both first, a copy of all logits in low precision.
+        By default it would cast both to float32 first, a copy of all low-precision logits.
         """
         return None
 
     def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """The loss of each sequence, not averaged, and how many tokens of the batch count.
+        """Returns the summed loss of each sequence, and how many tokens of the batch count.
 
         Args:
-            y_true: int (B, T), -1 where a token counts nothing.
+            y_true: int (B, T), -1 where a token does not count.
             y_pred: logits (B, T, V).
 
         Returns:
@@ -75,25 +75,25 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
 
 
 class NextTokenMean(StreamingMean):
-    """The mean of a number of each token that counts.
+    """The mean of one number per token that counts.
 
-    A subclass has `of_tokens`, from targets and logits to the numbers.
+    A subclass implements `of_tokens`, from targets and logits to the numbers.
     """
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch.
 
         Args:
-            y_true: int (B, T), -1 where a token counts nothing.
+            y_true: int (B, T), -1 where a token does not count.
             y_pred: logits (B, T, V).
-            sample_weight: a weight a sequence (B,), or None.
+            sample_weight: a weight per sequence (B,), or None.
         """
         numbers = self.of_tokens(y_true, y_pred)
         self.add(numbers, ops.greater_equal(y_true, 0), sample_weight)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
-        """A number (B, T) of each token; anything where it counts nothing."""
-        # A subclass without it is a fault of its author's, told where it first shows.
+        """Returns a number (B, T) of each token; any value where it does not count."""
+        # A subclass without it is a bug of its author's, raised where it first shows.
         raise NotImplementedError(f"{type(self).__name__} must say what it measures")
 
 
@@ -111,20 +111,20 @@ class Perplexity(NextTokenMean):
         super().__init__(name=name, **kwargs)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
-        """The cross-entropy of each token."""
+        """Returns the cross-entropy of each token."""
         return token_cross_entropy(y_true, y_pred)
 
     def result(self) -> Any:
-        """exp of the mean."""
+        """Returns exp of the mean."""
         return perplexity(super().result())
 
 
 @keras.saving.register_keras_serializable("kbert")
 class NextTokenAccuracy(NextTokenMean):
-    """The share of the tokens that count with no likelier one in the vocabulary.
+    """The fraction of the tokens that count with no likelier one in the vocabulary.
 
-    `TokenAccuracy`, without the search for where the largest logit stands: among many thousands
-    that takes as long as a tenth of a training step, and the largest itself the loss needs anyway.
+    `TokenAccuracy` without the argmax: over a large vocabulary that takes as long as a tenth of a
+    training step, and the loss needs the largest logit itself anyway.
 
     Args:
         name: of the metric.
@@ -134,19 +134,19 @@ class NextTokenAccuracy(NextTokenMean):
         super().__init__(name=name, **kwargs)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
-        """Whether each token is the likeliest."""
+        """Returns whether each token is the likeliest."""
         return is_likeliest(y_true, y_pred)
 
 
 def is_likeliest(y_true: Any, y_pred: Any) -> Any:
-    """Whether no token is likelier than the true one.
+    """Returns whether no token is likelier than the true one.
 
     Args:
-        y_true: int (B, T), -1 where a token counts nothing.
+        y_true: int (B, T), -1 where a token does not count.
         y_pred: logits (B, T, V).
 
     Returns:
-        bool (B, T); anything where a token counts nothing.
+        bool (B, T); any value where a token does not count.
     """
     targets = ops.maximum(ops.cast(y_true, "int32"), 0)[..., None]
     largest = ops.max(y_pred, axis=-1, initial=-np.inf)
@@ -154,20 +154,20 @@ def is_likeliest(y_true: Any, y_pred: Any) -> Any:
 
 
 def perplexity(cross_entropy: Any) -> Any:
-    """exp of a mean cross-entropy, at most e^88, which float32 still holds."""
+    """Returns exp of a mean cross-entropy, at most e^88, which float32 still holds."""
     return ops.exp(ops.minimum(cross_entropy, _MOST))
 
 
 def token_cross_entropy(y_true: Any, y_pred: Any, smoothing: float = 0.0) -> Any:
-    """-sum_j q_ij log p_ij of each token i, as in `LabelSmoothedCrossEntropy`.
+    """-sum_j q_ij log p_ij of each token i, the terms of `LabelSmoothedCrossEntropy`.
 
     Args:
-        y_true: int (B, T), -1 where a token counts nothing.
-        y_pred: logits (B, T, V); the softmax is float32 whatever they are (or float64).
-        smoothing: share of the probability that is spread over the vocabulary.
+        y_true: int (B, T), -1 where a token does not count.
+        y_pred: logits (B, T, V); the softmax is float32 whatever their dtype (or float64).
+        smoothing: probability mass that is spread over the vocabulary.
 
     Returns:
-        (B, T), float32 or float64, 0 where a token counts nothing.
+        (B, T), float32 or float64, 0 where a token does not count.
     """
     y_true, y_pred = ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred)
     counts = ops.greater_equal(y_true, 0)
@@ -179,22 +179,22 @@ def token_cross_entropy(y_true: Any, y_pred: Any, smoothing: float = 0.0) -> Any
 
 
 def _row_losses(logits: Any, targets: Any, smoothing: float) -> Any:
-    """The loss of each row of logits (N, V) with targets (N, 1), as (N,).
+    """Returns the loss of each row of logits (N, V) with targets (N, 1), as (N,).
 
     With q of sum 1 the loss is logsumexp z - (1 - smoothing) z_target - smoothing mean z, and its
-    gradient p - q: neither needs q as an array. The softmax p is found once, and the backward pass
-    turns it into the gradient, in the same memory where the backend allows that.
+    gradient p - q: neither needs q as an array. The softmax p is computed once, and the backward
+    pass turns it into the gradient, in the same memory where the backend allows that.
     """
     dtype = wide_dtype(keras.backend.standardize_dtype(logits.dtype))
     targets_share = 1.0 - smoothing
 
-    # The targets, which have no gradient, come from outside: backends disagree on what to return.
+    # The targets, which have no gradient, are captured: backends disagree on what to return.
     @ops.custom_gradient
     def losses(logits: Any) -> Any:
         wide = ops.cast(logits, dtype)
         probabilities = ops.softmax(wide, axis=-1)
         # The largest probability is exp(max z - logsumexp z), at least 1 / V.
-        # (`initial` lets a batch without rows pass.)
+        # (`initial` allows a batch without rows.)
         largest = ops.max(wide, axis=-1, initial=-np.inf)
         log_sums = largest - ops.log(ops.max(probabilities, axis=-1, initial=0.0))
         of_targets = ops.cast(ops.take_along_axis(logits, targets, axis=-1)[:, 0], dtype)
@@ -207,7 +207,7 @@ def _row_losses(logits: Any, targets: Any, smoothing: float) -> Any:
             (upstream,) = args if upstream is None else (upstream,)
             floor = smoothing / ops.cast(ops.shape(logits)[-1], dtype)
             rest = probabilities - floor if smoothing else probabilities
-            # p - q of the targets alone is set anew; an array of their places would be as large.
+            # Only p - q of the targets is overwritten; a mask of their positions would be as large.
             at_targets = ops.exp(of_targets - log_sums) - (floor + targets_share)
             places = ops.stack([ops.arange(ops.shape(targets)[0]), targets[:, 0]], axis=-1)
             every = ops.scatter_update(rest * upstream[:, None], places, at_targets * upstream)

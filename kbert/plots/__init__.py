@@ -1,1 +1,1 @@
-"""Pictures of what a model attends to and finds."""
+"""Plots of attention, predictions and training curves."""

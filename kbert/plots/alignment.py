@@ -1,4 +1,4 @@
-"""Which source words a translation comes from, as a heat map."""
+"""Word alignments of source and translation, as a heat map."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INCHES_PER_WORD = 0.28
-# A side of more is many thousand dots; the cells of a very long text are smaller instead.
+# A longer side is many thousand pixels; the cells of a very long text are smaller instead.
 _LONGEST_SIDE = 40.0
 _POINTS_PER_INCH = 72
 
@@ -28,13 +28,13 @@ def plot_alignment(
     Source: Bahdanau et al. 2015, figure 3.
 
     Args:
-        source: S words.
-        target: T words.
+        source: the S source words.
+        target: the T words of the translation.
         weights: (T, S), each row a distribution.
-        title: above the figure.
+        title: title of the figure.
 
     Raises:
-        ValueError: the shape is another one, or there is no target word.
+        ValueError: `weights` has another shape, or there is no target word.
     """
     if np.shape(weights) != (len(target), len(source)):
         raise ValueError(
@@ -65,5 +65,5 @@ def plot_alignment(
 
 
 def _ems(text: str) -> float:
-    """About how wide a text is drawn, in units of the size of its font."""
+    """Estimates the width of a text in units of its font size."""
     return sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.55 for c in text)

@@ -1,4 +1,4 @@
-"""What tokens attend to, as a heat map."""
+"""Attention probabilities of tokens, as a heat map."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -25,10 +25,10 @@ def plot_attention(
         queries: the tokens that attend, T.
         keys: the tokens that are attended to, S.
         scores: (T, S), each row a distribution.
-        title: above the figure.
+        title: title of the figure.
 
     Raises:
-        ValueError: the shape is another one.
+        ValueError: `scores` has another shape.
     """
     if np.shape(scores) != (len(queries), len(keys)):
         raise ValueError(

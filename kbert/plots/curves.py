@@ -1,4 +1,4 @@
-"""What a training brought, interval by interval."""
+"""Training curves: metrics over epochs or steps."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 _PARTS = {"training": ("#1f77b4", "--"), "validation": ("#d62728", "-")}
 _WIDTH, _HEIGHT, _MARGIN = 6.0, 2.0, 0.3  # inches; height of one metric
-_FEW = 8  # points, which are marked: one alone is no line
-# Names of the loss where it is measured with other metrics; that of training is always the first.
+_FEW = 8  # points, below which markers are drawn: a single point is no line
+# Names of the loss among validation metrics; the loss of training always has the first.
 _LOSSES = ("loss", "cross_entropy", "mse")
 
 
@@ -23,17 +23,17 @@ def plot_curves(
 ) -> "Figure":
     """Draws metrics of training and validation, each over the steps or epochs.
 
-    Beside the loss of training stands that of validation, also where it has another name.
+    The losses of training and validation share a panel, even under different names.
 
     Args:
-        records: `epochs` or `intervals` of a run's metrics.json: each has its place, and under
-            "training", and "validation" where there was one, numbers by their names.
-        metrics: names of those to draw, one above the other.
-        place: "epoch" or "step": what the records are numbered by.
-        kept: numbers of those whose weights stayed, which are marked.
+        records: `epochs` or `intervals` of a run's metrics.json: each has its number under `place`,
+            and {name: value} under "training" and, if it was validated, "validation".
+        metrics: names of the metrics to draw, one above the other.
+        place: "epoch" or "step": the key that the records are numbered by.
+        kept: numbers of the records whose weights were kept, which are marked.
 
     Raises:
-        ValueError: there is no record, or none has such a metric.
+        ValueError: there is no record, or no record has such a metric.
     """
     if not records:
         raise ValueError("`records` must have at least one epoch or interval. Received: none")
@@ -60,12 +60,12 @@ def plot_curves(
 
 
 def usual_metrics(records: Sequence[Mapping[str, Any]], monitor: str | None = None) -> list[str]:
-    """The metrics that people look at first: those of the training, and what it was judged by.
+    """Returns the metrics to plot by default: those of the training, and the monitored one.
 
-    Of a loss that is a sum the parts are taken, and perplexity says what its loss does.
+    A loss that is a sum is replaced by its parts; perplexity is left out, it repeats its loss.
 
     Args:
-        records: as of `plot_curves`.
+        records: `epochs` or `intervals` of a run's metrics.json, see `plot_curves`.
         monitor: the metric that epochs were compared by.
     """
     names = [name for record in records[:1] for name in record["training"]]

@@ -1,4 +1,4 @@
-"""How pictures are drawn and written."""
+"""Making and writing figures."""
 
 import io
 import os
@@ -15,11 +15,11 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 def new_figure(width: float, height: float) -> tuple["Figure", Any]:
-    """A figure with one pair of axes, drawn without a display.
+    """Makes a figure with one pair of axes, drawn without a display.
 
     Args:
-        width: inches.
-        height: inches.
+        width: in inches.
+        height: in inches.
     """
     from matplotlib.figure import Figure
 
@@ -28,16 +28,16 @@ def new_figure(width: float, height: float) -> tuple["Figure", Any]:
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Checks that the ending of a file says a format of pictures.
+    """Checks that the extension of a file is that of an image format.
 
     Args:
         path: The file.
 
     Returns:
-        It, as a `Path`.
+        The file, as a `Path`.
 
     Raises:
-        ValueError: The ending is another one.
+        ValueError: The extension is another one.
     """
     target = Path(path)
     if target.suffix.lower() not in _FORMATS:
@@ -46,22 +46,22 @@ def check_ending(path: str | os.PathLike[str]) -> Path:
 
 
 def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    """Writes a figure whole or not at all.
+    """Writes a figure atomically.
 
     Args:
         figure: The figure.
-        path: The file; its ending says the format: .png, .svg or .pdf.
+        path: The file; its extension selects the format: .png, .svg or .pdf.
 
     Returns:
         The file.
 
     Raises:
-        ValueError: The ending is another one.
+        ValueError: The extension is another one.
     """
     target = check_ending(path)
     content = io.BytesIO()
     with warnings.catch_warnings():
-        # `kbert.plots.fonts` has told which scripts have no font; matplotlib tells it a letter.
+        # `kbert.plots.fonts` warned of scripts without a font; matplotlib warns for each letter.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
     write_atomically(target, content.getvalue())

@@ -1,22 +1,22 @@
-"""Fonts that have the letters of a text."""
+"""Fonts with glyphs for the letters of a text."""
 
 import unicodedata
 import warnings
 from collections.abc import Iterable
 from typing import Any
 
-# It has a box for every character, and a letter for none.
+# A font with a box for every character, and no real glyphs.
 _LAST_RESORT = "Last Resort"
 
 
 def families_for(texts: Iterable[str]) -> list[str]:
-    """Font families that together draw texts: the usual one, and others for what it lacks.
+    """Returns font families that together draw texts: the default, and others for what it lacks.
 
-    matplotlib takes each letter from the first family that has it. Where no installed font has the
+    matplotlib takes each letter from the first family that has it. If no installed font has the
     letters of a script, a warning names it, and boxes are drawn.
 
     Args:
-        texts: what is to be drawn.
+        texts: the texts to draw.
 
     Returns:
         At least one family.
@@ -51,9 +51,9 @@ def families_for(texts: Iterable[str]) -> list[str]:
 
 
 def _upright_faces() -> dict[str, str]:
-    """The file of each family's usual face, the one that is drawn with: not bold, not italic.
+    """Returns the file of each family's regular face, which is drawn with: not bold, not italic.
 
-    The other faces may have fewer letters, and the list has them in any order.
+    The other faces may have fewer letters, and matplotlib lists them in any order.
     """
     from matplotlib import font_manager
 
@@ -79,11 +79,11 @@ def _letters_of(path: str) -> set[int]:
     try:
         return set(font_manager.get_font(path).get_charmap())
     except (OSError, RuntimeError):
-        return set()  # it cannot be read, and so not drawn with
+        return set()  # it cannot be read, so it cannot be drawn with
 
 
 def _script_of(character: str) -> str:
-    """For people: "Myanmar", "CJK", "symbols"."""
+    """Returns the readable name of a script: "Myanmar", "CJK", "symbols"."""
     if unicodedata.category(character)[0] not in "LMN":
         return "symbols"
     word = unicodedata.name(character, "unnamed letters").split()[0]

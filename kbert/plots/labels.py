@@ -1,4 +1,4 @@
-"""Tokens as labels of a picture."""
+"""Tokens as labels of a figure."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -8,16 +8,16 @@ from kbert.plots.fonts import families_for
 
 
 def readable(tokens: Iterable[str]) -> list[str]:
-    """Tokens with control characters spelled out, so that none breaks a line or a picture."""
+    """Returns tokens with control characters escaped, so that none breaks a line or a figure."""
     return ["".join(map(_shown, token)) for token in tokens]
 
 
 def label_style(labels: Sequence[str], size: float) -> dict[str, Any]:
-    """How matplotlib is to write labels: in fonts that have their letters, with no mathematics.
+    """Returns matplotlib's text properties of labels: fonts with their letters, no math parsing.
 
     Args:
         labels: the labels.
-        size: points.
+        size: font size in points.
     """
     # A "$" would begin a formula.
     return {"fontsize": size, "fontfamily": families_for(labels), "parse_math": False}

@@ -1,4 +1,4 @@
-"""Where an answer begins and ends: probabilities along the text."""
+"""Start and end probabilities of an answer along the text."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ def plot_span(
         start: (n,), the probability that the answer begins with each.
         end: (n,), the probability that it ends with each.
         span: first and last token of the answer, or None.
-        title: above the figure, the question for example.
+        title: title of the figure, for example the question.
 
     Raises:
         ValueError: the lengths differ.

@@ -1,6 +1,6 @@
-"""Serving: SavedModels for TF Serving, written, checked, and run with and without Python.
+"""SavedModels for TF Serving: written, checked, and run with and without Python.
 
-`kbert.serving.Client` is loaded when it is first used (PEP 562).
+`kbert.serving.Client` is imported lazily, on first use (PEP 562).
 """
 
 import importlib

@@ -1,1 +1,1 @@
-"""Storage: how files and folders are written, whole or not at all, and checked."""
+"""Storage: atomic writes of files and folders, and checksums."""

@@ -1,4 +1,4 @@
-"""Atomic writes: a folder or a file is there whole, or not at all."""
+"""Atomic writes: a folder or a file is complete, or not there at all."""
 
 import os
 import re
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# How folders are named that are being written, or on their way out.
+# Names of folders that are being written or removed.
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.(partial|old)", re.DOTALL)
 
 
 @contextmanager
 def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
-    """Gives a new folder to fill, which becomes `path` when the block ends well.
+    """Yields a new folder to fill, which becomes `path` when the block succeeds.
 
     The folder is a hidden sibling of `path`, so that the last step is a rename within one
     file system. Its files are flushed to the disk before the rename. When the block raises, the
@@ -22,17 +22,17 @@ def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> I
 
     A replaced folder is moved aside by one rename and the new one takes its place by the next;
     the old one is deleted only after that. If the process is killed between these two renames, the
-    old folder is still there, whole, as `.<name>.<digits>.old`.
+    old folder is still there, complete, as `.<name>.<digits>.old`.
 
     Args:
         path: The folder to make. Missing parents are made.
-        overwrite: Whether a folder that is there already may be replaced, with all that it holds.
+        overwrite: Whether an existing folder may be replaced, with all that it holds.
 
     Yields:
         The folder to write into.
 
     Raises:
-        FileExistsError: If `path` is there and `overwrite` is False, at the start or at the end.
+        FileExistsError: If `path` exists and `overwrite` is False, at the start or at the end.
         NotADirectoryError: If `path` is a file.
     """
     # A relative path must still mean the same folder if the block changes the working directory.
@@ -59,18 +59,18 @@ def rename_directory(
     overwrite: bool = False,
     without: str | None = None,
 ) -> None:
-    """Gives a folder that is whole its name, when all that it holds is on the disk.
+    """Renames a complete folder after all that it holds is flushed to the disk.
 
-    It is there under one of the two names at any time, also where the process is killed.
+    It has one of the two names at any time, even if the process is killed.
 
     Args:
         folder: The folder, a sibling of `target`.
         target: Its new name.
-        overwrite: As in `atomic_directory`, which also tells what becomes of a replaced folder.
-        without: A file in it that goes just before, such as a lock that others look at.
+        overwrite: Whether an existing folder may be replaced, as by `atomic_directory`.
+        without: A file in it that is removed just before, such as a lock that others look at.
 
     Raises:
-        FileExistsError: If `target` is there and `overwrite` is False.
+        FileExistsError: If `target` exists and `overwrite` is False.
         NotADirectoryError: If `target` is a file.
     """
     source, path = Path(os.path.abspath(folder)), Path(os.path.abspath(target))
@@ -84,10 +84,10 @@ def rename_directory(
 
 
 def remove_atomically(path: str | os.PathLike[str]) -> None:
-    """Removes a folder with all that it holds, so that nobody sees a part of it under its name.
+    """Removes a folder with all that it holds; its name never shows a part of it.
 
     It is renamed to a hidden sibling first. If the process is killed after that, the sibling stays,
-    and `remove_leftovers` takes it away.
+    and `remove_leftovers` removes it.
 
     Args:
         path: The folder.
@@ -106,13 +106,13 @@ def remove_atomically(path: str | os.PathLike[str]) -> None:
 
 
 def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
-    """Removes what `atomic_directory` and `remove_atomically` left where they were killed.
+    """Removes what `atomic_directory` and `remove_atomically` left when they were killed.
 
-    The caller must know that none of them is at work there, as by a `file_lock`, and that none was
-    replacing a folder: then the old one may be among what is left.
+    The caller must know that neither is running there, for example by a `file_lock`, and that none
+    was replacing a folder: then the old one may be among what is left.
 
     Args:
-        folder: The folder in which they wrote. It need not exist.
+        folder: The folder that they wrote into. It need not exist.
 
     Returns:
         The names of what was removed.
@@ -129,7 +129,7 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Writes a file whole or not at all; a file that is there already is replaced.
+    """Writes a file completely or not at all; an existing file is replaced.
 
     Args:
         path: The file. Missing parents are made.
@@ -156,7 +156,7 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
 
 
 def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) -> None:
-    """Raises if `target` may not be written; the message has the path that was given."""
+    """Raises if `target` may not be written; the message names the path of the caller."""
     if not os.path.lexists(target):
         return
     received = f"path={os.fspath(given)!r}"
@@ -169,7 +169,7 @@ def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) 
 
 
 def _move_into_place(partial: Path, target: Path, aside: Path) -> None:
-    """Renames `partial` to `target`; what `target` held goes away after that."""
+    """Renames `partial` to `target`; what `target` held is deleted after that."""
     if not os.path.lexists(target):
         os.rename(partial, target)
         return

@@ -19,7 +19,7 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
         64 lower-case hexadecimal digits.
 
     Raises:
-        OSError: If `path` is no readable file.
+        OSError: If `path` is not a readable file.
     """
     digest = hashlib.sha256()
     with Path(path).open("rb") as file:
@@ -48,15 +48,15 @@ def sha256_of_folder(path: str | os.PathLike[str]) -> str:
 
 
 def verify_sha256(path: str | os.PathLike[str], expected: str) -> None:
-    """Checks that a file has the SHA-256 that is known for it.
+    """Checks that a file has the expected SHA-256.
 
     Args:
         path: The file.
         expected: 64 hexadecimal digits.
 
     Raises:
-        ValueError: If `expected` is no SHA-256, or the file has another one.
-        OSError: If `path` is no readable file.
+        ValueError: If `expected` is not a SHA-256, or the file has another one.
+        OSError: If `path` is not a readable file.
     """
     if not re.fullmatch(r"[0-9a-fA-F]{64}", expected):
         raise ValueError(
@@ -71,21 +71,21 @@ def verify_sha256(path: str | os.PathLike[str], expected: str) -> None:
 
 
 _MOST_BYTES = 1 << 28  # of all files together, read at each start of a run
-_LEAST_BYTES, _PIECE = 1 << 16, 1 << 12  # of one file, and of one place in it
+_LEAST_BYTES, _PIECE = 1 << 16, 1 << 12  # of one file, and of one sample of it
 
 
 def sampled_hashes(files: Sequence[Path], most_bytes: int = _MOST_BYTES) -> list[str]:
     """Hashes files by their size and contents.
 
-    Where they are larger than `most_bytes` together, each is looked at in places that are evenly
-    spread over it; a change between these that keeps the size goes unnoticed.
+    If they are larger than `most_bytes` together, each is sampled at offsets that are evenly
+    spread over it; a change between these that keeps the size is not detected.
 
     Args:
         files: the files.
         most_bytes: about how much of all files is read, and at least 64 KiB of each.
 
     Returns:
-        A SHA-256 each, in hexadecimal.
+        The SHA-256 of each file, in hexadecimal.
     """
     share = max(_LEAST_BYTES, most_bytes // max(len(files), 1))
     is_small = sum(file.stat().st_size for file in files) <= most_bytes
@@ -96,7 +96,7 @@ def sampled_hashes(files: Sequence[Path], most_bytes: int = _MOST_BYTES) -> list
 
 
 def _sampled(file: Path, share: int) -> str:
-    """A hash of the size and of so many bytes, the first and the last ones among them."""
+    """Hashes the size and about `share` bytes, the first and the last ones among them."""
     size, pieces = file.stat().st_size, share // _PIECE
     digest = hashlib.sha256(str(size).encode())
     with file.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""A lock that one process holds at a time, and that goes with the process, however it ends."""
+"""A lock that one process holds at a time and that is released however the process ends."""
 
 import fcntl
 import os
@@ -9,13 +9,13 @@ from pathlib import Path
 
 @contextmanager
 def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of a file while the block runs; waits for whoever holds it.
+    """Holds the lock of a file while the block runs; waits until it is free.
 
-    Threads of one process exclude each other too. The file stays: where it was removed, somebody
-    might hold the lock of a file that nobody else can see.
+    Threads of one process exclude each other too. The file is not removed: otherwise a process
+    might hold the lock of a file that no other one can see.
 
     Args:
-        path: The file, empty; made if need be. Its folder must be there.
+        path: The file, empty; created if missing. Its folder must exist.
         on_wait: Called once before it waits.
 
     Yields:

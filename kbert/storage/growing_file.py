@@ -1,8 +1,8 @@
-"""A large file that is written piece by piece, for hours perhaps: what is whole survives a stop.
+"""A large file that is written piece by piece, perhaps for hours, and survives interruptions.
 
-Beside the data lies a record: what they are made of, how many bytes are whole, and the SHA-256 of
-these. Data are on the disk before the record speaks of them, so that it never says too much. The
-folder of both has its name only when all is there.
+Beside the data lies a record: what they are made of, how many bytes are valid, and the SHA-256 of
+these. Data are flushed to the disk before the record counts them, so that it never claims too much.
+The folder of both gets its name only when the file is complete.
 """
 
 import hashlib
@@ -24,10 +24,10 @@ _CHUNK_BYTES = 1 << 20
 
 
 class GrowingFile:
-    """The end of a file that grows; from `growing_file`.
+    """A file open for appending; from `growing_file`.
 
     Attributes:
-        done: Bytes that are written.
+        done: Number of bytes written.
     """
 
     def __init__(self, partial: Path, made_of: Mapping[str, Any], size: int) -> None:
@@ -47,7 +47,7 @@ class GrowingFile:
             data: The bytes.
 
         Raises:
-            ValueError: There would be more than the size that was told.
+            ValueError: The file would exceed its declared size.
         """
         if self.done + len(data) > self._size:
             raise ValueError(
@@ -58,7 +58,7 @@ class GrowingFile:
         self.done += len(data)
 
     def record(self) -> None:
-        """Makes what is written survive: first the data go to the disk, then the record."""
+        """Makes what is written durable: flushes the data to the disk, then writes the record."""
         self._file.flush()
         os.fsync(self._file.fileno())
         _write_record(self._partial, self._made_of, self.done, self._digest)
@@ -72,24 +72,24 @@ class GrowingFile:
 def growing_file(
     folder: str | os.PathLike[str], made_of: Mapping[str, Any], size: int
 ) -> Iterator[GrowingFile]:
-    """Gives a file to write to the end, from where an earlier block was stopped.
+    """Yields a file to complete, resumed from where an earlier block was stopped.
 
-    When the block ends well, the file is in `folder`. When it raises or is killed, `folder` is as
-    it was, and the next block for the same `made_of` goes on after the last record; what does not
-    fit or is damaged is begun anew, with a warning. Only one process may do this at a time, see
-    `kbert.storage.file_lock`.
+    When the block succeeds, the file is in `folder`. When it raises or is killed, `folder` is as
+    it was, and the next block for the same `made_of` resumes after the last record; what does not
+    fit or is damaged is written from scratch, with a warning. Only one process may do this at a
+    time, see `kbert.storage.file_lock`.
 
     Args:
         folder: The folder to make; must not exist.
-        made_of: Names what the data depend on, as JSON has it: other ones are other data.
-        size: Bytes of the whole file.
+        made_of: Identifies what the data depend on, JSON-serializable: other values, other data.
+        size: Size of the complete file in bytes.
 
     Yields:
         The file.
 
     Raises:
         ValueError: The block wrote less than `size` bytes.
-        OSError: There is no room for the file.
+        OSError: The disk has no room for the file.
     """
     target = Path(os.path.abspath(folder))
     partial = target.with_name(f".{target.name}.partial")
@@ -117,15 +117,15 @@ def whole_file(folder: str | os.PathLike[str], made_of: Mapping[str, Any], size:
 
     Args:
         folder: Its folder.
-        made_of: As in `growing_file`.
-        size: As there.
+        made_of: Identifies what the data depend on, the value given to `growing_file`.
+        size: Size of the file in bytes.
 
     Returns:
         The path of the data.
 
     Raises:
-        FileNotFoundError: There is no such folder.
-        ValueError: It is damaged, or made of something else.
+        FileNotFoundError: The folder does not exist.
+        ValueError: The file is damaged, or made of something else.
     """
     if not os.path.lexists(folder):
         raise FileNotFoundError(f"`folder` must be there. Received: folder={os.fspath(folder)!r}")
@@ -141,7 +141,7 @@ def whole_file(folder: str | os.PathLike[str], made_of: Mapping[str, Any], size:
 
 
 def _recovered(partial: Path, made_of: Mapping[str, Any], size: int) -> tuple[int, Any]:
-    """Makes a folder ready to go on in; the bytes that are whole, and the SHA-256 so far."""
+    """Prepares a folder to resume in; returns the valid bytes and their SHA-256 so far."""
     if os.path.lexists(partial):
         try:
             done, digest = _read_record(partial, made_of)
@@ -169,7 +169,7 @@ def _write_record(folder: Path, made_of: Mapping[str, Any], done: int, digest: A
 
 
 def _read_record(folder: Path, made_of: Mapping[str, Any]) -> tuple[int, str]:
-    """The bytes that are whole, and their SHA-256."""
+    """Returns the number of valid bytes, and their SHA-256."""
     path = folder / RECORD
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -183,7 +183,7 @@ def _read_record(folder: Path, made_of: Mapping[str, Any]) -> tuple[int, str]:
 
 
 def _digest_of(path: Path, size: int, expected: str) -> Any:
-    """The SHA-256 of the first `size` bytes of a file, which must be the expected one."""
+    """Returns the SHA-256 of the first `size` bytes of a file, which must be the expected one."""
     digest, left = hashlib.sha256(), size
     with path.open("rb") as file:
         while left and (chunk := file.read(min(left, _CHUNK_BYTES))):
@@ -201,7 +201,7 @@ def remove(path: Path) -> None:
     """Removes a file, a link, or a folder with all that it holds.
 
     Args:
-        path: What goes.
+        path: The file, link or folder.
     """
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -1,1 +1,1 @@
-"""Text to ids: vocabularies, WordPiece with exact offsets, and packing, as TensorFlow graphs."""
+"""Text to token ids: vocabularies, WordPiece with exact offsets, packing, as TensorFlow graphs."""

@@ -1,4 +1,4 @@
-"""Functions as graphs that are traced once and kept with the object that they belong to."""
+"""Functions as graphs that are traced once and cached with the object that they belong to."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,11 +15,11 @@ def cached_graph(
     """Returns a function as a graph, traced again only after a setting has changed.
 
     Args:
-        owner: What the function reads, as a model or a tokenizer; the graph is kept with it.
-        function: From tensors to tensors; its qualified name distinguishes it from others.
-        settings: All values, beside the owner's weights, that the graph holds as they were when it
-            was traced.
-        specs: Of its arguments; None for one graph for each kind of arguments.
+        owner: The object that the function reads, such as a model or a tokenizer; the graph is
+            cached with it.
+        function: From tensors to tensors; its qualified name is the key of the cache.
+        settings: All values, beside the owner's weights, that are constants of the traced graph.
+        specs: Specs of its arguments; None for one graph per signature of the arguments.
     """
     # Not as an attribute: Keras would track it.
     graphs = owner.__dict__.setdefault("_cached_graphs", {})
@@ -27,8 +27,8 @@ def cached_graph(
     if before != list(settings):
         signature = None if specs is None else list(specs)
         graph = tf.function(function, input_signature=signature, autograph=False)
-        # TensorFlow counts the traces of all graphs of one function, and would warn a process that
-        # has several models of retracing.
+        # TensorFlow counts the traces of all graphs of one function, and would warn of retracing
+        # in a process with several models.
         graph._omit_frequent_tracing_warning = True
         graphs[function.__qualname__] = list(settings), graph
     return graph

@@ -1,10 +1,10 @@
-"""Whether a configuration would train on a TPU, found out without one.
+"""Check that a configuration would train on a TPU, without a TPU.
 
-The step that is checked is `train_step` of the model that the run of the configuration trains, with
-its loss, metrics, optimizer and dropout: what each core runs on its rows of a batch. It is traced
-with the shapes of these batches, looked through, lowered with TensorFlow's own TPU kernels and
-compiled by the TPU's own compiler. Where their packages are not installed, it is lowered for the
-CPU, and the report says what was not checked.
+The checked step is `train_step` of the model that the run of the configuration trains, with its
+loss, metrics, optimizer and dropout: what each core runs on its rows of a batch. It is traced with
+the shapes of these batches, inspected, lowered with TensorFlow's own TPU kernels and compiled by
+the TPU's own compiler. If their packages are not installed, it is lowered for the CPU, and the
+report lists what was not checked.
 """
 
 import time
@@ -36,20 +36,20 @@ _WITHOUT_KERNELS = (
 
 @dataclass(frozen=True)
 class TpuReport:
-    """What a check found.
+    """Report of a check.
 
     Attributes:
-        about: What was checked, in words.
+        about: The checked batch of a core, in words.
         chip: The chip's name.
-        cores: How many cores share a batch.
-        parameters: Weights of the model.
-        problems: What is wrong; the step is accepted where none is fatal.
-        memory: Of a core, or None where it could not be found out.
-        flops: Of a core's step: its matrix products.
-        time: The shortest time of a step.
-        platform: "TPU" or "CPU", for which the step was lowered; None where it was not.
+        cores: Number of cores that share a batch.
+        parameters: Number of the model's trainable parameters.
+        problems: The problems found; the step is accepted if none is fatal.
+        memory: Memory that a core needs, or None if unknown.
+        flops: FLOPs of the matrix products of a core's step.
+        time: The shortest time of a step, or None if its FLOPs are unknown.
+        platform: "TPU" or "CPU", for which the step was lowered; None if it was not.
         unchecked: What was not checked.
-        seconds: That the check took.
+        seconds: Duration of the check.
     """
 
     about: str
@@ -66,11 +66,11 @@ class TpuReport:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the step would train."""
+        """Returns whether the step would train."""
         return not any(problem.is_fatal for problem in self.problems)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it."""
+        """Returns the report in JSON types."""
         found = {"is_accepted": self.is_accepted, **asdict(self)}
         if self.time is not None:
             found["time"]["ideal"] = self.time.ideal
@@ -83,7 +83,7 @@ def check_config(config: StoredConfig, chip: str = "v5e", cores: int = 4) -> Tpu
     Args:
         config: The configuration.
         chip: The generation of TPUs.
-        cores: How many share a batch.
+        cores: Number of cores that share a batch.
 
     Raises:
         ValueError: The configuration has no fixed shapes, the chip is not known, or there are no
@@ -99,9 +99,9 @@ def check_step(checked: CheckedModel, chip: str = "v5e", cores: int = 4) -> TpuR
     """Checks the training step of a model.
 
     Args:
-        checked: The model, and what a core gets.
+        checked: The model, and the batch of a core.
         chip: The generation of TPUs.
-        cores: How many share a batch.
+        cores: Number of cores that share a batch.
 
     Raises:
         ValueError: The chip is not known.
@@ -117,7 +117,7 @@ def check_step(checked: CheckedModel, chip: str = "v5e", cores: int = 4) -> TpuR
     )
     unchecked = _NEVER if has_tpu_kernels() else (*_NEVER, *_WITHOUT_KERNELS)
     flops, platform = 0, None
-    if not problems:  # a later stage would only say the same in other words
+    if not problems:  # a later stage would only report the same in other words
         flops = product_flops(traced.graph)
         step = StepValues(traced, step_variables(model))
         program = lowered(step, tf.nest.flatten(checked.batch))
@@ -146,36 +146,36 @@ def check_step(checked: CheckedModel, chip: str = "v5e", cores: int = 4) -> TpuR
 
 
 def traced_step(model: Any, batch: Any) -> Any:
-    """The training step of a model as a graph.
+    """Traces the training step of a model to a graph.
 
     Args:
-        model: Compiled, with an optimizer that has its state.
-        batch: Specifications of (inputs, targets), perhaps with weights; the shapes fixed.
+        model: A compiled model, whose optimizer is built.
+        batch: Specifications of (inputs, targets), optionally with weights; the shapes fixed.
 
     Returns:
         A concrete function.
     """
     zeros = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), batch)
-    model._symbolic_build(data_batch=zeros)  # metrics get their variables, as `fit` does it
+    model._symbolic_build(data_batch=zeros)  # creates the variables of metrics, like `fit`
     step = tf.function(lambda data: model.train_step(data), autograph=False)
     return step.get_concrete_function(batch)
 
 
 def step_variables(model: Any) -> list[Any]:
-    """TensorFlow's variables that a training step may meet, each once.
+    """Returns TensorFlow's variables that a training step may use, each once.
 
     Args:
-        model: Compiled, with an optimizer that has its state.
+        model: A compiled model, whose optimizer is built.
     """
     kept = (*model.variables, *model.metrics_variables, *model.optimizer.variables)
     return list({id(variable.value): variable.value for variable in kept}.values())
 
 
 def report_lines(report: TpuReport) -> str:
-    """A report for people.
+    """Formats a report for users.
 
     Args:
-        report: From a check.
+        report: The report of a check.
     """
     verdict = "accepted" if report.is_accepted else "REFUSED"
     lines = [
@@ -206,7 +206,7 @@ def report_lines(report: TpuReport) -> str:
 def _time(
     model: Any, chip: TpuChip, flops: int, memory: StepMemory | None, cores: int
 ) -> StepTime:
-    """At best. What is moved at least: weights and state read and written."""
+    """Returns the shortest time; memory traffic is at least weights and state, read and written."""
     moved = None if memory is None else memory.moved
     state = 0 if memory is None else memory.state
     gradients = sum(int(tf.size(v)) for v in model.trainable_variables) * 4

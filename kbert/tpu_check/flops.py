@@ -1,4 +1,4 @@
-"""What a training step costs at least: its matrix products, and the time that a chip needs."""
+"""Lower bound on the cost of a training step: its matrix products, and the time on a chip."""
 
 import math
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ _PRODUCTS["BatchMatMul"] = _PRODUCTS["BatchMatMulV3"] = _PRODUCTS["BatchMatMulV2
 
 @dataclass(frozen=True)
 class StepTime:
-    """The shortest time of a step on a chip: nothing waits, and no cell of it is idle.
+    """The shortest time of a step on a fully utilized chip.
 
     Attributes:
         compute: Seconds of the matrix products at the chip's peak.
-        memory: Seconds in which weights and state are read and written once, or, where the
-            compiler told, all that it moves.
-        links: Seconds in which the cores add up their gradients; 0 for one core.
+        memory: Seconds to read and write weights and state once, or, if the compiler reports it,
+            for all memory traffic.
+        links: Seconds of the all-reduce of gradients over the cores; 0 for one core.
     """
 
     compute: float
@@ -27,31 +27,31 @@ class StepTime:
 
     @property
     def ideal(self) -> float:
-        """Seconds of a step where computing, memory and links work at the same time."""
+        """Returns the seconds of a step in which computing, memory and links overlap."""
         return max(self.compute, self.memory, self.links)
 
 
 def step_time(
     chip: TpuChip, flops: float, moved_bytes: float, gradient_bytes: float, cores: int
 ) -> StepTime:
-    """The shortest time of a step.
+    """Returns the shortest time of a step.
 
     Args:
         chip: The chip.
-        flops: Of a core's step.
-        moved_bytes: Between its memory and the chip.
-        gradient_bytes: That all cores add up, in a ring: each sends 2 (n - 1) / n of them.
-        cores: n, how many.
+        flops: FLOPs of a core's step.
+        moved_bytes: Memory traffic of a core.
+        gradient_bytes: Gradients, all-reduced in a ring: each core sends 2 (n - 1) / n of them.
+        cores: n, the number of cores.
     """
     sent = gradient_bytes * 2 * (cores - 1) / cores
     return StepTime(flops / chip.flops, moved_bytes / chip.bandwidth, sent / chip.links)
 
 
 def product_flops(graph: Any) -> int:
-    """Multiplications and additions of the matrix products of a graph with fixed shapes.
+    """Returns the FLOPs of the matrix products of a graph with fixed shapes.
 
-    A product of (m, k) and (k, n) counts 2 m k n. What is not a product (softmax, LayerNorm, the
-    update) costs a TPU time in its memory, not in its matrix units.
+    A product of (m, k) and (k, n) counts 2 m k n. Other operations (softmax, LayerNorm, the update)
+    cost a TPU memory bandwidth, not time in its matrix units.
 
     Args:
         graph: The `FuncGraph` of a step.
@@ -71,7 +71,7 @@ def _flops(operation: Any) -> int:
 
 
 def _einsum_flops(operation: Any) -> int:
-    """Two for each combination of all labels of an equation without an ellipsis."""
+    """Returns two FLOPs for each combination of all labels of an equation without an ellipsis."""
     terms = operation.get_attr("equation").decode().partition("->")[0].split(",")
     if len(terms) < 2 or any("." in term for term in terms):
         return 0

@@ -1,6 +1,6 @@
-"""What a TPU cannot run, as the graph of a step shows it: strings, dynamic shapes, no kernel.
+"""Problems for a TPU in the graph of a step: strings, dynamic shapes, missing kernels.
 
-A TPU program is compiled for fixed shapes and holds numbers alone. Each problem names the operation
+A TPU program is compiled for fixed shapes and only holds numbers. Each problem names the operation
 and the line of Python that made it.
 """
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels  # the registry has no public name
 
 STRING, DYNAMIC, KERNEL = "string", "dynamic shape", "unsupported operation"
-# What libtpu compiles through, and what no kernel has since the compiler itself follows it.
+# The device of libtpu's kernels, and operations without a kernel that the compiler itself follows.
 _TPU_COMPILER = "XLA_TPU_JIT"
 _FOLLOWED = (
     *("PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While"),
@@ -29,13 +29,13 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class TpuProblem:
-    """Something for which a TPU would refuse a training step, or be slow at it.
+    """A reason why a TPU would refuse a training step, or be slow at it.
 
     Attributes:
-        kind: What it is, such as "string".
-        message: What was found, and where.
+        kind: Its kind, such as "string".
+        message: Description, with the location.
         advice: What to change.
-        is_fatal: Whether the step is refused; else it is a warning.
+        is_fatal: Whether the step is refused; otherwise it is a warning.
     """
 
     kind: str
@@ -45,13 +45,13 @@ class TpuProblem:
 
 
 def graph_problems(graph: Any) -> list[TpuProblem]:
-    """Strings, and shapes that are known only when the step runs.
+    """Finds strings, and shapes that are known only when the step runs.
 
     Args:
         graph: The `FuncGraph` of a step that was traced with fixed shapes.
 
     Returns:
-        A problem for each operation where one begins, not for those that pass it on.
+        A problem for each operation that introduces one, not for those that pass it on.
     """
     problems = []
     for operation in _operations(graph):
@@ -66,7 +66,7 @@ def graph_problems(graph: Any) -> list[TpuProblem]:
 
 
 def kernel_problems(graph: Any) -> list[TpuProblem]:
-    """Operations that TensorFlow has no TPU kernel for, by its own registry.
+    """Finds operations without a TPU kernel in TensorFlow's registry.
 
     Only tensorflow-tpu has the kernels, and only once something has been lowered.
 
@@ -85,7 +85,7 @@ def kernel_problems(graph: Any) -> list[TpuProblem]:
 
 
 def has_tpu_kernel(operation: Any) -> bool:
-    """Whether one of the registered TPU kernels takes an operation with its types.
+    """Returns whether one of the registered TPU kernels takes an operation with its types.
 
     Args:
         operation: A `tf.Operation`.
@@ -104,7 +104,7 @@ def has_tpu_kernel(operation: Any) -> bool:
 
 
 def _operations(graph: Any) -> Iterator[Any]:
-    """The operations of a graph, and of those within its control flow."""
+    """Yields the operations of a graph and of its functions."""
     yield from graph.get_operations()
     for name in {f.signature.name for f in graph.as_graph_def().library.function}:
         function = graph._get_function(name)
@@ -128,7 +128,7 @@ def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
 
 
 def line_of(operation: Any) -> str | None:
-    """The line that made an operation, file:number, outside of TensorFlow and Keras; or None.
+    """Returns the line that made an operation, file:number, outside TensorFlow and Keras; or None.
 
     Args:
         operation: A `tf.Operation`.
@@ -140,5 +140,5 @@ def line_of(operation: Any) -> str | None:
 
 
 def _first_of_each(problems: Iterable[TpuProblem]) -> list[TpuProblem]:
-    """Each message once."""
+    """Removes problems with the same message."""
     return list({problem.message: problem for problem in problems}.values())

@@ -1,4 +1,4 @@
-"""A training step as XLA's program: lowered for a TPU, or for the CPU where no TPU kernels are."""
+"""Lowering of a training step to XLA: for a TPU, or for the CPU if there are no TPU kernels."""
 
 import re
 from collections.abc import Sequence
@@ -14,20 +14,20 @@ from kbert.tpu_check.pure_step import StepValues
 
 FLOAT64, CUSTOM_CALL, LOWERING = "float64", "custom call", "lowering"
 _CUSTOM = re.compile(r'custom_call_target="([^"]+)"')
-# These are hints to the compiler, which TPUs know.
+# Hints to the compiler, which TPUs support.
 _KNOWN_CALLS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
 _SOURCE = re.compile(r'op_name="([^"]*)"')
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A step as XLA's program.
+    """A step lowered to XLA.
 
     Attributes:
-        platform: "TPU" or "CPU", whose kernels made it.
-        problems: What is wrong with it.
-        program: StableHLO, for the compiler of TPUs; None where lowering failed or was for the CPU.
-        aliases: Number of each result that takes the place of an argument -> number of that.
+        platform: "TPU" or "CPU", whose kernels were used.
+        problems: The problems found.
+        program: StableHLO, for the compiler of TPUs; None if lowering failed or was for the CPU.
+        aliases: Index of each result that is written in place -> index of its argument.
     """
 
     platform: str
@@ -37,7 +37,7 @@ class Lowered:
 
 
 def has_tpu_kernels() -> bool:
-    """Whether this TensorFlow is tensorflow-tpu, which alone has TPU kernels."""
+    """Returns whether this TensorFlow is tensorflow-tpu, which alone has TPU kernels."""
     try:
         metadata.version("tensorflow-tpu")
         metadata.version("libtpu")
@@ -53,11 +53,11 @@ def load_tpu_kernels() -> None:
 
 
 def lowered(step: StepValues, data: Sequence[tf.TensorSpec]) -> Lowered:
-    """Lowers a step, for a TPU where this TensorFlow can, else for the CPU.
+    """Lowers a step, for a TPU if this TensorFlow can, otherwise for the CPU.
 
     Args:
         step: The step.
-        data: What its batch is, flattened.
+        data: Specifications of its batch, flattened.
     """
     platform = "TPU" if has_tpu_kernels() else "CPU"
     specs = [*step.specs(), *data]
@@ -78,10 +78,10 @@ def lowered(step: StepValues, data: Sequence[tf.TensorSpec]) -> Lowered:
 
 
 def hlo_problems(text: str) -> list[TpuProblem]:
-    """What a TPU would refuse, or be slow at, in XLA's program.
+    """Finds parts of XLA's program that a TPU would refuse, or be slow at.
 
     Args:
-        text: HLO.
+        text: The program as HLO.
     """
     problems = []
     lines = text.splitlines()
@@ -117,7 +117,7 @@ def hlo_problems(text: str) -> list[TpuProblem]:
 
 
 def _names(lines: Any) -> str:
-    """The operations that some lines of HLO came from, a few of them."""
+    """Returns a few of the operations that lines of HLO come from."""
     found = {match[1] for line in lines if (match := _SOURCE.search(line))}
     return ", ".join(sorted(found)[:3]) + (", ..." if len(found) > 3 else "") if found else ""
 

@@ -1,8 +1,8 @@
 """The memory that a training step needs on a TPU, by the TPU's own compiler.
 
-libtpu compiles for TPUs that are not there, through JAX: `jax.experimental.topologies` describes
-them, and its compile-only client takes StableHLO. Both are no stable interfaces; the versions that
-work together stand in tpu/requirements.txt.
+libtpu compiles ahead of time, without a TPU, through JAX: `jax.experimental.topologies` describes
+the TPU, and its compile-only client takes StableHLO. Neither API is stable; the versions that work
+together are listed in tpu/requirements.txt.
 """
 
 import re
@@ -14,7 +14,7 @@ from kbert.training.distributed.tpu_chips import GIB, TpuChip
 
 MEMORY = "memory"
 _NEEDED = re.compile(r"Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm")
-# Of one result that is larger than the whole memory.
+# The message for one result that is larger than the whole memory.
 _RESULT = re.compile(r"Allocation \(size=(\d+)\) would exceed memory \(size=(\d+)\)")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _ADVICE = (
@@ -26,15 +26,15 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class StepMemory:
-    """What a step needs of a core's memory, in bytes.
+    """A step's use of a core's memory, in bytes.
 
     Attributes:
-        total: All of it, at the moment when most is needed.
-        state: Weights, the optimizer's state and the rest of what stays from step to step.
-        source: "TPU compiler", or "lower bound" where there is none: state, a gradient of each
-            weight, and the batch.
-        moved: Bytes that the step moves between memory and chip, as the compiler estimates.
-        flops: Of all operations of the step, as the compiler counts.
+        total: Peak memory.
+        state: Weights, the optimizer's state and all else that stays from step to step.
+        source: "TPU compiler", or "lower bound" without it: state, a gradient of each weight, and
+            the batch.
+        moved: Memory traffic of the step in bytes, estimated by the compiler.
+        flops: FLOPs of all operations of the step, counted by the compiler.
     """
 
     total: int
@@ -45,7 +45,7 @@ class StepMemory:
 
 
 def least_memory(variables: Any, trainable: Any, batch: Any) -> StepMemory:
-    """A lower bound, without a compiler: what certainly is there when the weights are updated.
+    """Returns a lower bound, without a compiler: what must exist when the weights are updated.
 
     Args:
         variables: All variables of the step.
@@ -58,10 +58,10 @@ def least_memory(variables: Any, trainable: Any, batch: Any) -> StepMemory:
 
 
 def memory_problems(memory: StepMemory, chip: TpuChip) -> list[TpuProblem]:
-    """What does not fit a chip.
+    """Returns a problem if the memory of a step exceeds a chip's.
 
     Args:
-        memory: Of the step.
+        memory: Memory of the step.
         chip: The chip.
     """
     if memory.total <= chip.memory:
@@ -84,12 +84,12 @@ def compiled_memory(
 
     Args:
         program: StableHLO of the step.
-        aliases: Result -> the argument in whose place it is written.
+        aliases: Index of each result that is written in place -> index of its argument.
         state: Bytes of its variables.
         chip: The chip to compile for.
 
     Returns:
-        The memory, None where the compiler refused the step; and the problems.
+        The memory, None if the compiler refused the step; and the problems.
     """
     from jax._src import compiler
     from jax._src.lib import _jax, xla_client
@@ -119,11 +119,11 @@ def compiled_memory(
 
 
 def refused(message: str, chip: TpuChip) -> TpuProblem:
-    """The compiler's refusal as a problem.
+    """Converts the compiler's error to a problem.
 
     Args:
-        message: Of its error.
-        chip: That it compiled for.
+        message: The message of the error.
+        chip: The target chip.
     """
     sizes, one = _NEEDED.search(message), _RESULT.search(message)
     if one is not None:
@@ -148,7 +148,7 @@ def refused(message: str, chip: TpuChip) -> TpuProblem:
 
 
 def _in_place(program: bytes, aliases: dict[int, int]) -> bytes:
-    """The program with results written in the place of arguments, as variables are updated."""
+    """Returns the program with results aliased to arguments, as variables are updated in place."""
     from jax._src.interpreters import mlir
     from jax._src.lib.mlir import ir
 
@@ -167,7 +167,7 @@ def _in_place(program: bytes, aliases: dict[int, int]) -> bytes:
 
 
 def _attributes(ir: Any, function: Any) -> list[Any]:
-    """The attributes of each argument of a function."""
+    """Returns the attributes of each argument of a function."""
     if "arg_attrs" in function.attributes:
         return list(ir.ArrayAttr(function.attributes["arg_attrs"]))
     count = len(ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).inputs)

@@ -1,6 +1,6 @@
 """The model that a configuration trains, and the shapes of a core's batches, without any data.
 
-Weights are random and words are made up: what is compiled depends on sizes alone.
+Weights are random and the vocabulary is made up: the compiled program depends only on sizes.
 """
 
 import logging
@@ -33,7 +33,7 @@ from kbert.training.translation.model import compile_translator, transformer_arg
 from kbert.training.translation.tpu_batches import translation_bucket
 
 logger = logging.getLogger(__name__)
-# Size and tokens of published encoders, which need not be fetched to know what they compile to.
+# Size and tokens of published encoders, which need not be downloaded to be compiled.
 # Source: config.json and vocab.txt of each.
 PUBLISHED_SIZES = {
     "bert-base-uncased": ("base", 30522),
@@ -49,12 +49,12 @@ _STEPS = 1000
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """What is compiled.
+    """The model to check, and the batch of a core.
 
     Attributes:
-        model: Compiled, with an optimizer that has its state.
-        batch: What a core gets: (inputs, targets), specifications with fixed shapes.
-        about: In words.
+        model: A compiled model, whose optimizer is built.
+        batch: Specifications of a core's (inputs, targets), with fixed shapes.
+        about: The batch in words.
     """
 
     model: Any
@@ -67,7 +67,7 @@ def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
 
     Args:
         config: The configuration.
-        cores: How many cores share a batch.
+        cores: Number of cores that share a batch.
 
     Raises:
         ValueError: The cores cannot share the batch equally, or the configuration has no fixed
@@ -84,21 +84,21 @@ def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
 
 
 def made_up_vocabulary(size: int) -> Vocabulary:
-    """A vocabulary of so many tokens.
+    """Makes a vocabulary of placeholder tokens.
 
     Args:
-        size: The number, special tokens included.
+        size: The number of tokens, special ones included.
     """
     special = (*REQUIRED_TOKENS, MASK)
     return Vocabulary([*special, *(f"token{i}" for i in range(size - len(special)))])
 
 
 def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
-    """The shape of a core's batches.
+    """Returns the shape of a core's batches.
 
     Args:
         config: The configuration.
-        cores: How many cores share `batch_tokens`.
+        cores: Number of cores that share `batch_tokens`.
 
     Raises:
         ValueError: `batch_tokens` allows no pair a core.
@@ -116,7 +116,7 @@ def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
             vocabulary = Vocabulary.from_file(config.vocabulary)
         else:
             vocabulary = made_up_vocabulary(tokens or config.vocabulary_size or 30522)
-        # In one step: a configuration checks itself, and made-up words are not those of records.
+        # In one step: a configuration checks itself, and records have another vocabulary.
         others: dict[str, Any] = {"encoder": None, "vocabulary": None, "size": size}
         others |= {"vocabulary_size": len(vocabulary), "records": None, "text": ["none"]}
         sized = replace(config, **others)
@@ -136,9 +136,9 @@ def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
 
 
 def _predictions(config: PretrainingConfig) -> int:
-    """How many tokens of an example are masked at most; records that are not here have the share.
+    """Returns the most masked tokens of an example; by their share if there are no records here.
 
-    A run counts them alike, see `kbert.data.pretraining.dataset`.
+    A run counts them in the same way, see `kbert.data.pretraining.dataset`.
     """
     if config.records is not None:
         try:
@@ -183,7 +183,7 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
             f"Received: bert={config.bert!r}"
         )
     bucket = longest_bucket(config, cores)
-    # Only the number of pieces matters, and that separate models are not one.
+    # Only the number of subwords matters, and whether both languages share one model.
     source = range(config.vocabulary_size)
     pieces = (source, source if config.subwords == "joint" else range(config.vocabulary_size))
     arguments = transformer_arguments(config, pieces)
@@ -201,7 +201,7 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
 
 
 def _random_encoder(config: RunConfig, folder: Path) -> RunConfig:
-    """The configuration with random weights, where its encoder is one that must be fetched."""
+    """Returns the configuration with random weights, if its encoder would be downloaded."""
     if config.encoder not in PUBLISHED_SIZES and (config.scratch_size is None):
         return config
     size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.scratch_size, 30522))
@@ -213,7 +213,7 @@ def _random_encoder(config: RunConfig, folder: Path) -> RunConfig:
 
 
 def _labels_alone(config: RunConfig) -> RunData:
-    """What is known of the examples without reading them."""
+    """Returns the facts about the examples that are known without reading them."""
     labels, pair = config.labels, config.text_b is not None
     if config.glue is not None:
         task = glue_task(config.glue)
@@ -228,7 +228,7 @@ def _labels_alone(config: RunConfig) -> RunData:
 
 
 def _tokens(rows: int, length: int) -> dict[str, tf.TensorSpec]:
-    """What an encoder reads."""
+    """Returns the specifications of an encoder's inputs."""
     tokens = tf.TensorSpec((rows, length), tf.int32)
     mask = tf.TensorSpec((rows, length), tf.bool)
     return {"token_ids": tokens, "segment_ids": tokens, "padding_mask": mask}

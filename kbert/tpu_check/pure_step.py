@@ -1,8 +1,8 @@
-"""A training step from values to values, made of the graph of the step that trains.
+"""A training step as a pure function of values, made from the graph of the real step.
 
-What lowers a graph for a TPU that is not there takes no variables: nothing holds them. So the graph
-of the step, as it was traced, gets its variables as arguments and gives what they hold afterwards;
-all else in it stays as it is.
+Lowering for a TPU without a TPU does not support variables: nothing holds them. So the traced graph
+of the step gets its variables as arguments and returns their new values; all else in it stays as it
+is.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# Operations that meet a variable: what becomes of its value, from it and the new value.
+# Operations that assign a variable -> the operation of its value and the given one.
 _ASSIGNED = {"AssignVariableOp": None, "AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub"}
 _ADAM = "ResourceApplyAdam"
 _READ = "ReadVariableOp"
@@ -28,21 +28,21 @@ def adam_update(
     epsilon: tf.Tensor,
     gradient: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """What TensorFlow's kernel `ResourceApplyAdam` does to its three variables, as a function.
+    """Computes the update of TensorFlow's kernel `ResourceApplyAdam`, as a pure function.
 
     Source: the documentation of `tf.raw_ops.ResourceApplyAdam`.
 
     Args:
         variable: the weight.
-        momentum: m, of its shape.
-        velocity: v, of its shape.
+        momentum: m, of the weight's shape.
+        velocity: v, of the weight's shape.
         beta_1_power: b1^t.
         beta_2_power: b2^t.
         rate: the learning rate.
         beta_1: b1.
         beta_2: b2.
-        epsilon: added to the root of v.
-        gradient: of the weight.
+        epsilon: added to the square root of v.
+        gradient: the gradient of the weight.
 
     Returns:
         The new weight, m and v.
@@ -58,15 +58,15 @@ class StepValues:
 
     Args:
         traced: a concrete function of tensors.
-        variables: all that it may meet, TensorFlow's.
+        variables: all TensorFlow variables that it may use.
 
     Attributes:
-        variables: those that it meets, TensorFlow's, in the order of the arguments.
-        written: the numbers among them of those that it writes.
+        variables: the TensorFlow variables that it uses, in the order of the arguments.
+        written: indices among them of those that it writes.
 
     Raises:
-        ValueError: the step takes something else from outside, or meets a variable in a way that
-            has no counterpart here.
+        ValueError: the step captures another resource, or uses a variable by an operation that is
+            not supported here.
     """
 
     def __init__(self, traced: Any, variables: Iterable[Any]) -> None:
@@ -92,34 +92,34 @@ class StepValues:
         self.written = sorted(self._after)
 
     def __call__(self, values: list[tf.Tensor], *data: tf.Tensor) -> list[tf.Tensor]:
-        """One step, as graph code.
+        """Runs one step, as graph code.
 
         Args:
-            values: of `variables`.
+            values: the values of `variables`.
             *data: the tensors of the step's argument, flattened.
 
         Returns:
-            The new values of the variables that are `written`, and then what the step returns.
+            The new values of the variables that are `written`, and then the step's results.
         """
         given = {f"{name}:0": values[number] for name, number in self._places.items()}
         given |= dict(zip(self._data, data)) | self._constants
-        # What nothing reads would be an error.
+        # An unused input would be an error.
         given = {name: tensor for name, tensor in given.items() if name in self._read}
         names = [self._after[number] for number in self.written] + self._outputs
         return tf.graph_util.import_graph_def(self._definition, given, names, name="")
 
     def specs(self) -> list[tf.TensorSpec]:
-        """What the variables are: shapes and dtypes."""
+        """Returns the shapes and dtypes of the variables."""
         return [tf.TensorSpec(variable.shape, variable.dtype) for variable in self.variables]
 
     def _without_variables(self, graph: Any) -> tuple[Any, dict[int, str]]:
-        """The graph with values in the place of variables, and the names of the last values."""
+        """Returns the graph with variables replaced by values, and the names of the last values."""
         definition = graph.as_graph_def()
         nodes = {node.name: node for node in definition.node}
         current = {number: name for name, number in self._places.items()}
         written: dict[int, str] = {}
         library: dict[str, Any] = {}
-        # Operations stand in the order in which Python made them, which is that of the effects.
+        # Operations are in the order in which Python made them, which is the order of effects.
         for operation in graph.get_operations():
             node, kind = nodes[operation.name], operation.type
             met = [
@@ -149,7 +149,7 @@ class StepValues:
                     f"{_ADAM} alone. Received: {kind} {operation.name!r}, as gradients that "
                     "accumulate over several batches need it"
                 )
-        self._functions = library  # TensorFlow forgets a function that nobody holds
+        self._functions = library  # TensorFlow deletes a function without a reference
         arguments = {tensor.op.name for tensor in graph.inputs}
         kept = [node for node in definition.node if node.name not in arguments]
         del definition.node[:]  # arguments come from outside: as operations they have no kernel
@@ -163,7 +163,7 @@ def _tensor(name: str) -> str:
 
 
 def _rewrite(node: Any, kind: str, inputs: list[str], dtype: tf.DType) -> None:
-    """Makes another operation of a node; what it waits for, it still waits for."""
+    """Replaces the operation of a node, and keeps its control inputs."""
     waits = [name for name in node.input if name.startswith("^")]
     del node.input[:]
     node.input.extend([*inputs, *waits])
@@ -180,7 +180,7 @@ def _call(
     outputs: int,
     library: dict[str, Any],
 ) -> None:
-    """Makes a call of a function of a node."""
+    """Replaces the operation of a node by a call of a function."""
     spec = tf.TensorSpec(None, dtype)
     key = f"{function.__name__}_{dtype.name}"
     if key not in library:

@@ -10,7 +10,7 @@ def canonical_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Returns the name and the shape of each weight, in the order in which the model runs.
 
     With D hidden, I intermediate, V vocabulary, P positions. Kernels are (in, out); query, key and
-    value lie side by side in one kernel (D, 3D).
+    value are concatenated in one kernel (D, 3D).
 
     Args:
         config: Hyperparameters under kbert's names.
@@ -35,7 +35,7 @@ def canonical_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def _block_shapes(hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
-    """The weights of one encoder block."""
+    """Returns the weights of one encoder block."""
     return {
         "attention/qkv/kernel": (hidden, 3 * hidden),
         "attention/qkv/bias": (3 * hidden,),

@@ -1,4 +1,4 @@
-"""`Checkpoint`: what every format is read into and written from."""
+"""`Checkpoint`: the common form that every format is read into and written from."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass
 class Checkpoint:
-    """A BERT encoder as named arrays, with what is needed to use it.
+    """A BERT encoder as named arrays, with its config, vocabulary and task heads.
 
     Attributes:
         config: Hyperparameters under kbert's names (`encoder_config.CONFIG_KEYS`).
@@ -17,21 +17,20 @@ class Checkpoint:
             source (float32, float16, bfloat16 or float64). The pooler may be absent.
         heads: Arrays of task heads under their Hugging Face names and in Hugging Face's
             orientation, for example `classifier.weight` (labels, D).
-        vocabulary_path: The vocabulary file, one token a line, if there is one.
+        vocabulary_path: The vocabulary file, one token per line, if there is one.
         lowercase: Whether text is lower-cased (and stripped of accents) before tokenization.
         source_config: The raw `config.json` of Hugging Face, or {}. Unknown fields in it survive
             a round trip; `id2label` given here is written.
         format: The format that it was read from: "huggingface", "tf1_bert", "model_garden" or
             "kbert".
-        report: What was decided, renamed or left out while reading, one sentence each.
-        vocabulary_tokens: The tokens in the order of their ids, where the source holds them but has
-            no vocabulary file (a folder with `tokenizer.json` alone).
-        pipeline: What a whole text model adds to its encoder and heads (class, labels, ...), in
+        report: Notes on what was decided, renamed or left out while reading, one sentence each.
+        vocabulary_tokens: The tokens in the order of their ids, if the source holds them but has
+            no vocabulary file (a folder with only `tokenizer.json`).
+        pipeline: The settings of a text model beside its encoder and heads (class, labels, ...), in
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
         adapters: Arrays of bottleneck adapters under the paths of their variables; {} for an
             encoder without. Only kbert's own format keeps them.
-        tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, where the source tells
-            them.
+        tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, if the source has them.
     """
 
     config: dict[str, Any]
@@ -49,13 +48,13 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
-        """Whether the pooler's weights are there."""
+        """Returns whether the pooler's weights are present."""
         return "pooler/kernel" in self.arrays
 
     def vocabulary_bytes(self) -> bytes | None:
-        """Returns the content of a vocabulary file, one token a line, or None without vocabulary.
+        """Returns the content of a vocabulary file, one token per line, or None without vocabulary.
 
-        The bytes of `vocabulary_path` are returned as they are.
+        The bytes of `vocabulary_path` are returned unchanged.
         """
         if self.vocabulary_path is not None:
             return self.vocabulary_path.read_bytes()

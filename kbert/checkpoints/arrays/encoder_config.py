@@ -1,4 +1,4 @@
-"""The hyperparameters of an encoder under kbert's names, and their check."""
+"""The hyperparameters of an encoder under kbert's names, and their validation."""
 
 import difflib
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ CONFIG_KEYS = (
     "layer_norm_epsilon",
     "initializer_range",
 )
-# May be absent, and is False then: each position sees itself and what came before alone.
+# Optional, False by default: each position sees only itself and what came before.
 CAUSAL = "causal"
 _SIZES = CONFIG_KEYS[:7]
 _RATES = ("dropout", "attention_dropout")
@@ -26,14 +26,14 @@ _POSITIVE = ("layer_norm_epsilon", "initializer_range")
 
 
 def check_config(config: Mapping[str, Any], source: str) -> None:
-    """Checks that a configuration has all known keys, no other ones, and possible values.
+    """Checks that a configuration has all known keys, no other ones, and valid values.
 
     Args:
         config: Hyperparameters under kbert's names.
-        source: What the error names as the origin, for example a file.
+        source: The origin that errors name, for example a file.
 
     Raises:
-        ValueError: Naming the key, the value and, for an unknown key, the nearest known one.
+        ValueError: A key is missing, unknown (the message names the nearest known one) or invalid.
     """
     for key in config:
         if key not in (*CONFIG_KEYS, CAUSAL):
@@ -47,7 +47,7 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
     if missing:
         raise ValueError(f"{source}: the configuration must have {', '.join(missing)}.")
     for key in _SIZES:
-        # bool is a kind of int in Python, and no size.
+        # bool is a subclass of int in Python, and no size.
         if type(config[key]) is not int or config[key] < 1:
             raise _bad_value(source, key, "a positive whole number", config[key])
     for key in _RATES:
@@ -68,10 +68,10 @@ def check_config(config: Mapping[str, Any], source: str) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether `value` is a number of JSON (a bool is none)."""
+    """Returns whether `value` is a JSON number (a bool is not)."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _bad_value(source: str, key: str, wanted: str, value: Any) -> ValueError:
-    """The error for an impossible value."""
+    """Makes the error for an invalid value."""
     return ValueError(f"{source}: `{key}` must be {wanted}. Received: {key}={value!r}")

@@ -15,7 +15,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         The object.
 
     Raises:
-        ValueError: If the file is no JSON, or holds something else than an object.
+        ValueError: If the file is not JSON, or holds something other than an object.
         OSError: If it cannot be read.
     """
     try:
@@ -28,5 +28,5 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """Returns an object as the text of a JSON file, keys in their order."""
+    """Returns an object as the text of a JSON file, in the order of its keys."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""Whether a checkpoint's text is lower-cased: no weight file says so, and its neighbours may."""
+"""Casing of a checkpoint's text: no weight file records it, but the files beside it may."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,16 +14,16 @@ def resolve_lowercase(
     config: Mapping[str, Any] | None = None,
     tokens: Sequence[str] | None = None,
 ) -> tuple[bool, str]:
-    """Finds out whether text must be lower-cased for a checkpoint.
+    """Determines whether text must be lower-cased for a checkpoint.
 
-    The first of these that says anything decides:
+    The first of these that is present decides:
 
     1. `do_lower_case` in `tokenizer_config.json`;
     2. the normalizer in `tokenizer.json`;
     3. `do_lower_case` in the configuration;
     4. `uncased` or `cased` in the name of the folder, of the Hugging Face repository whose cache it
-       lies in, or in the configuration's `_name_or_path`;
-    5. the vocabulary: a token with a capital letter, apart from [CLS] and its like, means cased;
+       is in, or in the configuration's `_name_or_path`;
+    5. the vocabulary: a token with a capital letter, except [CLS] and the like, means cased;
     6. the default of BERT's own tokenizers, True.
 
     Args:
@@ -32,7 +32,7 @@ def resolve_lowercase(
         tokens: Its vocabulary.
 
     Returns:
-        The answer, and a sentence for the report that says what decided.
+        The answer, and a sentence for the report with the reason.
     """
     said = _from_tokenizer_files(directory)
     if said is None and config and isinstance(config.get("do_lower_case"), bool):
@@ -47,13 +47,13 @@ def resolve_lowercase(
 
 
 def tokenizer_rules(directory: Path) -> dict[str, Any]:
-    """What the tokenizer's files of Hugging Face say of accents and of Chinese characters.
+    """Reads the rules for accents and Chinese characters from Hugging Face's tokenizer files.
 
     Args:
         directory: The folder of the checkpoint.
 
     Returns:
-        `strip_accents` and `handle_cjk`, each where it is told; "as lower-casing" is not.
+        `strip_accents` and `handle_cjk`, each if the files have it as a bool.
     """
     found: dict[str, Any] = {}
     files = {"tokenizer.json": "handle_chinese_chars", _CONFIG: "tokenize_chinese_chars"}
@@ -68,7 +68,7 @@ def tokenizer_rules(directory: Path) -> dict[str, Any]:
 
 
 def _from_tokenizer_files(directory: Path) -> tuple[bool, str] | None:
-    """What the tokenizer's own files say."""
+    """Reads the casing from the tokenizer's own files."""
     path = directory / _CONFIG
     if path.is_file():
         value = read_json_object(path).get("do_lower_case")
@@ -84,7 +84,7 @@ def _from_tokenizer_files(directory: Path) -> tuple[bool, str] | None:
 
 
 def _from_names(directory: Path, config: Mapping[str, Any]) -> tuple[bool, str] | None:
-    """What the names of the folder and of its origin say."""
+    """Infers the casing from the names of the folder and of its origin."""
     directory = directory.absolute()
     # The hub's cache: models--org--name/snapshots/<revision>.
     cached = [parent.name for parent in directory.parents if parent.name.startswith("models--")]
@@ -97,6 +97,6 @@ def _from_names(directory: Path, config: Mapping[str, Any]) -> tuple[bool, str] 
 
 
 def _has_capital(token: str) -> bool:
-    """Whether a token of text (no [CLS], [unused7], <s>) has a capital letter."""
+    """Returns whether a token of text (no [CLS], [unused7], <s>) has a capital letter."""
     special = token.startswith(("[", "<")) and token.endswith(("]", ">"))
     return not special and token != token.lower()

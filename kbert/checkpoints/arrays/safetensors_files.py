@@ -1,4 +1,4 @@
-"""Safetensors files, one or in shards, as tensors that are loaded one by one.
+"""Safetensors files, single or sharded, as tensors that are loaded one by one.
 
 Format: https://github.com/huggingface/safetensors#format
 """
@@ -16,7 +16,7 @@ from safetensors.numpy import save_file
 
 from kbert.checkpoints.arrays.json_object import read_json_object
 
-# How the library's text names an error of the system.
+# A system error in the library's error message.
 _SYSTEM_ERROR = re.compile(r"os error (\d+)|code: (\d+)")
 FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
@@ -26,7 +26,7 @@ class SafetensorsFiles:
 
     Attributes:
         shapes: Tensor -> shape.
-        dtypes: Tensor -> dtype, as the format names it ("F32", "BF16", "I64").
+        dtypes: Tensor -> dtype, by the format's names ("F32", "BF16", "I64").
     """
 
     def __init__(self, files: Mapping[Path, Any]) -> None:
@@ -46,10 +46,10 @@ class SafetensorsFiles:
                 self._file_of[name] = file
 
     def load(self, name: str) -> np.ndarray:
-        """Returns the array of a tensor of floating-point numbers.
+        """Returns the array of a floating-point tensor.
 
         Raises:
-            ValueError: If it holds something else, for example quantized integers.
+            ValueError: If it has another dtype, for example of quantized integers.
         """
         if self.dtypes[name] not in FLOATS:
             raise ValueError(
@@ -71,7 +71,7 @@ def open_safetensors(*paths: Path) -> Iterator[SafetensorsFiles]:
         Their tensors together.
 
     Raises:
-        ValueError: If a file is damaged or cut off.
+        ValueError: If a file is damaged or truncated.
     """
     with ExitStack() as stack:
         files = {}
@@ -91,7 +91,7 @@ def shards_of(index: Path) -> list[Path]:
     """Returns the shards that a `*.safetensors.index.json` names.
 
     Raises:
-        ValueError: If the index is no index, or names a file outside its folder.
+        ValueError: If the file is no index, or names a file outside its folder.
         FileNotFoundError: If shards are missing.
     """
     weight_map = read_json_object(index).get("weight_map")
@@ -117,14 +117,14 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata:
     Args:
         path: The file.
         tensors: Name -> array.
-        metadata: Texts for the file's header.
+        metadata: Strings for the file's header.
 
     Raises:
-        OSError: There is no room for it, or another reason of the system's.
+        OSError: The disk is full, or another system error.
     """
     plain = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     path.touch()
-    readers = path.stat().st_mode  # as the umask has it; the library lets nobody else read
+    readers = path.stat().st_mode  # by the umask; the library allows only the owner
     try:
         save_file(plain, path, metadata=metadata)
     except SafetensorError as error:
@@ -137,7 +137,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata:
 
 
 def dtype_of(arrays: Mapping[str, np.ndarray]) -> str:
-    """Returns the dtype that most of the arrays' numbers have, for example "float32"."""
+    """Returns the dtype of most of the arrays' numbers, for example "float32"."""
     sizes: dict[str, int] = {}
     for array in arrays.values():
         sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.size

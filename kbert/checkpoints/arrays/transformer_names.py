@@ -8,8 +8,8 @@ def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Returns the name and the shape of each weight.
 
     With D hidden, I intermediate, V vocabulary, P positions. Kernels are (in, out); query, key and
-    value lie side by side in one kernel (D, 3D), key and value of the attention to the source in
-    one (D, 2D).
+    value are concatenated in one kernel (D, 3D), key and value of the cross-attention in one
+    (D, 2D).
 
     Args:
         config: The arguments of `kbert.models.transformer.Transformer`.

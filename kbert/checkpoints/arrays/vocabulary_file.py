@@ -1,4 +1,4 @@
-"""The vocabulary beside a checkpoint: a file with one token a line, or inside `tokenizer.json`."""
+"""The vocabulary beside a checkpoint: one token per line in a file, or in `tokenizer.json`."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from kbert.checkpoints.arrays.json_object import read_json_object
 def find_vocabulary(
     directory: Path, vocabulary_size: int, name: str = "vocab.txt"
 ) -> tuple[Path | None, tuple[str, ...] | None]:
-    """Finds the vocabulary of a checkpoint and counts it.
+    """Finds the vocabulary of a checkpoint and checks its size.
 
     Args:
         directory: The folder of the checkpoint.
@@ -16,7 +16,7 @@ def find_vocabulary(
         name: The vocabulary file's name in this format.
 
     Returns:
-        The file, or None, and the tokens in the order of their ids, or None.
+        The file or None, and the tokens in the order of their ids or None.
 
     Raises:
         ValueError: If there are more tokens than rows.
@@ -38,7 +38,7 @@ def find_vocabulary(
 
 
 def _tokens_of_tokenizer_json(path: Path) -> tuple[str, ...] | None:
-    """The tokens of a WordPiece model in `tokenizer.json`, if it is one without gaps."""
+    """Returns the tokens of `tokenizer.json`, if their ids have no gaps."""
     if not path.is_file():
         return None
     model = read_json_object(path).get("model")

@@ -1,4 +1,4 @@
-"""The table that ties each canonical weight to the tensors of a file, and both ways through it."""
+"""The table that maps canonical weights to the tensors of a file, with both conversions."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,15 +14,15 @@ _BLOCK = re.compile(r"encoder_block_(\d+)/(.+)")
 
 @dataclass(frozen=True)
 class WeightEntry:
-    """One canonical weight and the tensors that it is made of.
+    """One canonical weight and its tensors in a file.
 
     Attributes:
         canonical: Its canonical name.
         shape: Its canonical shape.
-        sources: The tensors of the file: one, or query, key and value, which lie side by side on
+        sources: The tensors of the file: one, or query, key and value, which are concatenated on
             the last axis of the canonical weight.
         source_shape: The shape that each of them must have.
-        transposed: Whether the file holds (out, in) instead of (in, out). Else the two shapes
+        transposed: Whether the file holds (out, in) instead of (in, out). Otherwise the two shapes
             differ at most by splitting an axis into heads, which is a plain reshape.
     """
 
@@ -51,13 +51,13 @@ def weight_table(
         config: Hyperparameters under kbert's names.
         names: Canonical name -> names in the file, of the weights outside the blocks.
         block_names: The same for one block, without `encoder_block_{i}/`; `{i}` in a name of the
-            file stands for the block's number.
-        source_shape: Gives the shape in the file from the canonical name and the part's shape;
-            equal shapes if left out.
+            file stands for the block's index.
+        source_shape: Maps the canonical name and the part's shape to the shape in the file; equal
+            shapes if None.
         transposed_kernels: Whether the file's kernels are (out, in).
 
     Returns:
-        One entry a weight, in canonical order.
+        One entry per weight, in canonical order.
     """
     table = []
     for canonical, shape in canonical_shapes(config).items():
@@ -79,7 +79,7 @@ def weight_table(
 def without_absent_pooler(
     table: Sequence[WeightEntry], found: Iterable[str], report: list[str]
 ) -> list[WeightEntry]:
-    """Drops the pooler from the table where the file has none of it, and reports that."""
+    """Drops the pooler from the table if the file has none, and reports that."""
     pooler = {name for entry in table if entry.canonical in POOLER for name in entry.sources}
     if pooler & set(found):
         return list(table)
@@ -94,17 +94,17 @@ def check_tensors(
     source: str,
     model: str = "a BERT encoder",
 ) -> None:
-    """Checks that a file holds just the tensors of the table, in their shapes.
+    """Checks that a file holds exactly the tensors of the table, in their shapes.
 
     Args:
         table: The weights that are needed.
-        found: Tensor -> shape, as the file has them.
-        left_over: Tensors that nothing could be done with.
-        source: What the error names as the origin.
-        model: What the error says that the weights must be of.
+        found: Tensor -> shape, of the file.
+        left_over: Tensors that are not used.
+        source: The origin that the error names.
+        model: The model that the error names.
 
     Raises:
-        ValueError: Naming every missing, left-over or wrongly shaped tensor.
+        ValueError: A tensor is missing, left over or has a wrong shape; the message names each.
     """
     wanted = {name: entry.source_shape for entry in table for name in entry.sources}
     problems = []
@@ -135,13 +135,13 @@ def assemble(
 
     Args:
         table: The weights.
-        load: Gives the array of a tensor of the file.
+        load: Returns the array of a tensor of the file.
 
     Returns:
         Canonical name -> C-contiguous array, in the dtype of the file.
 
     Raises:
-        ValueError: If query, key and value differ in dtype: side by side they share one.
+        ValueError: If query, key and value differ in dtype: concatenated they share one.
     """
     arrays = {}
     for entry in table:
@@ -179,7 +179,7 @@ def disassemble(
 
 
 def canonical_table(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[WeightEntry]:
-    """The table of arrays that have the canonical names already, without an absent pooler."""
+    """Returns the table of arrays that already have canonical names, without an absent pooler."""
     names = {name: (name,) for name in canonical_shapes(config)}
     table = [
         WeightEntry(name, shape, names[name], shape)
@@ -189,10 +189,10 @@ def canonical_table(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> lis
 
 
 def check_arrays(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], source: str) -> None:
-    """Checks canonical arrays against the configuration, the pooler being free to be absent.
+    """Checks canonical arrays against the configuration; the pooler may be absent.
 
     Raises:
-        ValueError: Naming every missing, unknown or wrongly shaped array.
+        ValueError: An array is missing, unknown or has a wrong shape; the message names each.
     """
     table = canonical_table(config, arrays)
     known = {entry.canonical for entry in table}

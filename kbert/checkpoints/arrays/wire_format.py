@@ -1,7 +1,7 @@
-"""Messages of protocol buffers as fields, without their generated classes.
+"""Protocol buffer messages as fields, without generated classes.
 
-Generated classes ask for one range of versions of the protobuf library each; the bytes have stayed
-the same since 2008.
+Generated classes each require a range of versions of the protobuf library; the wire format has been
+stable since 2008.
 
 Source: https://protobuf.dev/programming-guides/encoding
 """
@@ -18,8 +18,8 @@ class Field(NamedTuple):
     """One field of a message.
 
     Attributes:
-        number: which field it is.
-        value: an int of a varint, a float of four bytes, and bytes of all else.
+        number: field number.
+        value: an int for a varint, a float for four bytes, and bytes for all else.
         raw: the bytes of the whole field.
     """
 
@@ -29,10 +29,10 @@ class Field(NamedTuple):
 
 
 def read_fields(message: bytes) -> Iterator[Field]:
-    """Gives the fields of a message in their order.
+    """Yields the fields of a message in order.
 
     Raises:
-        ValueError: the bytes are no message.
+        ValueError: the bytes are not a message.
     """
     place = 0
     while place < len(message):
@@ -57,13 +57,13 @@ def read_fields(message: bytes) -> Iterator[Field]:
 
 
 def field_bytes(number: int, value: int | float | str | bytes) -> bytes:
-    """The bytes of one field: an int as a varint, a float in four bytes.
+    """Encodes one field: an int as a varint, a float in four bytes.
 
     Of several fields with one number the last counts, so that a value is set by appending it.
 
     Args:
-        number: which field it is.
-        value: an int must not be negative.
+        number: field number.
+        value: the value; an int must not be negative.
     """
     if isinstance(value, float):
         return _varint(number << 3 | _FIXED32) + struct.pack("<f", value)
@@ -74,7 +74,7 @@ def field_bytes(number: int, value: int | float | str | bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the eighth says that more follow."""
+    """Encodes seven bits per byte, the lowest first; the eighth marks that more follow."""
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)
@@ -83,17 +83,17 @@ def _varint(value: int) -> bytes:
 
 
 def read_varint(message: bytes, place: int) -> tuple[int, int]:
-    """Reads a number of any length.
+    """Reads a varint.
 
     Args:
-        message: Bytes that hold it.
-        place: Where it begins.
+        message: Bytes that contain it.
+        place: Offset of its start.
 
     Returns:
-        The number, and where it ends.
+        The number, and the offset of its end.
 
     Raises:
-        ValueError: the bytes end within it.
+        ValueError: the bytes end within it, or it is longer than ten bytes.
     """
     value = shift = 0
     while place < len(message) and shift < 70:

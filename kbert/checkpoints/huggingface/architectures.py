@@ -1,8 +1,8 @@
-"""Which class of transformers a set of heads belongs to."""
+"""Choice of the transformers class for a set of heads."""
 
 from collections.abc import Iterable
 
-# The pieces of each class's heads, by the beginnings of their names, and whether it has a pooler.
+# The parts of each class's heads, by the prefixes of their names, and whether it has a pooler.
 _HEADS = {
     "BertModel": ((), True),
     "BertForSequenceClassification": (("classifier.",), True),
@@ -14,24 +14,24 @@ _HEADS = {
     "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
     "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
 }
-# Those that read what a causal encoder gives: transformers' pooler reads the first position, which
-# sees itself alone there.
+# Those for a causal encoder: transformers' pooler reads the first position, which sees only itself
+# there.
 _CAUSAL = ("BertModel", "BertLMHeadModel", "BertForTokenClassification", "BertForQuestionAnswering")
 
 
 def choose_architecture(
     heads: Iterable[str], has_pooler: bool, wanted: str | None, causal: bool = False
 ) -> str:
-    """Chooses the class that holds just these heads.
+    """Chooses the class that has exactly these heads.
 
-    Several classes have a `classifier`: the wanted one decides, or else the pooler, which
+    Several classes have a `classifier`: the wanted one decides, otherwise the pooler, which
     BertForSequenceClassification has and BertForTokenClassification has not.
 
     Args:
         heads: Names of the heads' tensors.
-        has_pooler: Whether the encoder's pooler is there.
+        has_pooler: Whether the encoder's pooler is present.
         wanted: The class that the source names, taken if it fits the heads.
-        causal: Whether the encoder is; then BertLMHeadModel predicts tokens.
+        causal: Whether the encoder is causal; then BertLMHeadModel predicts tokens.
 
     Returns:
         The name of the class.
@@ -58,12 +58,12 @@ def choose_architecture(
 def check_architecture(
     name: str, heads: Iterable[str], has_pooler: bool, causal: bool = False
 ) -> None:
-    """Checks that a class holds just these heads, and that the pooler it needs is there.
+    """Checks that a class has exactly these heads, and that the pooler it needs is present.
 
     A causal encoder needs a class whose head does not read the first position.
 
     Raises:
-        ValueError: Naming the class and the heads.
+        ValueError: The class does not fit the heads, the pooler or a causal encoder.
     """
     heads = list(heads)
     if name not in _HEADS or not _fits(heads, _HEADS[name][0]):
@@ -84,12 +84,12 @@ def check_architecture(
 
 
 def architecture_has_pooler(name: str) -> bool:
-    """Whether the class keeps the pooler's weights."""
+    """Returns whether the class has the pooler's weights."""
     return _HEADS[name][1]
 
 
 def _fits(heads: list[str], parts: tuple[str, ...]) -> bool:
-    """Whether the heads have all these parts and no other."""
+    """Returns whether the heads have all these parts and no other."""
     return all(head.startswith(parts) for head in heads) and all(
         any(head.startswith(part) for head in heads) for part in parts
     )

@@ -23,10 +23,10 @@ _KEYS: dict[str, tuple[str, Any]] = {
     "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
     "initializer_range": ("initializer_range", 0.02),
 }
-# What transformers calls a BERT in which no position sees a later one; the rest of what makes a
-# decoder, attention to another sequence, has a field of its own.
+# transformers' name for a BERT in which no position sees a later one; the other property of a
+# decoder, cross-attention, has its own field.
 _CAUSAL = "is_decoder"
-# Hugging Face's activation -> kbert's. The first name of each kind is the one that is written.
+# Hugging Face's activation -> kbert's. The first name of each kind is written.
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_python": "gelu",
@@ -57,13 +57,13 @@ def config_from_huggingface(raw: Mapping[str, Any], source: str) -> dict[str, An
 
     Args:
         raw: The content of `config.json`. Missing sizes have transformers' defaults.
-        source: What errors name as the origin.
+        source: The origin that errors name.
 
     Returns:
         Hyperparameters under kbert's names.
 
     Raises:
-        ValueError: If it is no BERT encoder, or a kind of one that kbert does not build.
+        ValueError: If it is not a BERT encoder, or a variant that kbert does not support.
     """
     architectures = raw.get("architectures") or []
     kind = raw.get("model_type", "bert" if _all_bert(architectures) else None)
@@ -94,7 +94,7 @@ def config_to_huggingface(
     Args:
         config: Hyperparameters under kbert's names.
         source_config: The raw configuration that the weights came with, or {}; its fields stay as
-            they are unless they say something else than `config`.
+            they are unless they contradict `config`.
         architecture: The class of transformers, for example "BertModel".
         dtype: The dtype of the weights, for example "float32".
 
@@ -139,12 +139,12 @@ def activation_from_huggingface(name: Any, source: str, key: str = "hidden_act")
     """Returns kbert's name of an activation.
 
     Args:
-        name: Hugging Face's.
-        source: What the error names as the origin.
-        key: What the configuration calls it.
+        name: Hugging Face's name.
+        source: The origin that the error names.
+        key: The configuration's key for it.
 
     Raises:
-        ValueError: If kbert has none such.
+        ValueError: If kbert has no such activation.
     """
     if name not in _ACTIVATIONS:
         raise ValueError(
@@ -155,7 +155,7 @@ def activation_from_huggingface(name: Any, source: str, key: str = "hidden_act")
 
 
 def _activation_to_huggingface(activation: str, before: Any) -> str:
-    """Hugging Face's name: the source's own where it means the same, else the usual one."""
+    """Returns Hugging Face's name: the source's own if it means the same, else the usual one."""
     if _ACTIVATIONS.get(before) == activation:
         return str(before)
     for name, ours in _ACTIVATIONS.items():
@@ -168,5 +168,5 @@ def _activation_to_huggingface(activation: str, before: Any) -> str:
 
 
 def _all_bert(architectures: Any) -> bool:
-    """Whether the classes, if any are named, are BERT's (old files have no `model_type`)."""
+    """Returns whether all named classes are BERT's (old files have no `model_type`)."""
     return all(str(name).startswith("Bert") for name in architectures)

@@ -55,10 +55,10 @@ INDEX = "model.safetensors.index.json"
 def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     """Reads a folder in Hugging Face's format.
 
-    Weights are read with or without the prefix `bert.`, in one file or in shards, and stay in their
-    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position numbers and copies of tied
-    weights, which older versions saved, are left out and reported. Every other tensor too many or
-    too few is an error.
+    Weights are read with or without the prefix `bert.`, in one file or in shards, and keep their
+    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position ids and copies of tied
+    weights, which older versions saved, are left out and reported. Any other missing or unexpected
+    tensor is an error.
 
     Args:
         directory: The folder.
@@ -67,7 +67,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         The checkpoint.
 
     Raises:
-        ValueError: If a file is damaged, the model is no plain BERT encoder, or tensors are
+        ValueError: If a file is damaged, the model is not a plain BERT encoder, or tensors are
             missing, unknown or of a wrong shape; each is named.
         FileNotFoundError: If a file is missing.
     """
@@ -109,24 +109,24 @@ def write_huggingface(
     """Writes a folder that transformers loads with no weight missing or left over.
 
     The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
-    vocabulary, `vocab.txt`. As transformers writes it, the encoder has the prefix `bert.` just when
-    there are heads, and classes without a pooler (token classification, question answering,
-    masked LM) do not get one.
+    vocabulary, `vocab.txt`. As in transformers, the encoder has the prefix `bert.` only if there
+    are heads, and classes without a pooler (token classification, question answering, masked LM)
+    do not get one.
 
     Args:
-        checkpoint: What to write. Arrays keep their dtype, so weights read from Hugging Face's
-            format come back byte for byte. Unknown fields of `source_config` stay.
+        checkpoint: The checkpoint to write. Arrays keep their dtype, so weights read from Hugging
+            Face's format are written back byte for byte. Unknown fields of `source_config` stay.
         directory: The folder to make.
         overwrite: Whether an existing folder may be replaced.
         architecture: The class of transformers to name, needed where a `classifier` could be of
-            several; by default the source's, or what the heads and the pooler say.
+            several; by default the source's, or the one that fits the heads and the pooler.
 
     Returns:
         The folder.
 
     Raises:
         ValueError: If arrays do not fit the configuration, or no class has such heads.
-        FileExistsError: If the folder is there and `overwrite` is False.
+        FileExistsError: If the folder exists and `overwrite` is False.
     """
     config = checkpoint.config
     check_arrays(config, checkpoint.arrays, "`checkpoint`")
@@ -151,7 +151,7 @@ def write_huggingface(
 def _read_tensors(
     files: SafetensorsFiles, config: Mapping[str, Any], source: str, report: list[str]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The encoder's arrays under canonical names, and the heads'."""
+    """Returns the encoder's arrays under canonical names, and those of the heads."""
     in_file = modern_names(files.shapes, report)
     table = weight_table(config, NAMES, BLOCK_NAMES, transposed_kernels=True)
     table = without_absent_pooler(table, in_file, report)
@@ -174,7 +174,7 @@ def _read_tensors(
 
 
 def _architecture(checkpoint: Checkpoint, wanted: str | None) -> str:
-    """The class of transformers to write."""
+    """Returns the class of transformers to write."""
     causal = checkpoint.config.get(CAUSAL, False)
     if wanted is not None:
         check_architecture(wanted, checkpoint.heads, checkpoint.has_pooler, causal)
@@ -186,7 +186,7 @@ def _architecture(checkpoint: Checkpoint, wanted: str | None) -> str:
 
 
 def _write_names(checkpoint: Checkpoint, architecture: str) -> dict[str, np.ndarray]:
-    """All tensors under the names of the file."""
+    """Returns all tensors under the names of the file."""
     table = weight_table(checkpoint.config, NAMES, BLOCK_NAMES, transposed_kernels=True)
     if not (checkpoint.has_pooler and architecture_has_pooler(architecture)):
         table = [entry for entry in table if not entry.canonical.startswith("pooler/")]
@@ -196,7 +196,7 @@ def _write_names(checkpoint: Checkpoint, architecture: str) -> dict[str, np.ndar
 
 
 def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The content of `tokenizer_config.json`."""
+    """Returns the content of `tokenizer_config.json`."""
     return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": checkpoint.lowercase,
@@ -218,16 +218,16 @@ _OWN_BIAS = "cls.predictions.bias"
 def without_copies(
     heads: Mapping[str, np.ndarray], table: np.ndarray, report: list[str]
 ) -> dict[str, np.ndarray]:
-    """Drops the copies from the tensors of heads.
+    """Drops copies of tied weights from the tensors of heads.
 
     Args:
         heads: Hugging Face's name -> array.
         table: The token embeddings (V, D).
-        report: Gets a sentence about what was dropped, or kept because it is no copy.
+        report: Gets a sentence about what was dropped, or kept because it is not a copy.
 
     Returns:
-        The heads. A bias that stands under the name of the layer alone gets its usual name. What
-        differs from its original stays: the model has an output layer of its own.
+        The heads. A bias that has only the name of the layer gets its usual name. What differs from
+        its original stays: the model has a separate output layer.
     """
     kept = dict(heads)
     if _OWN_BIAS not in kept and BIAS in kept:

@@ -1,7 +1,7 @@
 """The names of BERT's tensors in Hugging Face checkpoints.
 
 Source: transformers, `models/bert/modeling_bert.py`; the gamma and beta of old files come from
-their conversion out of TensorFlow.
+their conversion from TensorFlow.
 """
 
 from collections.abc import Iterable
@@ -33,23 +33,23 @@ BLOCK_NAMES = {
 }
 PREFIX = "bert."
 HEAD_PREFIXES = ("classifier.", "qa_outputs.", "cls.")
-# Buffers that older versions saved with the weights: counting numbers and zeros.
+# Buffers that older versions saved with the weights: position ids and zeros.
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _OLD_ENDS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
 def modern_names(names: Iterable[str], report: list[str]) -> dict[str, str]:
-    """Ties today's names, without the prefix `bert.`, to the names in a file.
+    """Maps current names, without the prefix `bert.`, to the names in a file.
 
     Args:
         names: The names in the file.
         report: Gets a sentence about each kind of change.
 
     Returns:
-        Today's name -> name in the file.
+        Current name -> name in the file.
 
     Raises:
-        ValueError: If two tensors of the file mean the same weight.
+        ValueError: If two tensors of the file are the same weight.
     """
     modern: dict[str, str] = {}
     twice = []
@@ -71,5 +71,5 @@ def modern_names(names: Iterable[str], report: list[str]) -> dict[str, str]:
 
 
 def is_head(name: str) -> bool:
-    """Whether a tensor belongs to a task head that is known here."""
+    """Returns whether a tensor belongs to a known task head."""
     return name.startswith(HEAD_PREFIXES)

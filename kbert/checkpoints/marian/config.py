@@ -19,7 +19,7 @@ _SIZES = {
     "max_sequence_length": ("max_position_embeddings", 1024),
 }
 _RATES = {"dropout": ("dropout", 0.1), "attention_dropout": ("attention_dropout", 0.0)}
-# What the decoder must have as the encoder has it.
+# Fields of the decoder that must equal those of the encoder.
 _SAME = {
     "decoder_attention_heads": ("encoder_attention_heads", 16),
     "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
@@ -39,15 +39,15 @@ def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
 
     Args:
         raw: the content of `config.json`. Missing fields have transformers' defaults.
-        source: what errors name as the origin.
+        source: the origin that errors name.
 
     Returns:
-        The arguments of `kbert.models.transformer.Transformer`. Where embeddings are not to be
-        scaled, `tied` is "none": kbert scales those that it reads, so that their table cannot be
-        that of the output.
+        The arguments of `kbert.models.transformer.Transformer`. If embeddings are not scaled,
+        `tied` is "none": kbert scales them on look-up, so that their table cannot be that of the
+        output.
 
     Raises:
-        ValueError: it is no Marian model, or a kind of one that kbert does not build.
+        ValueError: it is not a Marian model, or a variant that kbert does not support.
     """
     if raw.get("model_type") != "marian":
         raise ValueError(
@@ -95,13 +95,13 @@ def _tied(raw: Mapping[str, Any]) -> str:
 
 
 def settings_from_marian(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a search, under the names of `kbert.tasks.translation.model.Translator`.
+    """Reads search settings, under the names of `kbert.tasks.translation.model.Translator`.
 
     Args:
         raw: the content of `config.json` and `generation_config.json` together.
 
     Returns:
-        Those that are given; the longest translation is not: kbert has it relative to the source.
+        The settings present, except the maximum length, which kbert has relative to the source.
     """
     settings: dict[str, Any] = {}
     if raw.get("num_beams"):

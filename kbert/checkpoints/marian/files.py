@@ -23,13 +23,13 @@ from kbert.checkpoints.marian.vocabulary import MarianVocabulary, read_vocabular
 from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
 
 GENERATION = "generation_config.json"
-# Added to the logit of a piece that is never to be said. It leaves no chance beside real logits,
-# and is yet small enough for a loss with smoothed labels, which looks at all pieces.
+# Added to the logit of a piece that must never be predicted. It leaves no chance beside real
+# logits, and is yet small enough for a loss with smoothed labels, which uses all pieces.
 NEVER = -100.0
 _SHARED, _OUTPUT = "model.shared.weight", "lm_head.weight"
 _SOURCE, _TARGET = (f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder"))
 _BIAS = "final_logits_bias"
-# Waves, which kbert computes.
+# Sinusoids, which kbert computes.
 _POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
 _SELF_ATTENTION = tuple(f"self_attn.{part}_proj" for part in "qkv")
 _PARTS = {
@@ -51,7 +51,7 @@ _ENDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
 
 
 def is_marian(directory: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder whose `config.json` is of a Marian model."""
+    """Returns whether a path is a folder whose `config.json` is of a Marian model."""
     config = Path(directory) / CONFIG
     return config.is_file() and read_json_object(config).get("model_type") == "marian"
 
@@ -60,22 +60,22 @@ def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     """Reads a Marian model.
 
     Ids are those of `vocab.json`: the SentencePiece models of the result have them, see
-    `kbert.checkpoints.marian.subwords`. Behind them come the pieces that `vocab.json` does not
+    `kbert.checkpoints.marian.subwords`. After them come the pieces that `vocab.json` does not
     have: Marian reads them as unknown, so that their embeddings are the unknown piece's. They, and
-    what the configuration forbids by `bad_words_ids` (as a rule the padding), have a bias that
-    keeps them from being said.
+    what the configuration forbids by `bad_words_ids` (usually the padding), have a bias that keeps
+    them from being predicted.
 
     Args:
         directory: the folder.
 
     Returns:
-        The model, in float32. Translations begin after the piece that `decoder_start_token_id`
-        names, the padding as a rule. Where embeddings are not to be scaled, no tables are shared,
-        as kbert scales those that it reads.
+        The model, in float32. The start piece of translations is that of `decoder_start_token_id`,
+        usually the padding. If embeddings are not scaled, no tables are shared, because kbert
+        scales them on look-up.
 
     Raises:
-        ValueError: a file is damaged, the model is none that kbert can hold, or tensors are
-            missing, unknown or of a wrong shape; each is named.
+        ValueError: a file is damaged, the model is not supported by kbert, or tensors are missing,
+            unknown or of a wrong shape; each is named.
         FileNotFoundError: a file is missing.
     """
     folder = Path(directory)
@@ -101,13 +101,13 @@ def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
 def _read_arrays(
     folder: Path, raw: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
-    """The canonical arrays of the blocks, and the tables: source, target, output and bias."""
+    """Reads the canonical arrays of the blocks, and the tables: source, target, output and bias."""
     single = folder / WEIGHTS
     paths = [single] if single.is_file() else shards_of(folder / INDEX)
     with open_safetensors(*paths) as files:
         table = _weight_table(raw, config, files.shapes)
         known = {name for entry in table for name in entry.sources}
-        # Weights that others share may stand there again, under their own names.
+        # Shared weights may be stored repeatedly, under their own names.
         again = {_SHARED, _SOURCE, _TARGET, _OUTPUT, *_POSITIONS}
         left_over = set(files.shapes) - known - again
         check_tensors(table, files.shapes, left_over, f"`{folder}`", "a Marian model")
@@ -140,7 +140,7 @@ def _weight_table(
 
 
 def _table_names(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Under which names each table may stand in the file, the usual one first."""
+    """Returns the names that each table may have in the file, the usual one first."""
     tied = (_OUTPUT,) * bool(raw.get("tie_word_embeddings", True))
     if raw.get("share_encoder_decoder_embeddings", True):
         source = target = (_SHARED, _SOURCE, _TARGET, *tied)
@@ -150,7 +150,7 @@ def _table_names(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _sources(canonical: str) -> tuple[str, ...]:
-    """The tensors of the file that a weight of a block is made of."""
+    """Returns the file's tensors of a weight of a block."""
     block, _, rest = canonical.partition("/")
     side, _, index = block.partition("_block_")
     part, _, end = rest.rpartition("/")
@@ -168,7 +168,7 @@ def _with_added_pieces(
     target: MarianVocabulary,
     never: Sequence[int],
 ) -> dict[str, np.ndarray]:
-    """The canonical arrays of embeddings and output, with a row for each added piece."""
+    """Returns canonical arrays of embeddings and output, with a row for each added piece."""
     bias = _extended(tables["bias"][0], target)
     bias[len(target.pieces) - target.added :] += NEVER
     bias[list(never)] += NEVER

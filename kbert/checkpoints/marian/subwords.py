@@ -1,8 +1,8 @@
 """SentencePiece models with the ids of another vocabulary.
 
-A Marian model in Hugging Face's layout has one or two SentencePiece models that cut its texts, and
-a `vocab.json` with the ids of the pieces, of both languages together. Here the SentencePiece model
-itself gets these ids, so that whoever has it needs nothing beside it.
+A Marian model in Hugging Face's layout has one or two SentencePiece models that split its texts,
+and a `vocab.json` with the ids of the pieces, of both languages together. Here the SentencePiece
+model itself gets these ids, so that it needs no other file.
 
 Source: transformers, `models/marian/tokenization_marian.py`; SentencePiece,
 `sentencepiece_model.proto`.
@@ -33,7 +33,7 @@ _SPECIAL_NAMES = {"unknown": 45, "start": 46, "end": 47, "padding": 48}
 
 @dataclass(frozen=True)
 class SpecialPieces:
-    """The pieces that no text spells, by their names in the vocabulary."""
+    """The special pieces, which no text contains, by their names in the vocabulary."""
 
     unknown: str
     padding: str
@@ -49,7 +49,7 @@ class _Piece(NamedTuple):
 
 
 def pieces_without_id(model: bytes, vocabulary: Collection[str]) -> list[str]:
-    """The pieces that a SentencePiece model cuts texts into and a vocabulary does not have.
+    """Returns the pieces of a SentencePiece model's output that a vocabulary does not have.
 
     Args:
         model: the content of a SentencePiece file.
@@ -63,7 +63,7 @@ def pieces_without_id(model: bytes, vocabulary: Collection[str]) -> list[str]:
 
 
 def piece_count(model: bytes) -> int:
-    """The number of pieces of a SentencePiece model.
+    """Returns the number of pieces of a SentencePiece model.
 
     Args:
         model: the content of a SentencePiece file.
@@ -75,17 +75,17 @@ def piece_count(model: bytes) -> int:
 
 
 def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> bytes:
-    """Gives the pieces of a SentencePiece model the ids of a vocabulary.
+    """Assigns the ids of a vocabulary to the pieces of a SentencePiece model.
 
-    Texts are cut as by the model before, with two differences. A character that only the vocabulary
-    has is found there, as Marian's tokenizer finds it; but next to an unknown character it stays
-    known. And a language code such as ">>deu<<", which stands there before the text, is one piece
+    Texts are split as by the original model, with two differences. A character that only the
+    vocabulary has is found there, as by Marian's tokenizer; but next to an unknown character it
+    stays known. And a language code such as ">>deu<<", which precedes the text there, is one piece
     wherever a word begins with it; its name gets the space that the model puts before a text.
 
     Args:
         model: the content of a SentencePiece file.
         pieces: the vocabulary, in the order of its ids; it must have all pieces of the model.
-            Those that the model lacks are never spelled, but they have a text.
+            Those that the model lacks are never produced, but they can be decoded.
         special: the pieces of the vocabulary for unknown characters, padding, start and end. Start
             may be one of the others.
 
@@ -93,8 +93,8 @@ def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> byt
         The content of the new SentencePiece file.
 
     Raises:
-        ValueError: `model` is no SentencePiece model, or is one of pairs of bytes, which other
-            pieces would change.
+        ValueError: `model` is no SentencePiece model, or has another type than unigram (such as
+            BPE) and lacks pieces of the vocabulary, which would change its merges.
     """
     before, trainer, normalizer, rest = _parts(model)
     own = {piece.name: piece for piece in before}
@@ -141,7 +141,7 @@ def _piece(name: str, score: float, kind: int) -> bytes:
 
 
 def _parts(model: bytes) -> tuple[list[_Piece], bytes, bytes, bytes]:
-    """Pieces, how it was trained, how it normalizes, and all else that a model has."""
+    """Splits a model into pieces, trainer spec, normalizer spec, and the remaining fields."""
     pieces, trainer, normalizer, rest = [], b"", b"", b""
     try:
         for field in read_fields(model):
@@ -151,7 +151,7 @@ def _parts(model: bytes) -> tuple[list[_Piece], bytes, bytes, bytes]:
                 trainer += field.value
             elif field.number == _NORMALIZER:
                 normalizer += field.value
-            elif field.number != _SELF_TEST:  # examples with the ids before
+            elif field.number != _SELF_TEST:  # examples with the original ids
                 rest += field.raw
     except (ValueError, TypeError, AttributeError) as error:
         raise _no_model(model) from error
@@ -167,7 +167,7 @@ def _parsed_piece(message: bytes) -> _Piece:
 
 
 def _number(message: bytes, number: int, default: int) -> int:
-    """A field of a message that holds an int; the last one counts."""
+    """Returns an int field of a message; the last one counts."""
     found = [field.value for field in read_fields(message) if field.number == number]
     return int(found[-1]) if found else default
 

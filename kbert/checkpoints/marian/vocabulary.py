@@ -1,4 +1,4 @@
-"""The vocabularies of a Marian model: which piece has which id."""
+"""The vocabularies of a Marian model: pieces and their ids."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class MarianVocabulary:
     """One side of a Marian model.
 
     Attributes:
-        pieces: in the order of their ids; behind those of `vocab.json` come those that only a
+        pieces: in the order of their ids; after those of `vocab.json` come those that only a
             SentencePiece model has.
-        added: how many the latter are.
+        added: the number of the latter.
         unknown_id: the id of the unknown piece.
         subwords: a SentencePiece model with these ids.
     """
@@ -37,13 +37,13 @@ def read_vocabularies(
     """Reads the vocabularies of source and target.
 
     Args:
-        folder: with `vocab.json`, `source.spm` and `target.spm`, and `target_vocab.json` where
-            the tokenizer's configuration says that the vocabularies are separate.
+        folder: with `vocab.json`, `source.spm` and `target.spm`, and `target_vocab.json` if the
+            vocabularies are separate by the tokenizer's configuration.
         raw: the content of `config.json`, for the ids of padding, start and end.
         config: the arguments of the Transformer, for the numbers of embeddings.
 
     Returns:
-        Source and target. They have the same pieces where the files have the same.
+        Source and target. They have the same pieces if the files have the same.
 
     Raises:
         ValueError: a file is damaged, or an id is missing or out of range.
@@ -74,7 +74,7 @@ def read_vocabularies(
 
 
 def _ordered(path: Path, size: int) -> dict[str, int]:
-    """Piece -> id, in the order of the ids; ids without a piece get a name."""
+    """Returns piece -> id, in the order of the ids; ids without a piece get a name."""
     ids = read_json_object(path)
     piece_of: dict[int, str] = {}
     for piece, number in ids.items():
@@ -112,7 +112,7 @@ def _special(
                 f"Received: {key}={number!r}"
             )
     unknown = tokenizer.get("unk_token") or "<unk>"
-    if isinstance(unknown, dict):  # how older versions write a piece
+    if isinstance(unknown, dict):  # the form of older versions
         unknown = unknown["content"]
     padding, start, end = (pieces[number] for number in numbers.values())
     return SpecialPieces(unknown, padding, start, end)

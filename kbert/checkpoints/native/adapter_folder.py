@@ -1,6 +1,6 @@
-"""Folders that hold what a training added to a published encoder, and the encoder's name.
+"""Folders with what training added to a published encoder, and the encoder's name.
 
-`kbert_adapters.json` says what it is; `adapters.safetensors` holds adapters, heads and those of the
+`kbert_adapters.json` describes it; `adapters.safetensors` holds adapters, heads and those of the
 encoder's weights that changed.
 """
 
@@ -21,7 +21,7 @@ WEIGHTS = "adapters.safetensors"
 FORMAT_VERSION = 1
 _GROUPS = ("adapters", "heads", "arrays")
 _DTYPES = ("float16", "float32")
-# What a training may choose for itself; the weights fit whatever it is.
+# Settings of a training, which may differ: they do not affect the weights' shapes.
 _OF_TRAINING = ("dropout", "attention_dropout")
 
 
@@ -35,8 +35,8 @@ def write_adapters(
     """Writes what a checkpoint has beyond its base.
 
     Args:
-        checkpoint: What was trained.
-        base: The encoder that it began with.
+        checkpoint: The trained checkpoint.
+        base: The encoder that training started from.
         base_name: The name by which the base is found again.
         directory: The folder to make.
         dtype: "float16" or "float32", of the weights that are written.
@@ -45,8 +45,8 @@ def write_adapters(
         The folder.
 
     Raises:
-        ValueError: The two are of different sizes, or the dtype is another one.
-        FileExistsError: The folder is there.
+        ValueError: The configurations differ, or the dtype is unknown or cannot hold the weights.
+        FileExistsError: The folder exists.
     """
     if dtype not in _DTYPES:
         raise ValueError(f"`dtype` must be one of {', '.join(_DTYPES)}. Received: dtype={dtype!r}")
@@ -96,7 +96,7 @@ def _narrowed(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
 def read_adapters(
     directory: str | os.PathLike[str], read_base: Callable[[str], Checkpoint]
 ) -> Checkpoint:
-    """Reads such a folder, and the encoder that it belongs to.
+    """Reads a folder of `write_adapters`, and the encoder that it belongs to.
 
     Args:
         directory: The folder.
@@ -104,7 +104,7 @@ def read_adapters(
 
     Raises:
         ValueError: A file is damaged or newer than this version.
-        FileNotFoundError: A file is missing, or the base is not known.
+        FileNotFoundError: A file is missing, or the base is unknown.
         OSError: The base cannot be reached.
     """
     folder = Path(directory)

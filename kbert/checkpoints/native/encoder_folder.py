@@ -24,10 +24,10 @@ _KEYS = ("format_version", "config", "lowercase", "source_config")
 def write_native(
     checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
-    """Writes a folder in kbert's own format, from which the whole checkpoint can be read again.
+    """Writes a folder in kbert's own format, which preserves the whole checkpoint.
 
     Args:
-        checkpoint: What to write. Arrays keep their dtype.
+        checkpoint: The checkpoint to write. Arrays keep their dtype.
         directory: The folder to make.
         overwrite: Whether an existing folder may be replaced.
 
@@ -36,7 +36,7 @@ def write_native(
 
     Raises:
         ValueError: If the arrays do not fit the configuration.
-        FileExistsError: If the folder is there and `overwrite` is False.
+        FileExistsError: If the folder exists and `overwrite` is False.
     """
     check_config(checkpoint.config, "`checkpoint`")
     check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")

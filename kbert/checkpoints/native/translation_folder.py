@@ -24,16 +24,16 @@ _KEYS = ("transformer", "settings", "sha256")
 
 @dataclass
 class TranslationCheckpoint:
-    """A translation model as arrays, with all that is needed to use it.
+    """A translation model as arrays, with its config, subwords and search settings.
 
     Attributes:
         transformer: arguments of `Transformer`, or of `BertFusedTransformer` without its BERT, in
             JSON's types.
         arrays: name -> array of the Transformer, without those of a BERT.
         source_subwords: the SentencePiece model of the source.
-        target_subwords: that of the target; the same bytes where both languages share one.
-        settings: how the model searches, in JSON's types.
-        bert: what a fused model attends to, with its vocabulary; None for others.
+        target_subwords: that of the target; the same bytes if both languages share one.
+        settings: search settings, in JSON's types.
+        bert: the BERT that a fused model attends to, with its vocabulary; None for others.
     """
 
     transformer: dict[str, Any]
@@ -47,10 +47,10 @@ class TranslationCheckpoint:
 def write_translation(
     checkpoint: TranslationCheckpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
-    """Writes a folder from which the whole model can be read again.
+    """Writes a folder that preserves the whole model.
 
     Args:
-        checkpoint: what to write. Arrays keep their dtype.
+        checkpoint: the checkpoint to write. Arrays keep their dtype.
         directory: the folder to make.
         overwrite: whether an existing folder may be replaced.
 
@@ -58,7 +58,7 @@ def write_translation(
         The folder.
 
     Raises:
-        FileExistsError: the folder is there and `overwrite` is False.
+        FileExistsError: the folder exists and `overwrite` is False.
     """
     subwords = {"source": checkpoint.source_subwords}
     if checkpoint.target_subwords != checkpoint.source_subwords:
@@ -81,7 +81,7 @@ def write_translation(
 
 
 def is_translation(directory: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder that `write_translation` wrote."""
+    """Returns whether a path is a folder that `write_translation` wrote."""
     return (Path(directory) / CONFIG).is_file()
 
 

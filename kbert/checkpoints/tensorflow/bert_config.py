@@ -1,4 +1,4 @@
-"""Google's `bert_config.json`, which TF1 and Model Garden checkpoints have beside them.
+"""Google's `bert_config.json`, which lies beside TF1 and Model Garden checkpoints.
 
 Source: google-research/bert, `modeling.py`, class BertConfig.
 """
@@ -9,7 +9,7 @@ from typing import Any
 from kbert.checkpoints.arrays.encoder_config import CAUSAL, check_config
 
 CONFIG = "bert_config.json"
-# kbert's key -> (Google's key, BertConfig's default; the published files state all of them).
+# kbert's key -> (Google's key, BertConfig's default; the published files have all of them).
 _KEYS: dict[str, tuple[str, Any]] = {
     "vocabulary_size": ("vocab_size", None),
     "hidden_dim": ("hidden_size", 768),
@@ -23,7 +23,7 @@ _KEYS: dict[str, tuple[str, Any]] = {
     "initializer_range": ("initializer_range", 0.02),
 }
 _ACTIVATIONS = ("relu", "tanh", "linear")
-# Neither code makes this an option.
+# Not an option in either code base.
 _LAYER_NORM_EPSILON = 1e-12
 
 
@@ -38,16 +38,16 @@ def config_from_google(
 
     Args:
         raw: The content of the file.
-        source: What errors name as the origin.
-        gelu: kbert's name of what the reader's code computes for "gelu".
-        keys: kbert's key -> (the file's key, default), where they are not those of BertConfig.
+        source: The origin that errors name.
+        gelu: kbert's name of the activation that "gelu" means in this format.
+        keys: kbert's key -> (the file's key, default), if they are not those of BertConfig.
         activation_key: The file's key of the activation.
 
     Returns:
         Hyperparameters under kbert's names.
 
     Raises:
-        ValueError: If a value is missing or impossible.
+        ValueError: If a value is missing or invalid.
     """
     keys = keys or _KEYS
     config = {key: raw.get(name, default) for key, (name, default) in keys.items()}
@@ -76,7 +76,7 @@ def config_to_google(config: Mapping[str, Any]) -> dict[str, Any]:
         The configuration under Google's names.
 
     Raises:
-        ValueError: If Google's code cannot say what the configuration says.
+        ValueError: If Google's format cannot express the configuration.
     """
     activation = config["activation"]
     if activation not in ("gelu", "gelu_approximate", *_ACTIVATIONS):

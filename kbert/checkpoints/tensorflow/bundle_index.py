@@ -1,7 +1,7 @@
 """The `.index` file of a TensorFlow checkpoint, read without TensorFlow.
 
-It is a LevelDB table: sorted keys with shared prefixes in blocks, then a block that lists the
-blocks, then a footer that says where that one lies. Each value is a `BundleEntryProto`.
+It is a LevelDB table: sorted keys with shared prefixes in blocks, then an index block that lists
+the blocks, then a footer with the handle of that block. Each value is a `BundleEntryProto`.
 
 Source: tensorflow, `core/util/tensor_bundle/tensor_bundle.cc` and
 `core/protobuf/tensor_bundle.proto`; leveldb, `doc/table_format.md`.
@@ -14,9 +14,9 @@ from kbert.checkpoints.arrays.wire_format import read_fields, read_varint
 
 _FOOTER = 48
 _MAGIC = bytes.fromhex("57fb808b247547db")
-# Behind each block: one byte for its compression, four for its checksum.
+# After each block: one byte for its compression, four for its checksum.
 _TRAILER = 5
-# Numbers of `types.proto`.
+# Enum values of `types.proto`.
 _DTYPES = {
     1: "float32",
     2: "float64",
@@ -34,10 +34,10 @@ class IndexEntry(NamedTuple):
 
     Attributes:
         shape: Its shape.
-        dtype: The name of its type, for example "float32"; "other" for one that no encoder has.
-        shard: The number of its data file.
-        offset: Where its bytes begin in that file.
-        size: How many they are.
+        dtype: The name of its dtype, for example "float32"; "other" for one that no encoder has.
+        shard: The index of its data file.
+        offset: Offset of its bytes in that file.
+        size: Size in bytes.
     """
 
     shape: tuple[int, ...]
@@ -48,7 +48,7 @@ class IndexEntry(NamedTuple):
 
 
 def read_index(prefix: str) -> dict[str, IndexEntry]:
-    """Reads what a checkpoint holds.
+    """Reads the index of a checkpoint.
 
     Args:
         prefix: The checkpoint's prefix, to which ".index" is added.
@@ -57,13 +57,13 @@ def read_index(prefix: str) -> dict[str, IndexEntry]:
         Key -> entry, without slices of partitioned variables.
 
     Raises:
-        ValueError: If the file is damaged, cut off or compressed.
+        ValueError: If the file is damaged, truncated or compressed.
         OSError: If it cannot be read.
     """
     content = Path(f"{prefix}.index").read_bytes()
     if len(content) < _FOOTER or content[-8:] != _MAGIC:
         raise ValueError("not an index: it does not end as a table does")
-    # Two handles of two numbers each: of a block of filters, which is empty, and of the list.
+    # Two handles of two numbers each: of the metaindex block, which is empty, and the index block.
     handles = content[-_FOOTER:]
     _rows(content, handles)
     for _ in range(2):
@@ -74,7 +74,7 @@ def read_index(prefix: str) -> dict[str, IndexEntry]:
 
 
 def _rows(content: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
-    """The keys and values of the block at a handle: its offset and its size, two varints."""
+    """Returns the keys and values of the block at a handle: its offset and size, two varints."""
     offset, place = read_varint(handle, 0)
     size, _ = read_varint(handle, place)
     block = content[offset : offset + size]
@@ -99,7 +99,7 @@ def _rows(content: bytes, handle: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def _masked_crc32c(content: bytes) -> bytes:
-    """The checksum of bytes, turned and shifted as the format has it."""
+    """Returns the masked CRC-32C of bytes: rotated, with a constant added."""
     value = 0xFFFFFFFF
     for byte in content:
         value = _CRC32C[(value ^ byte) & 255] ^ (value >> 8)
@@ -109,7 +109,7 @@ def _masked_crc32c(content: bytes) -> bytes:
 
 
 def _crc32c_of(byte: int) -> int:
-    """The remainder of one byte by Castagnoli's polynomial, its bits in reverse."""
+    """Returns the remainder of one byte by Castagnoli's polynomial, bit-reversed."""
     for _ in range(8):
         byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
     return byte
@@ -119,7 +119,7 @@ _CRC32C = [_crc32c_of(byte) for byte in range(256)]
 
 
 def _entry(value: bytes) -> IndexEntry:
-    """One `BundleEntryProto`."""
+    """Parses a `BundleEntryProto`."""
     shape: list[int] = []
     numbers = {1: 0, 3: 0, 4: 0, 5: 0}
     for field in read_fields(value):
@@ -133,5 +133,5 @@ def _entry(value: bytes) -> IndexEntry:
 
 
 def _size(dimension: bytes) -> int:
-    """The size in a `TensorShapeProto.Dim`; one of zero is not written."""
+    """Returns the size in a `TensorShapeProto.Dim`; a size of zero is not written."""
     return next((part.value for part in read_fields(dimension) if part.number == 1), 0)

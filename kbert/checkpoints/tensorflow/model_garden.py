@@ -83,14 +83,14 @@ _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
     """Reads a checkpoint of Model Garden.
 
-    The encoder is found wherever it lies in the object graph: `Checkpoint(encoder=...)`,
+    The encoder is found anywhere in the object graph: `Checkpoint(encoder=...)`,
     `Checkpoint(model=...)`, or inside a classifier, span labeler or pretrainer. The configuration
-    comes from `bert_config.json` or `params.yaml` beside the files; else from the shapes, with the
-    default dropout rates.
+    comes from `bert_config.json` or `params.yaml` beside the files; otherwise from the shapes, with
+    the default dropout rates.
 
     Args:
-        prefix: The files' common beginning, for example `.../bert_model.ckpt-1`.
-        values: Whether the arrays hold the values; else zeros, without TensorFlow.
+        prefix: The files' common prefix, for example `.../bert_model.ckpt-1`.
+        values: Whether the arrays hold the values; otherwise zeros, without TensorFlow.
 
     Returns:
         The checkpoint. A classification head and a masked-LM head get Hugging Face's names; other
@@ -98,7 +98,7 @@ def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Ch
 
     Raises:
         ValueError: If there is no BERT encoder in it, or variables of the encoder are missing,
-            unknown or of another shape than the configuration says; each is named.
+            unknown or of another shape than the configuration's; each is named.
         ImportError: If TensorFlow is not installed.
     """
     prefix = Path(prefix)
@@ -136,7 +136,7 @@ def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Ch
 def _configuration(
     directory: Path, keys: EncoderKeys, report: list[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The configuration, and the raw one that it comes from, or {}."""
+    """Returns the configuration, and the raw one that it comes from, or {}."""
     path = directory / CONFIG
     if path.is_file():
         raw = read_json_object(path)
@@ -175,7 +175,7 @@ def _configuration(
 
 
 def _encoder_params(path: Path) -> dict[str, Any]:
-    """The fields of the encoder, wherever they lie in `params.yaml`."""
+    """Finds the fields of the encoder at any depth of `params.yaml`."""
     try:
         queue: list[Any] = [yaml.safe_load(path.read_text(encoding="utf-8"))]
     except yaml.YAMLError as error:
@@ -191,7 +191,7 @@ def _encoder_params(path: Path) -> dict[str, Any]:
 
 
 def _split_heads(num_heads: int) -> Any:
-    """The shapes in the file: attention splits an axis into heads."""
+    """Makes the function of the shapes in the file: attention splits an axis into heads."""
 
     def source_shape(canonical: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         if canonical.endswith(("attention/qkv/kernel", "attention/qkv/bias")):
@@ -204,12 +204,12 @@ def _split_heads(num_heads: int) -> Any:
 
 
 def _sources(table: list[WeightEntry]) -> list[str]:
-    """All paths of a table."""
+    """Returns all paths of a table."""
     return [name for entry in table for name in entry.sources]
 
 
 def _heads(graph: ObjectGraph, used: set[str]) -> dict[str, np.ndarray]:
-    """The heads that have a counterpart in Hugging Face's format; their keys join `used`."""
+    """Loads heads with a counterpart in Hugging Face's format; their keys are added to `used`."""
     heads: dict[str, np.ndarray] = {}
     for node in graph.nodes():
         children = graph.children(node)

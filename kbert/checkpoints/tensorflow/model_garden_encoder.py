@@ -1,4 +1,4 @@
-"""Where the BertEncoder lies in the object graph of a Model Garden checkpoint.
+"""The BertEncoder in the object graph of a Model Garden checkpoint.
 
 Source: tf-models-official, `nlp/modeling/networks/bert_encoder.py`.
 """
@@ -13,7 +13,7 @@ _BEFORE_BLOCKS = ("_embedding_layer", "_position_embedding_layer", "_type_embedd
 
 
 class EncoderKeys:
-    """The variables of one encoder by their paths from it, as today's BertEncoderV2 names them.
+    """The variables of one encoder by their paths from it, under the names of BertEncoderV2.
 
     Args:
         graph: The checkpoint's objects.
@@ -21,7 +21,7 @@ class EncoderKeys:
         numbered: The numbers of its blocks, in order.
 
     Attributes:
-        num_layers: How many blocks there are.
+        num_layers: The number of blocks.
     """
 
     def __init__(self, graph: ObjectGraph, encoder: int, numbered: list[int]) -> None:
@@ -39,7 +39,7 @@ class EncoderKeys:
         return str(self.find(path))
 
     def shape(self, path: str) -> tuple[int, ...]:
-        """Returns the shape of a variable that must be there."""
+        """Returns the shape of a required variable."""
         key = self.find(path)
         if key is None:
             raise ValueError(f"The encoder of a Model Garden checkpoint must have {path}.")
@@ -50,7 +50,7 @@ class EncoderKeys:
         return set(self.graph.variables_below(self.encoder))
 
     def _in_file(self, path: str) -> str:
-        """The path as this file has it."""
+        """Returns the path in this file."""
         if self.graph.descend(self.encoder, "_embedding_norm_layer") is not None:
             return path
         first, _, rest = path.partition("/")
@@ -69,7 +69,7 @@ def find_encoder(graph: ObjectGraph, source: str) -> tuple[int, list[int]]:
 
     Args:
         graph: The checkpoint's objects.
-        source: What the error names as the origin.
+        source: The origin that the error names.
 
     Returns:
         Its node, and the numbers of its blocks in order.

@@ -1,7 +1,7 @@
-"""The object graph of a TF2 checkpoint: which variable belongs to which attribute of an object.
+"""The object graph of a TF2 checkpoint: the variable of each attribute of an object.
 
 A variable shared by two objects is stored once, under the key of one of them, so keys alone do not
-tell where a weight is. The graph does.
+identify a weight. The graph does.
 
 Source: tensorflow, `core/protobuf/trackable_object_graph.proto`.
 """
@@ -29,7 +29,7 @@ class ObjectGraph:
 
     Args:
         prefix: The checkpoint's prefix.
-        values: As `TensorflowVariables` takes it.
+        values: Whether `load` returns the values, or zeros without TensorFlow.
 
     Attributes:
         shapes: Key of a variable -> shape, without the graph itself.
@@ -47,7 +47,7 @@ class ObjectGraph:
         return self._nodes[node].children
 
     def nodes(self, start: int = 0) -> Iterator[int]:
-        """Yields a node and all below it, the near ones first."""
+        """Yields a node and all below it, breadth first."""
         seen = {start}
         queue = [start]
         for node in queue:
@@ -58,7 +58,7 @@ class ObjectGraph:
                     queue.append(child)
 
     def descend(self, node: int, path: str) -> int | None:
-        """Returns the node at the end of a path of names with slashes, or None."""
+        """Returns the node at the end of a slash-separated path, or None."""
         for name in path.split("/"):
             children = self.children(node)
             if name not in children:
@@ -83,13 +83,13 @@ class ObjectGraph:
         return self._variables.load(key)
 
     def _own_key(self, node: int) -> str | None:
-        """The key of a node that is a variable, else None."""
+        """Returns the key of a node that is a variable, else None."""
         key = self._nodes[node].key
         return key if key in self.shapes else None
 
 
 def _node(message: bytes) -> _Node:
-    """One `TrackableObject`: its children, and the key of its value if it is a variable."""
+    """Parses a `TrackableObject`: its children, and the key of its value if it is a variable."""
     children: dict[str, int] = {}
     key = None
     for field in read_fields(message):

@@ -52,7 +52,7 @@ _BLOCK_NAMES = {
     "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}output/LayerNorm/gamma",),
     "feed_forward_residual/layer_norm/beta": (f"{_LAYER}output/LayerNorm/beta",),
 }
-# Hugging Face's name of a head's tensor -> (its name here, whether it is transposed here).
+# Hugging Face's name of a head's tensor -> (its name in this format, whether it is transposed).
 _HEADS = {
     "classifier.weight": ("output_weights", False),
     "classifier.bias": ("output_bias", False),
@@ -87,9 +87,9 @@ def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkp
     """Reads a checkpoint of google-research/bert.
 
     Args:
-        prefix: The files' common beginning, for example `.../bert_model.ckpt`; beside them lie
-            `bert_config.json` and, perhaps, `vocab.txt`.
-        values: Whether the arrays hold the values; else zeros, without TensorFlow.
+        prefix: The files' common prefix, for example `.../bert_model.ckpt`; beside them are
+            `bert_config.json` and, optionally, `vocab.txt`.
+        values: Whether the arrays hold the values; otherwise zeros, without TensorFlow.
 
     Returns:
         The checkpoint. Heads have Hugging Face's names; the state of the optimizer is left out and
@@ -140,22 +140,22 @@ def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkp
 def write_tf1_bert(
     checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
-    """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt`, as google-research/bert.
+    """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` for google-research/bert.
 
-    The variables are float32, which that code asks for. No `.meta` file (the graph) is written:
+    The variables are float32, which that code requires. No `.meta` file (the graph) is written:
     the code does not read it.
 
     Args:
-        checkpoint: What to write.
+        checkpoint: The checkpoint to write.
         directory: The folder to make.
         overwrite: Whether an existing folder may be replaced.
 
     Returns:
-        The prefix of the files, which `--init_checkpoint` takes.
+        The prefix of the files, the value of `--init_checkpoint`.
 
     Raises:
         ValueError: If arrays do not fit the configuration, or the format has no such head.
-        FileExistsError: If the folder is there and `overwrite` is False.
+        FileExistsError: If the folder exists and `overwrite` is False.
         ImportError: If TensorFlow is not installed.
     """
     check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
@@ -188,10 +188,10 @@ def write_tf1_bert(
 
 
 def _orient(array: np.ndarray, transposed: bool) -> np.ndarray:
-    """The array, turned where the two formats differ."""
+    """Returns the array, transposed where the two formats differ."""
     return np.ascontiguousarray(array.T) if transposed else array
 
 
 def _present(checkpoint: Checkpoint) -> list[str]:
-    """The names that tell whether there is a pooler to write."""
+    """Returns this format's names of the arrays, which show whether there is a pooler."""
     return [_NAMES[name][0] for name in checkpoint.arrays if name in _NAMES]

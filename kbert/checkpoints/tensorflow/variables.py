@@ -1,6 +1,6 @@
 """The variables of a checkpoint in TensorFlow's own format.
 
-What there is stands in the index, which is read here; the values are read by TensorFlow.
+The index is read here; the values are read by TensorFlow.
 """
 
 import glob
@@ -17,7 +17,7 @@ def import_tensorflow(purpose: str) -> Any:
     """Imports TensorFlow.
 
     Args:
-        purpose: What it is needed for, for the error.
+        purpose: The purpose that the error names.
 
     Returns:
         The module.
@@ -40,15 +40,15 @@ class TensorflowVariables:
 
     Args:
         prefix: The checkpoint's prefix.
-        purpose: What TensorFlow is needed for, for the error where it is not installed.
-        values: Whether `load` gives the values; else zeros of the same shape and type, for which
-            TensorFlow is not imported.
+        purpose: The purpose that the error names if TensorFlow is not installed.
+        values: Whether `load` returns the values; otherwise zeros of the same shape and dtype, for
+            which TensorFlow is not imported.
 
     Attributes:
         shapes: Key of a variable -> shape.
 
     Raises:
-        ValueError: If the index is damaged or cut off.
+        ValueError: If the index is damaged or truncated.
     """
 
     def __init__(self, prefix: str, purpose: str, values: bool = True) -> None:
@@ -66,7 +66,7 @@ class TensorflowVariables:
         """Returns the value of a variable that holds one string.
 
         Raises:
-            ValueError: If the data is damaged or cut off.
+            ValueError: If the data is damaged or truncated.
         """
         entry = self._index[key]
         prefix = Path(self._prefix)
@@ -79,7 +79,7 @@ class TensorflowVariables:
             length, place = read_varint(content, 0)
         except (ValueError, OSError, StopIteration) as error:
             raise self._damaged(error) from error
-        # Between the length and the string lies the length's checksum, of four bytes.
+        # Between the length and the string is the length's checksum, of four bytes.
         if place + 4 + length != len(content):
             raise self._damaged(ValueError(f"{key} is cut off"))
         return content[place + 4 :]
@@ -88,14 +88,14 @@ class TensorflowVariables:
         """Returns the array of a variable.
 
         Raises:
-            ValueError: If the data is damaged or cut off.
+            ValueError: If the data is damaged or truncated.
             ImportError: If TensorFlow is not installed.
         """
         entry = self._index[key]
         if not self._values and entry.dtype.startswith("float"):
             return np.zeros(entry.shape, entry.dtype)
         tensorflow = import_tensorflow(self._purpose)
-        # TensorFlow turns some failures into exceptions of Python, by what their texts say.
+        # TensorFlow turns some failures into Python exceptions, depending on their messages.
         try:
             if self._reader is None:
                 self._reader = tensorflow.train.load_checkpoint(self._prefix)
@@ -104,7 +104,7 @@ class TensorflowVariables:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> ValueError:
-        """The error for files that cannot be read."""
+        """Makes the error for files that cannot be read."""
         return ValueError(
             f"`{self._prefix}` must be a whole checkpoint of TensorFlow; its files are damaged or "
             f"were cut off. Received: {error}"

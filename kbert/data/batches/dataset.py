@@ -19,9 +19,9 @@ from kbert.text.sequences.packing import pack
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 _TEXTS_PER_CALL = 512
-# Batches that are made while one is worked on.
+# Batches that are prefetched.
 _AHEAD = 2
-# AutoGraph would find nothing to convert, and take its time.
+# AutoGraph would find nothing to convert, and takes time.
 _plain = tf.autograph.experimental.do_not_convert
 
 
@@ -86,12 +86,12 @@ def mapped_columns(
     count: int,
     rows_per_call: int,
 ) -> list[np.ndarray]:
-    """Maps rows on all cores, some at a time, and concatenates the results.
+    """Maps slices of rows on all cores, and concatenates the results.
 
     Args:
-        columns: tensors with as many rows each.
-        function: from slices of the columns to `count` tensors of rank 1.
-        count: how many tensors; each is empty int32 where there are no rows.
+        columns: tensors with the same number of rows.
+        function: maps slices of the columns to `count` tensors of rank 1.
+        count: number of results; each is empty int32 where there are no rows.
         rows_per_call: the most rows of a slice.
     """
     rows = len(columns[0])
@@ -106,7 +106,7 @@ def mapped_columns(
 
 
 def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Turns off the tuning of a dataset while it is read.
+    """Turns off tf.data's autotuning of a dataset.
 
     The thread that tunes sleeps longer and longer, and the end of a pass waits for it: up to a
     third of the time that the pass took (TensorFlow 2.20, where all cores were busy).
@@ -120,7 +120,7 @@ def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Makes the next batches while one is worked on; `steady` too.
+    """Prefetches batches; without autotuning, see `steady`.
 
     Args:
         dataset: batches.
@@ -143,24 +143,24 @@ def batched_dataset(
     drop_remainder: bool = False,
     parts: int | None = None,
 ) -> tf.data.Dataset:
-    """Batches of like length, as `fit` and `evaluate` take them.
+    """Returns length-bucketed batches for `fit` and `evaluate`.
 
-    Every pass is one epoch; with `shuffle`, each shuffles anew. See `kbert.data.batches.epochs`.
+    Every pass is one epoch; `shuffle` orders each differently. See `kbert.data.batches.epochs`.
 
     Args:
         packed: the examples.
         labels: (n, ...) or None.
         sample_weights: float (n,) or None; needs `labels`.
-        batch_size: as in `batch_plan`, like `batch_tokens`, `shuffle` and `seed`.
-        batch_tokens: see there.
-        shuffle: see there.
-        seed: see there.
+        batch_size: examples a batch, or None.
+        batch_tokens: the most positions of a batch, padding included, instead of `batch_size`.
+        shuffle: whether batch order and composition depend on seed and epoch.
+        seed: seed of the shuffling.
         fixed_length: pad to this length instead of the longest of the batch.
         token_labels: (tokens of all examples, ...) instead of `labels`: ids, whose padding is -1,
             or distributions, whose padding is 0.
-        first_epoch: number of the first pass, where an earlier process made those before it.
-        first_batch: batches that are left out; such a dataset is the rest of one epoch.
-        drop_remainder: leave out batches of fewer rows; needs `batch_size`.
+        first_epoch: number of the first pass; above 0 where a run is resumed.
+        first_batch: batches to skip; such a dataset is the rest of one epoch.
+        drop_remainder: leave out batches of fewer examples; needs `batch_size`.
         parts: parts of random batches, for `gradient_accumulation_steps`; see `random_batches`.
 
     Returns:
@@ -186,7 +186,7 @@ def batched_dataset(
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(_plain(assemble), num_parallel_calls=_AHEAD))
-    dataset.epochs = epochs  # `fit` of kbert's models tells them
+    dataset.epochs = epochs  # `fit` of kbert's models sets their number
     return dataset
 
 
@@ -199,7 +199,7 @@ def _planner(
     shuffle: bool,
     seed: int,
 ) -> Callable[[int], list[np.ndarray]]:
-    """From the number of an epoch to its batches: of `whole` rows each, or all of them for None."""
+    """Maps an epoch's number to its batches: those of `whole` rows, or all of them for None."""
     if parts is None:
         return partial(_plan, lengths, whole, rows, tokens, shuffle, seed)
     if rows is None or not shuffle or whole is not None:
@@ -211,7 +211,7 @@ def _planner(
 
 
 def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:
-    """`batch_plan`, of whose batches only those with `whole` rows stay, or all of them for None."""
+    """Runs `batch_plan`, and keeps the batches of `whole` rows, or all of them for None."""
     found = batch_plan(lengths, *arguments)
     return found if whole is None else whole_batches(found, whole)
 
@@ -223,14 +223,14 @@ def planned_batches(
     is_constant: bool,
     signature: Any = tf.TensorSpec((None,), tf.int64),
 ) -> tf.data.Dataset:
-    """What an epoch's plan says of each of its batches, those of one epoch a pass.
+    """Returns a dataset of the elements that an epoch's plan has for its batches, an epoch a pass.
 
     Args:
-        plan: from the number of an epoch to an element for each batch, by default its indices.
+        plan: maps an epoch's number to an element for each batch, by default its indices.
         epochs: numbers the passes.
-        done: how many batches of each epoch are left out, the first ones.
+        done: number of batches at the start of each epoch that are skipped.
         is_constant: whether every epoch has as many batches as the first.
-        signature: of an element.
+        signature: type specification of an element.
     """
 
     def batches() -> Iterator[Any]:
@@ -240,7 +240,7 @@ def planned_batches(
     dataset = tf.data.Dataset.from_generator(batches, output_signature=signature)
     if is_constant:
         # Token budgets may give another epoch another number of batches; counts cannot. Where the
-        # number is not known, Keras begins one step too many, which moves the seeds of dropout.
+        # number is not known, Keras starts one step too many, which moves the seeds of dropout.
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
     return dataset
 
@@ -272,7 +272,7 @@ def _check(
 
 
 def _gatherer(packed: PackedExamples, fixed_length: int | None, token_labels: Any) -> Any:
-    """A graph function from indices (B,) to padded inputs, and the labels of tokens if any."""
+    """Returns a graph function from indices (B,) to padded inputs, and token labels if any."""
     token_ids, segment_ids = tf.constant(packed.token_ids), tf.constant(packed.segment_ids)
     starts, lengths = tf.constant(packed.starts), tf.constant(packed.lengths)
     targets = None if token_labels is None else tf.constant(token_labels)

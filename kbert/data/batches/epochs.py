@@ -10,14 +10,14 @@ import tensorflow as tf
 class Epochs:
     """Numbers the passes over a dataset.
 
-    They are counted, unless somebody tells the number. Keras makes iterators that it never reads; a
-    count holds only as long as these do not start, and begins anew in a process that goes on.
+    They are counted, unless the number is set. Keras makes iterators that it never reads; a count
+    is right only as long as these do not start, and it restarts in a process that resumes.
 
     Args:
         first: number of the first pass.
 
     Attributes:
-        told: the number of the pass that begins next, or None to count.
+        told: the number of the next pass, or None to count.
     """
 
     def __init__(self, first: int = 0) -> None:
@@ -25,15 +25,15 @@ class Epochs:
         self.told: int | None = None
 
     def begin(self) -> int:
-        """The number of the pass that begins now."""
+        """Returns the number of the pass that starts now."""
         return next(self._count) if self.told is None else self.told
 
 
 def unsharded(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Keeps tf.distribute from dividing a dataset among workers, which have their own shares of it.
+    """Turns off tf.distribute's auto-sharding of a dataset that is one worker's shard already.
 
     Args:
-        dataset: of one worker.
+        dataset: the shard of one worker.
     """
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
@@ -41,7 +41,7 @@ def unsharded(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 class EpochCounter(keras.callbacks.Callback):
-    """Tells a dataset the number of each epoch.
+    """Sets the epoch number of a dataset, so that an epoch has the same batches in every process.
 
     Args:
         epochs: the dataset's `kbert.data.batches.epochs.Epochs`.
@@ -52,20 +52,20 @@ class EpochCounter(keras.callbacks.Callback):
         self._epochs = epochs
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Tells the number, from 0."""
+        """Sets the epoch number, from 0."""
         self._epochs.told = epoch
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Lets the dataset count again."""
+        """Makes the dataset count its passes again."""
         self._epochs.told = None
 
 
 def with_epoch_counter(dataset: Any, callbacks: Any) -> Any:
-    """Callbacks for `fit` that tell a dataset its epochs, if it asks for them.
+    """Returns the callbacks, after an `EpochCounter` where the dataset has `epochs`.
 
     Args:
-        dataset: what `fit` trains on.
-        callbacks: callbacks as `fit` takes them, or None.
+        dataset: the training data of `fit`.
+        callbacks: the callbacks given to `fit`: one, several, or None.
     """
     epochs = getattr(dataset, "epochs", None)
     if epochs is None or isinstance(callbacks, keras.callbacks.CallbackList):

@@ -10,9 +10,9 @@ class PackedExamples:
     """Examples as token ids, one after the other, without padding.
 
     Attributes:
-        token_ids: int32 (tokens of all examples, and perhaps of others).
+        token_ids: int32 (tokens of all examples, and possibly of others).
         segment_ids: int32, of the same shape: 0 in the first text, 1 in the second.
-        starts: int64 (n,), where each example begins.
+        starts: int64 (n,), offset of each example's first token.
         lengths: int32 (n,), tokens of each example.
         truncated: bool (n,), whether tokens were cut off.
         padding_id: id of the padding token.
@@ -26,16 +26,16 @@ class PackedExamples:
     padding_id: int = 0
 
     def __len__(self) -> int:
-        """The number of examples."""
+        """Returns the number of examples."""
         return len(self.lengths)
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of all examples, special ones included."""
+        """Returns the number of tokens of all examples, special ones included."""
         return int(self.lengths.sum())
 
     def select(self, examples: np.ndarray) -> "PackedExamples":
-        """Some of the examples; the tokens of the others stay, and nothing refers to them.
+        """Returns some of the examples; the tokens of the others stay, unreferenced.
 
         Args:
             examples: int, indices of examples.

@@ -1,9 +1,9 @@
-"""Which examples go together: batches of like length, by count or by a budget of tokens."""
+"""Length bucketing: batches of examples of similar length, by count or by a budget of tokens."""
 
 import numpy as np
 
-# Examples are sorted by length inside pools of this many batches. On GLUE a tenth of the cells is
-# padding then (two thirds with 1, a fortieth with 100), and batches still mix lengths.
+# Examples are sorted by length inside pools of this many batches. On GLUE a tenth of the positions
+# is padding then (two thirds with 1, a fortieth with 100), and batches still mix lengths.
 BATCHES_PER_POOL = 16
 
 
@@ -15,18 +15,18 @@ def batch_plan(
     seed: int = 0,
     epoch: int = 0,
 ) -> list[np.ndarray]:
-    """Divides examples into batches of like length.
+    """Divides examples into batches of similar length.
 
-    A pure function of its arguments: the same seed and epoch give the same batches, anywhere.
+    A pure function of its arguments: the same seed and epoch give the same batches on any machine.
 
     Args:
         lengths: int (n,), tokens of each example.
         batch_size: examples a batch (the last one may be smaller), or None.
-        batch_tokens: the most cells, rows times longest row, of a batch; takes the place of
-            `batch_size`. An example longer than that is a batch of its own.
-        shuffle: whether order and company change with seed and epoch; else the longest come first,
-            so that memory runs out at once or never.
-        seed: of the shuffling.
+        batch_tokens: the most positions of a batch (examples times the longest, padding included),
+            instead of `batch_size`. An example longer than that is a batch of its own.
+        shuffle: whether batch order and composition depend on seed and epoch; otherwise the
+            longest come first, so that memory runs out at once or never.
+        seed: seed of the shuffling.
         epoch: number of the epoch, from 0.
 
     Returns:
@@ -55,7 +55,7 @@ def batch_plan(
 def random_batches(
     lengths: np.ndarray, batch_size: int, parts: int, seed: int = 0, epoch: int = 0
 ) -> list[np.ndarray]:
-    """Batches of random company, each cut into parts of like length.
+    """Returns batches of random composition, each cut into parts of similar length.
 
     With an optimizer that accumulates gradients over `parts` steps, an update has the gradient of
     the whole batch, and a part little padding: 32 pairs of GLUE's RTE are 62 % padding in one
@@ -63,10 +63,10 @@ def random_batches(
 
     Args:
         lengths: int (n,), tokens of each example.
-        batch_size: examples of a whole batch. The last one has what is left over, which joins the
-            one before it where it would not fill the parts.
-        parts: how many parts each batch is cut into, of sizes that differ by at most 1.
-        seed: of the shuffling.
+        batch_size: examples of a whole batch. The remainder is the last batch, or joins the one
+            before it where it would not fill the parts.
+        parts: number of parts of each batch, of sizes that differ by at most 1.
+        seed: seed of the shuffling.
         epoch: number of the epoch, from 0.
 
     Returns:
@@ -96,14 +96,14 @@ def random_batches(
 
 
 def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray]:
-    """The batches that have all of their rows.
+    """Returns the batches that are full.
 
     Args:
         batches: from `batch_plan`, which shuffles which examples are left over.
-        batch_size: examples of a whole one.
+        batch_size: examples of a full batch.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no batch is full.
     """
     whole = [batch for batch in batches if len(batch) == batch_size]
     if not whole:
@@ -115,7 +115,7 @@ def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray
 
 
 def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
-    """The share of padding among all cells of the batches, 0 to 1.
+    """Returns the share of padding among all positions of the batches, 0 to 1.
 
     Args:
         lengths: int (n,), tokens of each example.
@@ -129,13 +129,13 @@ def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
 def within_budget(
     order: np.ndarray, lengths: np.ndarray, budget: int, most_rows: int | None = None
 ) -> list[np.ndarray]:
-    """Cuts rows that come longest first into batches, each as large as a budget allows.
+    """Cuts rows, sorted longest first, into batches as large as a budget allows.
 
     Args:
         order: int (n,), indices into `lengths`, the longest first.
-        lengths: int (n,), of each row, in any unit.
-        budget: the most cells, rows times longest row, of a batch. A longer row is a batch of its
-            own.
+        lengths: int (n,), the length of each row, in any unit.
+        budget: the most positions of a batch (rows times the longest, padding included). A longer
+            row is a batch of its own.
         most_rows: the most rows of a batch, or None.
 
     Returns:
@@ -164,7 +164,7 @@ def _check(batch_size: int | None, batch_tokens: int | None) -> None:
 
 
 def _examples(lengths: np.ndarray, batch_tokens: int | None) -> int:
-    """About how many examples fill a batch."""
+    """Estimates how many examples fill a batch."""
     return int((batch_tokens or 0) / max(1.0, float(lengths.mean()) if len(lengths) else 1.0))
 
 

@@ -9,7 +9,7 @@ from kbert.data.tables.cells import without_surrogates
 
 
 def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
-    """Texts as TensorFlow holds them, in UTF-8.
+    """Converts texts to a string tensor, in UTF-8.
 
     Lone surrogates, which UTF-8 cannot write, become U+FFFD one by one, so that code points are
     counted as Python counts them.
@@ -21,7 +21,7 @@ def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
         String tensor (n,).
 
     Raises:
-        TypeError: one is neither str nor bytes, such as None or NaN for a missing text.
+        TypeError: a text is neither str nor bytes, such as None or NaN for a missing one.
     """
     encoded = []
     for index, text in enumerate(texts):

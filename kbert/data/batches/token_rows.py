@@ -25,11 +25,11 @@ class TokenRows:
 
     Attributes:
         token_ids: int32 (tokens of all texts).
-        starts: int64 (n,), where each text begins.
+        starts: int64 (n,), offset of each text's first token.
         lengths: int32 (n,), tokens of each text, the end token included.
         truncated: bool (n,), whether tokens were cut off.
-        start_id: what a decoder reads before the first token.
-        padding_id: what fills up a batch.
+        start_id: id of the token that a decoder reads first.
+        padding_id: id of the padding token.
     """
 
     token_ids: np.ndarray
@@ -40,16 +40,16 @@ class TokenRows:
     padding_id: int
 
     def __len__(self) -> int:
-        """The number of texts."""
+        """Returns the number of texts."""
         return len(self.lengths)
 
 
 def selected(packed: Any, rows: np.ndarray) -> Any:
-    """Some of the texts of `TokenRows` or `PackedExamples`, as the same.
+    """Returns some of the texts, in an object of the same class.
 
     Args:
-        packed: the texts.
-        rows: int64 (k,), their indices in the order of the result.
+        packed: `TokenRows` or `PackedExamples`.
+        rows: int64 (k,), indices of the texts, in the order of the result.
     """
     lengths = packed.lengths[rows]
     starts = np.cumsum(lengths, dtype="int64") - lengths
@@ -64,9 +64,9 @@ def selected(packed: Any, rows: np.ndarray) -> Any:
 
 
 def as_tensors(packed: Any) -> Any:
-    """Texts whose columns a graph may read whatever their size.
+    """Returns texts whose columns are tensors, which a graph may read whatever their size.
 
-    As NumPy arrays they would be constants of the graph, and those end at 2 GB.
+    NumPy arrays would become constants of the graph, which are limited to 2 GB.
 
     Args:
         packed: `TokenRows`, `PackedExamples` or None.
@@ -81,10 +81,10 @@ def as_tensors(packed: Any) -> Any:
 
 
 def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> TokenRows:
-    """Cuts texts into pieces, once and for all.
+    """Tokenizes texts into subwords.
 
     Args:
-        subwords: cuts them.
+        subwords: the tokenizer.
         texts: n str or bytes.
         max_length: the most tokens of a text, the end token included; the rest is cut off.
 
@@ -96,8 +96,8 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         pieces = subwords.tokenize(batch)
         truncated = pieces.row_lengths() > max_length - 1
         kept = pieces[:, : max_length - 1]
-        # A ragged concatenation would check at run time that both sides have as many rows. A piece
-        # moves by the ends of the rows before its own.
+        # A ragged concatenation would check at run time that both sides have as many rows. A token
+        # moves by the end tokens of the rows before its own.
         row = kept.value_rowids()
         places = tf.range(tf.size(row, row.dtype)) + row
         ends = tf.fill((tf.size(row, row.dtype) + kept.nrows(),), subwords.end_id)
@@ -121,15 +121,15 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
 def padded_rows(
     packed: TokenRows | PackedExamples, rows: tf.Tensor, width: tf.Tensor | int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Some texts as a batch, as graph code.
+    """Pads some texts to a batch, as graph code.
 
     Args:
         packed: the texts.
-        rows: int64 (B,), which; -1 for a row of padding.
-        width: T, the number of columns; 0 for as many as the longest of these texts has.
+        rows: int64 (B,), indices of texts; -1 for a row of padding.
+        width: T, the padded length; 0 for the longest of these texts.
 
     Returns:
-        Ids int32 (B, T), padded, and bool (B, T), which are real.
+        Ids int32 (B, T), and the padding mask, bool (B, T), True for tokens.
     """
     known = tf.maximum(rows, 0)
     lengths = tf.where(rows >= 0, tf.gather(packed.lengths, known), 0)

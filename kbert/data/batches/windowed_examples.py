@@ -1,4 +1,4 @@
-"""Long texts as windows to train on: tokenized once, cut as in use, kept without padding."""
+"""Long texts as windows to train on: tokenized once, cut as for answers, kept without padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _TEXTS_PER_CALL = 256
 
 @dataclass(frozen=True)
 class TokenPlaces:
-    """The tokens of n texts and where they stand, all texts one after the other.
+    """The tokens of n texts and their offsets, all texts one after the other.
 
     Attributes:
         token_ids: int32 (tokens of all texts).
@@ -35,24 +35,24 @@ class TokenPlaces:
     splits: np.ndarray
 
     def of(self, text: int) -> tuple[np.ndarray, np.ndarray]:
-        """The starts and the ends of the tokens of one text."""
+        """Returns the starts and the ends of the tokens of one text."""
         tokens = slice(self.splits[text], self.splits[text + 1])
         return self.start[tokens], self.end[tokens]
 
 
 @dataclass(frozen=True)
 class WindowedExamples:
-    """The windows of n rows, a context each and perhaps a question.
+    """The windows of n rows, each a context and optionally a question.
 
     Attributes:
         packed: the windows' token ids, W examples.
         row: int32 (W,), the row of each window.
-        first: int32 (W,), the context token that it begins with.
-        size: int32 (W,), its context tokens.
+        first: int32 (W,), the index of its first context token.
+        size: int32 (W,), the number of its context tokens.
         owned_from: int32 (W,), the first context token that it answers for.
         owned_to: int32 (W,), the one after the last.
-        begin: int32 (W,), where the context begins in the window.
-        context: int64 (n,), the number of each row's context in `places`.
+        begin: int32 (W,), position of the context's first token in the window.
+        context: int64 (n,), the index of each row's context in `places`.
         places: tokens of the different contexts.
     """
 
@@ -67,11 +67,11 @@ class WindowedExamples:
     places: TokenPlaces
 
     def __len__(self) -> int:
-        """The number of windows."""
+        """Returns the number of windows."""
         return len(self.row)
 
     def select(self, windows: np.ndarray) -> "WindowedExamples":
-        """Some of the windows; tokens and their targets stay where they are.
+        """Returns some of the windows; the tokens of the others stay, unreferenced.
 
         Args:
             windows: int, indices of windows.
@@ -119,9 +119,9 @@ def window_examples(
         tokenizer: the tokenizer.
         contexts: n str or bytes; equal ones are tokenized once.
         questions: n str or bytes, or None.
-        max_sequence_length: as in `kbert.text.sequences.windows.cut_windows`.
-        stride: as there.
-        max_question_length: as there.
+        max_sequence_length: the most tokens of a window, the question and special tokens included.
+        stride: tokens that neighbouring windows share.
+        max_question_length: the most tokens of a question; longer ones are cut.
 
     Raises:
         ValueError: contexts and questions differ in number.
@@ -168,7 +168,7 @@ def _packed(
     is_cut: np.ndarray,
     vocabulary: Vocabulary,
 ) -> PackedExamples:
-    """The ids of all windows; a window counts as truncated where its row's question was cut."""
+    """Packs all windows; a window counts as truncated where its row's question was cut."""
     ragged = _ragged(places)
     question_ids = None if asked is None else _ragged(asked)
     contexts_of = tf.constant(context)  # equal contexts are kept once

@@ -1,4 +1,4 @@
-"""Prediction files as the GLUE server takes them.
+"""Prediction files for the GLUE server.
 
 Source: gluebenchmark.com/faq and the benchmark's own baselines (nyu-mll/GLUE-baselines): one TSV
 file a test set, with the header `index`, `prediction`.
@@ -29,10 +29,10 @@ def write_glue_submission(
     Warns (`UserWarning`) where the number of rows is not that of the official test set.
 
     Args:
-        task: as in `glue_task`.
+        task: name of the GLUE task, such as "sst2" or "SST-2".
         predictions: one class name or class number a test row; for STS-B one score, which is
             clipped to 0..5 and written with 3 decimals.
-        directory: folder of the file; made when it is missing.
+        directory: folder of the file; created if it is missing.
         ids: the rows' ids, in the order of the predictions; None numbers them from 0.
         split: for MNLI "test_matched" (what "test" means) or "test_mismatched".
 
@@ -40,8 +40,8 @@ def write_glue_submission(
         Path of the written file, such as `directory/SST-2.tsv` or `directory/MNLI-mm.tsv`.
 
     Raises:
-        ValueError: unknown task or split, no predictions, a prediction that is no class of the
-            task or no finite score, or ids that do not fit.
+        ValueError: unknown task or split, no predictions, a prediction that is not a class of the
+            task or a finite score, or ids that do not fit.
     """
     known = glue_task(task)
     name = _file_name(known, split)

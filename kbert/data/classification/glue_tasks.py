@@ -37,10 +37,10 @@ class GlueTask:
         text_columns: one or two columns of the official files that hold the texts.
         label_column: column of the labels in the train and dev files; None for "ax".
         labels: class names in the official order (the class number is the index); () for STS-B.
-        submission_labels: what the submission file calls these classes.
+        submission_labels: names of these classes in the submission file.
         test_rows: official number of rows of each test split, by submission file.
         splits: {split: stem of its file}.
-        label_range: lowest and highest score of a regression task, else None.
+        label_range: lowest and highest score of a regression task, otherwise None.
     """
 
     name: str
@@ -55,12 +55,12 @@ class GlueTask:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the task's metrics; runs are compared by the first."""
+        """Returns the names of the task's metrics; runs are compared by the first."""
         return GLUE_METRICS[self.name]
 
     @property
     def is_regression(self) -> bool:
-        """Whether the labels are scores."""
+        """Returns whether the labels are scores."""
         return self.label_range is not None
 
 
@@ -145,15 +145,15 @@ def read_glue(
     """Reads a split of a GLUE task in the official layout.
 
     Args:
-        task: as in `glue_task`.
+        task: name of the GLUE task, such as "sst2" or "SST-2".
         path: the task's folder, the folder that holds all tasks' folders, or one file: TSV, or
             {id: {text_a, text_b, label}} as JSON; each may be gzipped.
         split: "train", "dev" (or "validation"), "test"; for MNLI "dev_matched", "dev_mismatched",
             "test_matched", "test_mismatched", where "dev" and "test" mean the matched ones.
-        quoting: whether TSV fields are quoted. "auto" looks at the file: the official ones are
-            not, though full of quotation marks, but copies exported by other programs may be.
+        quoting: whether TSV fields are quoted. "auto" detects it: those of the official files are
+            not, though full of quotation marks, but those of files exported elsewhere may be.
         malformed_rows: "error" or "skip"; None skips in QQP (with a warning), whose first release
-            has broken rows, and is an error elsewhere.
+            has broken rows, and is "error" in other tasks.
 
     Returns:
         `TextExamples` whose labels are the names in `GlueTask.labels` (files may write names or
@@ -161,7 +161,7 @@ def read_glue(
 
     Raises:
         ValueError: unknown task or split, a file in another layout, or an unknown label.
-        FileNotFoundError: the split's file is not there; the message lists the names tried.
+        FileNotFoundError: the split's file is missing; the message lists the names tried.
     """
     known = glue_task(task)
     split = glue_split(known, split)
@@ -206,11 +206,11 @@ def glue_file(task: GlueTask, folder: str | os.PathLike[str], split: str) -> Pat
 
     Args:
         task: the task.
-        folder: as the `path` of `read_glue`.
+        folder: the task's folder, the folder that holds all tasks' folders, or the file itself.
         split: a split's canonical name.
 
     Raises:
-        FileNotFoundError: it is not there; the message lists the names tried.
+        FileNotFoundError: it is missing; the message lists the names tried.
     """
     path = Path(folder)
     if path.is_file():
@@ -250,7 +250,7 @@ def _tsv_columns(task: GlueTask, split: str) -> dict[str, Any]:
 
 
 def _with_names(task: GlueTask, examples: TextExamples) -> TextExamples:
-    """Checks the labels, and turns class numbers into names."""
+    """Checks the labels, and converts class numbers to names."""
     labels = examples.labels or []
     if task.label_range is not None:
         low, high = task.label_range

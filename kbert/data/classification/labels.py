@@ -14,15 +14,15 @@ from kbert.data.tables.table import nearest
 def label_names(examples: TextExamples) -> list[str]:
     """Returns the sorted class names of examples.
 
-    Warns (`UserWarning`) of names that occur once: often a misspelling, and one example teaches
-    little and cannot be in both the training and the validation data. Warns too of names that
-    differ only in case or in spaces around them.
+    Warns (`UserWarning`) about names that occur once: these are often misspelt, and one example
+    teaches little and cannot be in both the training and the validation data. Warns too about
+    names that differ only in case or in spaces around them.
 
     Args:
         examples: examples with names or {class name: probability} as labels.
 
     Raises:
-        ValueError: the examples have no labels, or labels that name no classes.
+        ValueError: the examples have no labels, or labels that are not class names.
     """
     labels = required_labels(examples)
     if isinstance(labels[0], dict):
@@ -53,7 +53,7 @@ def check_labels(examples: TextExamples, names: Sequence[str]) -> None:
         names: the classes that the model knows.
 
     Raises:
-        ValueError: the examples have no labels, or one that is not known; the message names the
+        ValueError: the examples have no labels, or an unknown one; the message names the
             file, the line and the nearest known name.
     """
     known = set(names)
@@ -99,7 +99,7 @@ def label_probabilities(examples: TextExamples, names: Sequence[str]) -> np.ndar
         names: the classes, in the order of the columns.
 
     Raises:
-        ValueError: as `check_labels`.
+        ValueError: the examples have no labels, or a label is not one of `names`.
     """
     check_labels(examples, names)
     labels = required_labels(examples)

@@ -1,4 +1,4 @@
-"""Multiple choice: a context and the endings to choose from.
+"""Multiple-choice examples: a context and the endings to choose from.
 
 Source of the CSV layout: Zellers et al., "SWAG: A Large-Scale Adversarial Dataset for Grounded
 Commonsense Inference" (2018): columns `sent1`, `sent2` (the beginning of the second sentence),
@@ -22,8 +22,8 @@ class ChoiceExamples:
     """Contexts with choices.
 
     Attributes:
-        contexts: what comes before.
-        choices: for each context, what may come next, at least two; as many for each context.
+        contexts: the texts to be continued.
+        choices: the possible continuations of each context, the same number each, at least two.
         labels: 0-based index of the right choice; None for unlabelled examples.
         ids: the examples' own ids, as strings; None where the file has none.
         source: where the examples come from, for messages.
@@ -43,7 +43,7 @@ class ChoiceExamples:
 
     @property
     def num_choices(self) -> int:
-        """Number of choices of each example."""
+        """Returns the number of choices of each example."""
         return len(self.choices[0])
 
 
@@ -58,11 +58,11 @@ def read_choice_examples(
 
     Args:
         path: SWAG's CSV (or the same columns as TSV), or JSON Lines with `context` (string),
-            `choices` (list of strings), `label` (0-based index) and perhaps `id`; UTF-8, plain or
-            gzipped.
+            `choices` (list of strings), `label` (0-based index) and optionally `id`; UTF-8, plain
+            or gzipped.
         format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
-        labeled: True: labels must be there; False: they are not read; None: read where there.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+        labeled: True: labels are required; False: they are not read; None: read if present.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
 
     Returns:
         `ChoiceExamples`.
@@ -97,10 +97,10 @@ def read_choice_examples(
 
 
 def check_choice_columns(path: str | os.PathLike[str]) -> None:
-    """Checks the columns of labelled choices, where the first lines of their file tell.
+    """Checks the columns of labelled choices, where the first lines of their file show them.
 
     Args:
-        path: as in `read_choice_examples`.
+        path: file of examples, see `read_choice_examples`.
 
     Raises:
         ValueError: a column is missing.

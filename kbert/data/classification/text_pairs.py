@@ -1,4 +1,4 @@
-"""Labelled texts and text pairs: the one form in which examples reach training and prediction."""
+"""Labelled texts and text pairs, the form of examples that training and prediction take."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from kbert.data.tables.first_rows import first_rows
 from kbert.data.tables.label_columns import Labels, read_labels
 from kbert.data.tables.table import Table, read_table
 
-# Columns tried in this order when none are given; the first pair or single that is there wins.
+# Columns tried in this order when none are given; the first pair or single column present wins.
 _TEXT_COLUMNS: tuple[tuple[str, str | None], ...] = (
     ("text_a", "text_b"),
     ("sentence1", "sentence2"),
@@ -51,7 +51,7 @@ class TextExamples(Columns):
 
 
 def usual_columns(count: int) -> list[list[str]]:
-    """The columns of texts that are looked for where none are given, in this order.
+    """Returns the text columns that are tried where none are given, in order.
 
     Args:
         count: 1 for single texts, 2 for pairs.
@@ -90,8 +90,8 @@ def read_text_examples(
         header: whether the first line names the columns. None: unless they are given by index.
         quoting: whether fields may be quoted. None: in CSV, not in TSV (as GLUE has it).
         regression: whether the labels are numbers.
-        labeled: True: labels must be there; False: they are not read; None: read where there.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        labeled: True: labels are required; False: they are not read; None: read if present.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
         malformed_rows: "error", or "skip" to leave out rows of another width, with a warning.
 
     Returns:
@@ -130,14 +130,14 @@ def check_text_columns(
     *,
     regression: bool = False,
 ) -> None:
-    """Checks the columns of labelled texts, where the first lines of their file tell.
+    """Checks the columns of labelled texts, where the first lines of their file show them.
 
     Args:
-        path: as in `read_text_examples`, like what follows.
-        text_a: as there.
-        text_b: as there.
-        label: as there, but one column.
-        regression: as there.
+        path: the file, see `read_text_examples`.
+        text_a: column of the text, by name or 0-based index; None finds it.
+        text_b: column of the second text, or None.
+        label: column of the labels; None finds it.
+        regression: whether the labels are numbers.
 
     Raises:
         ValueError: a column is missing.

@@ -1,8 +1,8 @@
-"""What a frozen encoder makes of texts, computed once and kept on disk.
+"""Cache on disk of a frozen encoder's hidden states.
 
-A frozen encoder gives a text the same states in every epoch. Here they are computed once, and kept
-under a key that is a hash of all token ids and of all that the states depend on: other texts or
-other weights are another key, and never get old states.
+A frozen encoder has the same states for a text in every epoch. Here they are computed once, and
+kept under a key that is a hash of all token ids and of all else that the states depend on: other
+texts or other weights have another key, and never get stale states.
 
 Shapes: n texts, k texts of a batch, T tokens of its longest, M width of the encoder.
 """
@@ -39,16 +39,16 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class CacheReport:
-    """What was there and what was computed.
+    """Counts of the cached states and of those computed by a call.
 
     Attributes:
-        folder: where the states are.
-        texts: n.
-        distinct_texts: those that are not the same as one before.
-        tokens: of the latter.
+        folder: folder of the states.
+        texts: n, the number of texts.
+        distinct_texts: the number of texts without duplicates.
+        tokens: tokens of the distinct texts.
         file_bytes: size of the states.
-        encoded_tokens: tokens that were computed now; 0 where all was there.
-        seconds: time that this took.
+        encoded_tokens: tokens that were computed; 0 where all were cached.
+        seconds: time that the computation took.
     """
 
     folder: Path
@@ -61,11 +61,11 @@ class CacheReport:
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens that were computed now, a second; 0 where none were."""
+        """Returns the computed tokens a second; 0 where none were computed."""
         return self.encoded_tokens / self.seconds if self.encoded_tokens else 0.0
 
     def __str__(self) -> str:
-        """One line."""
+        """Returns the report in one line."""
         computed = "all were there"
         if self.encoded_tokens:
             computed = (
@@ -87,31 +87,31 @@ def cached_features(
     record_seconds: float = RECORD_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> tuple[TextFeatures, CacheReport]:
-    """Gives the states of texts, from disk if they are there, else computed and kept.
+    """Returns the hidden states of texts, from the cache or else computed and stored there.
 
-    Equal texts are computed and kept once. A stopped process leaves what it has done, and the next
-    one goes on after it; of several at once, one computes and the others wait for it. What is found
-    on disk is read whole, and used only if its record and its checksum fit; else it is made anew,
-    with a warning.
+    Equal texts are computed and stored once. If the process is stopped, the next one resumes from
+    the last record; of several processes at once, one computes and the others wait for it. A cached
+    file is read whole, and used only if its record and checksum match; otherwise it is computed
+    again, with a warning.
 
     Args:
         packed: n texts.
-        encoder: what computes the states.
-        directory: where features are kept, each in a folder named after its key, which may be
-            deleted at any time.
-        dtype: of the states: "float16", "bfloat16" or "float32".
-        batch_tokens: the most cells that are computed at once, as in `batch_plan`.
-        record_seconds: the time between two records, which is what a stop can cost.
-        progress: called with the tokens done and those of all different texts, at first and after
-            each batch; only where something is computed.
+        encoder: the encoder that computes the states.
+        directory: folder of the cache. Each key has a folder in it, which may be deleted at any
+            time.
+        dtype: type of the states: "float16", "bfloat16" or "float32".
+        batch_tokens: the most positions of a batch, padding included.
+        record_seconds: seconds between two records of the progress: the most that a stop loses.
+        progress: called with the tokens done and the tokens of all distinct texts, at the start
+            and after each batch; only where something is computed.
 
     Returns:
-        The states, mapped into memory, for the texts in their order; and what was done.
+        The states, memory-mapped, for the texts in their order; and the report.
 
     Raises:
-        ValueError: `dtype` is another one or cannot hold the states, or these have another shape
-            than the encoder says or are not finite.
-        OSError: the disk has no room.
+        ValueError: `dtype` is unknown or cannot hold the states, or the states are not finite or
+            of another shape than the encoder's `hidden_dim` implies.
+        OSError: the disk is full.
     """
     if dtype not in DTYPES:
         raise ValueError(f"`dtype` must be one of {list(DTYPES)}. Received: dtype={dtype!r}")
@@ -122,7 +122,7 @@ def cached_features(
         folder.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"another process makes {folder}; waiting for it"
         with file_lock(folder.with_name(f".{job.key}.lock"), lambda: logger.warning(waiting)):
-            # Now nobody else changes it. Another may have made it meanwhile.
+            # No other process changes it now, but one may have made it meanwhile.
             if not _is_whole(folder, job, remove_damaged=True):
                 begin = time.perf_counter()
                 with growing_file(folder, job.made_of, job.size) as file:
@@ -134,12 +134,12 @@ def cached_features(
 
 
 def feature_key(packed: PackedExamples, fingerprint: str, dtype: str) -> str:
-    """The name under which states are kept: a hash of all that they depend on, and of their order.
+    """Returns the key of states in the cache: a hash of all that they depend on, and their order.
 
     Args:
         packed: the texts.
-        fingerprint: of the encoder.
-        dtype: of the states.
+        fingerprint: fingerprint of the encoder.
+        dtype: type of the states.
 
     Returns:
         64 hexadecimal digits, a SHA-256.
@@ -155,10 +155,10 @@ def feature_key(packed: PackedExamples, fingerprint: str, dtype: str) -> str:
 
 
 class _Job:
-    """What is to be there, and how it is made.
+    """The contents of one cache file, and their computation.
 
-    The states of the longest text come first, then those of the next: a batch of like length is
-    one piece of the file, and what is done is a number of bytes.
+    The states of the longest text come first, then those of the next: a length-bucketed batch is
+    contiguous in the file, and the progress is a number of bytes.
     """
 
     def __init__(self, packed: PackedExamples, encoder: FrozenEncoder, dtype: str) -> None:
@@ -184,14 +184,14 @@ class _Job:
     def fill(
         self, file: GrowingFile, batch_tokens: int, record_seconds: float, progress: Progress
     ) -> int:
-        """Computes and writes what is missing; the number of its tokens."""
+        """Computes and writes the missing states; returns the number of their tokens."""
         begin = done = file.done // self._row_bytes
         rest = self._kinds[self._ends > done]
         rest = rest[self._packed.lengths[rest] > 0]
         progress(done, self.counts[-1])
         recorded = time.monotonic()
-        # They are sorted already, and a stop was between two batches: the plan cuts the rest as it
-        # would have cut it without the stop.
+        # They are sorted already, and a run stops between two batches: the plan cuts the rest as
+        # it would have cut it without the stop.
         for batch in batch_plan(self._packed.lengths[rest], None, batch_tokens):
             states = self._encoder.states(self._packed, rest[batch])
             file.append(self._cast(states).tobytes())
@@ -203,7 +203,7 @@ class _Job:
         return done - begin
 
     def features(self, path: Path) -> TextFeatures:
-        """What is in the file, for all texts."""
+        """Returns the features of all texts, mapped from the file."""
         lengths = np.asarray(self._packed.lengths, "int64")
         starts = self._ends[self._kind_of_text] - lengths
         states = map_states(path, self.counts[-1], self._encoder.hidden_dim, self._dtype)
@@ -235,16 +235,16 @@ def _is_whole(folder: Path, job: _Job, remove_damaged: bool = False) -> bool:
 
 
 def distinct_texts(packed: PackedExamples) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the different texts of a set.
+    """Finds the distinct texts.
 
-    Two texts are the same if all their token ids and segment ids are.
+    Two texts are equal if all their token ids and segment ids are.
 
     Args:
         packed: n texts.
 
     Returns:
-        int64 (u,), the first of each kind, the longest first and equally long ones in their order;
-        and int64 (n,), for each text the place of its like in the former.
+        int64 (u,), indices of the distinct texts, the longest first and equally long ones in their
+        order; and int64 (n,), for each text the position of its equal in the former.
     """
     lengths = np.asarray(packed.lengths)
     first = np.arange(len(lengths))
@@ -252,7 +252,7 @@ def distinct_texts(packed: PackedExamples) -> tuple[np.ndarray, np.ndarray]:
         rows = np.flatnonzero(lengths == length)
         cells = packed.starts[rows][:, None] + np.arange(length)
         ids = np.concatenate([packed.token_ids[cells], packed.segment_ids[cells]], axis=1)
-        # As one value of so many bytes a text; a text without tokens has none, and gets one.
+        # One value of that many bytes per text; a text without tokens has none, and gets one.
         ids = np.pad(ids, ((0, 0), (0, int(length == 0))))
         values = np.ascontiguousarray(ids).view(f"V{ids.shape[1] * ids.itemsize}")[:, 0]
         _, chosen, inverse = np.unique(values, return_index=True, return_inverse=True)

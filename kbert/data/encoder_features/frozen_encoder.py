@@ -1,4 +1,4 @@
-"""An encoder that learns no more: a function from token ids to states.
+"""A frozen encoder: a function from token ids to hidden states.
 
 Shapes: k texts of a batch, T tokens of its longest, M width of the encoder.
 """
@@ -14,15 +14,15 @@ from kbert.data.batches.packed_examples import PackedExamples
 
 @dataclass(frozen=True)
 class FrozenEncoder:
-    """A function from token ids to states, and what the states depend on besides.
+    """A function from token ids to hidden states, and an identification of the encoder.
 
     Attributes:
-        encode: from `token_ids` and `segment_ids` int32 (k, T) and `padding_mask` bool (k, T) to
+        encode: maps `token_ids` and `segment_ids` int32 (k, T) and `padding_mask` bool (k, T) to
             states (k, T, M); those of a text must depend on no other text.
-        hidden_dim: M.
-        fingerprint: hash of weights, configuration and type of computation: of all that another
-            encoder with other states would have otherwise.
-        description: what it is, as JSON for people; the same for the same fingerprint.
+        hidden_dim: M, the width of the states.
+        fingerprint: hash of weights, configuration and compute dtype: of all that the states
+            depend on besides the inputs.
+        description: the encoder in readable JSON; the same for the same fingerprint.
     """
 
     encode: Callable[[dict[str, np.ndarray]], np.ndarray]
@@ -35,13 +35,13 @@ class FrozenEncoder:
 
         Args:
             packed: n texts.
-            rows: int (k,), indices of those to encode.
+            rows: int (k,), indices of the texts to encode.
 
         Returns:
-            (tokens of these texts, M), those of one text after those of another, without padding.
+            States (tokens of these texts, M), one text after the other, without padding.
 
         Raises:
-            ValueError: `encode` gives another shape, or numbers that are not finite.
+            ValueError: `encode` returns another shape, or numbers that are not finite.
         """
         lengths = packed.lengths[rows]
         columns = np.arange(lengths.max())

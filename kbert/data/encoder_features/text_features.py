@@ -1,4 +1,4 @@
-"""The states that an encoder gave to the tokens of many texts, and batches of them.
+"""An encoder's hidden states for the tokens of many texts, and batches of them.
 
 Shapes: n texts, B rows, L tokens of the longest row, M width of the encoder.
 """
@@ -10,48 +10,48 @@ import numpy as np
 
 
 class TextFeatures:
-    """States of texts, in a file that is mapped into memory, for a training to gather.
+    """Hidden states of texts, memory-mapped, to gather training batches from.
 
     Args:
-        states: (tokens, M), those of one text after those of another.
-        starts: int (n,), where the states of each text begin; equal texts may share them.
+        states: (tokens, M), one text after the other.
+        starts: int (n,), offset of each text's first state; equal texts may share their states.
         lengths: int (n,), tokens of each text.
 
     Attributes:
-        states: As given, as a plain array.
+        states: (tokens, M), a plain array.
         starts: int64 (n,).
         lengths: int64 (n,).
     """
 
     def __init__(self, states: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> None:
         self.states = states.view(np.ndarray)  # of np.memmap, every slice would cost more
-        # One more, without tokens: the row -1.
+        # An extra text without tokens, which index -1 selects.
         self._starts = np.append(np.asarray(starts, "int64"), 0)
         self._lengths = np.append(np.asarray(lengths, "int64"), 0)
         self.starts, self.lengths = self._starts[:-1], self._lengths[:-1]
 
     def __len__(self) -> int:
-        """The number of texts."""
+        """Returns the number of texts."""
         return len(self.lengths)
 
     def batch(self, rows: np.ndarray | Sequence[int], width: int | None = None) -> np.ndarray:
-        """The states of some texts, as `bert_states` of a `BertFusedTransformer`.
+        """Gathers the states of some texts, for `bert_states` of a `BertFusedTransformer`.
 
         Args:
-            rows: int (B,), indices of texts; -1 gives a row of padding.
-            width: L, at least the longest of them; None takes that.
+            rows: int (B,), indices of texts; -1 for a row of padding.
+            width: L, the padded length; None for the longest of these texts.
 
         Returns:
-            (B, L, M) of the type of `states`, with zeros after the end of a text.
+            (B, L, M) of the dtype of `states`, with zeros in padded positions.
 
         Raises:
-            ValueError: a row is no text, or `width` is too small.
+            ValueError: an index is out of range, or `width` is too small.
         """
         starts, real = self._cells(rows, width)
         if not real.any():
             return np.zeros((*real.shape, self.states.shape[1]), self.states.dtype)
         cells = np.where(real, starts[:, None] + np.arange(real.shape[1]), 0)
-        # Without "clip", NumPy checks all indices first; `_cells` did.
+        # Without "clip", NumPy checks all indices first, as `_cells` did already.
         gathered = self.states.take(cells, axis=0, mode="clip")
         gathered[~real] = 0
         return gathered
@@ -59,18 +59,18 @@ class TextFeatures:
     def padding_mask(
         self, rows: np.ndarray | Sequence[int], width: int | None = None
     ) -> np.ndarray:
-        """Which tokens of `batch` are real, as `bert_padding_mask`: bool (B, L).
+        """Returns the padding mask of `batch`, bool (B, L), for `bert_padding_mask`.
 
         Args:
-            rows: as there.
-            width: as there.
+            rows: int (B,), indices of texts; -1 for a row of padding.
+            width: L, the padded length; None for the longest of these texts.
         """
         return self._cells(rows, width)[1]
 
     def _cells(
         self, rows: np.ndarray | Sequence[int], width: int | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Where the rows begin (B,), and which of their cells are real (B, L)."""
+        """Returns the offsets of the rows' first states (B,), and the padding mask (B, L)."""
         rows = np.asarray(rows, "int64")
         if rows.size and not (-1 <= rows.min() and rows.max() < len(self)):
             raise ValueError(
@@ -90,12 +90,12 @@ class TextFeatures:
 def map_states(
     path: str | os.PathLike[str], tokens: int, width: int, dtype: np.dtype
 ) -> np.ndarray:
-    """The states in a file, without reading it.
+    """Memory-maps the states of a file.
 
     Args:
-        path: the file, of nothing but numbers.
-        tokens: rows.
-        width: M.
+        path: the file, raw numbers without a header.
+        tokens: number of rows.
+        width: M, the width of the states.
         dtype: type of the numbers.
 
     Returns:

@@ -25,23 +25,23 @@ def read_conll(
 ) -> TaggedSentences:
     """Reads words and tags from columns.
 
-    Lines of nothing but spaces and tabs end a sentence. A line that begins with "-DOCSTART-" also
-    ends the document, and is no sentence. There are no comments: "#" may begin a word.
+    Lines of only spaces and tabs end a sentence. A line that begins with "-DOCSTART-" also ends
+    the document, and is not a sentence. There are no comments: "#" may begin a word.
 
     Args:
         path: the file, UTF-8 (a byte order mark and "\\r\\n" are accepted), plain or gzipped.
-        word_column: 0-based column of the words; negative ones count from the last.
+        word_column: 0-based column of the words; negative indices count from the last.
         tag_column: column of the tags, likewise.
-        separator: what stands between columns; None: any run of spaces and tabs.
+        separator: the string between columns; None: any run of spaces and tabs.
         labeled: whether there are tags; False reads the words only.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
 
     Returns:
-        `TaggedSentences` with the tags as they stand; `in_scheme` checks and converts them.
+        `TaggedSentences` with the tags as written; `in_scheme` checks and converts them.
 
     Raises:
         ValueError: the file has no sentence, a row has another width than the first, a column is
-            not there, or a word or tag is empty or white space. The message names file and line.
+            missing, or a word or tag is empty or white space. The message names file and line.
         FileNotFoundError: there is no such file.
     """
     if separator == "":
@@ -61,7 +61,7 @@ def read_conll(
 
 
 class _Reader:
-    """Takes line after line, and holds the sentences so far."""
+    """Takes one line after the other, and holds the sentences so far."""
 
     def __init__(self, source: str, wanted: dict[str, int], separator: str | None) -> None:
         self.source = source

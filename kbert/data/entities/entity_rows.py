@@ -13,8 +13,8 @@ class Entity(NamedTuple):
     """An entity in a text.
 
     Attributes:
-        start: where it begins, in code points.
-        end: where it ends, behind its last code point.
+        start: offset of its first code point.
+        end: offset behind its last code point.
         label: its type.
     """
 
@@ -46,7 +46,7 @@ class EntityExamples(Columns):
 
     @property
     def labels(self) -> list[str]:
-        """The types of the entities, sorted; none for texts without annotation."""
+        """Returns the types of the entities, sorted; none for texts without annotation."""
         return sorted({entity.label for each in self.entities or () for entity in each})
 
 
@@ -61,13 +61,13 @@ def read_entity_rows(
 
     Args:
         path: JSON Lines (or a JSON list) of {"text": string, "entities": [{"start": integer,
-            "end": integer, "label": string}]} and perhaps "id"; the offsets count code points, and
-            `end` lies behind the entity. UTF-8, plain or gzipped.
+            "end": integer, "label": string}]} and optionally "id"; the offsets count code points,
+            and `end` is exclusive. UTF-8, plain or gzipped.
         format: "jsonl" or "json"; None takes it from the name.
-        labeled: whether entities must be there (a text may have none: `[]`); False does not read
-            them.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8 and where an
-            escape is half of a surrogate pair.
+        labeled: whether `entities` is required (a text may have none: `[]`); False does not read
+            it.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
+            escapes that are half of a surrogate pair.
 
     Returns:
         `EntityExamples` in the order of the file.

@@ -9,14 +9,14 @@ from kbert.data.entities.entity_rows import EntityExamples
 from kbert.data.entities.tag_schemes import tags_of
 from kbert.data.entities.tagged_sentences import TaggedSentences
 
-_NOT_JOINED = "\u200c\u200d"  # which stand within words of Persian and of Indian languages
+_NOT_JOINED = "\u200c\u200d"  # occur within words of Persian and of Indian languages
 
 
 @functools.cache
 def _word() -> re.Pattern[str]:
-    """A run of letters, digits and what stands within words; or one sign.
+    """Returns the pattern of a word: a run of letters, digits and inner punctuation, or one sign.
 
-    Combining marks are no letters to `re`, yet a word goes on with them.
+    Combining marks are not letters to `re`, yet they belong to the word.
     """
     marks = "".join(
         character
@@ -33,7 +33,7 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
 
     Args:
         examples: texts with their entities.
-        scheme: "bio", "iob1" or "iobes", of the tags.
+        scheme: scheme of the tags: "bio", "iob1" or "iobes".
 
     Raises:
         ValueError: an entity holds no word; the message names the line.
@@ -71,7 +71,7 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
 
 
 def _words(text: str, borders: list[int]) -> list[tuple[int, int]]:
-    """The places of the words of a text."""
+    """Returns the offsets (start, end) of the words of a text."""
     edges = sorted({0, *borders, len(text)})
     return [
         match.span()

@@ -1,13 +1,14 @@
 """Schemes that write entities as one tag a word: BIO (IOB2), IOB1 and IOBES (BIOES, BILOU).
 
-BIO: B- begins every entity, I- goes on. IOB1: I- begins and goes on; B- begins only an entity that
-follows another of its type at once. IOBES: B- begins, I- goes on, E- ends, S- is an entity of one
-word; BILOU writes L for E and U for S. Tags without a type ("B", "I") are entities of type "".
+BIO: B- begins every entity, I- continues it. IOB1: I- begins and continues; B- begins only an
+entity that directly follows another of its type. IOBES: B- begins, I- continues, E- ends, S- is an
+entity of one word; BILOU writes L for E and U for S. Tags without a type ("B", "I") are entities of
+type "".
 
 Sources: Ramshaw and Marcus, "Text Chunking using Transformation-Based Learning" (1995), IOB1; Tjong
 Kim Sang and Veenstra, "Representing Text Chunks" (1999), IOB2; Ratinov and Roth, "Design Challenges
 and Misconceptions in Named Entity Recognition" (2009), BILOU; conlleval of the CoNLL-2003 shared
-task for how impossible sequences are read.
+task for the reading of impossible sequences.
 """
 
 import re
@@ -23,7 +24,7 @@ Span = tuple[str, int, int]
 
 
 class Tag(NamedTuple):
-    """One tag, taken apart.
+    """A parsed tag.
 
     Attributes:
         letter: B, I, O, E or S.
@@ -35,13 +36,13 @@ class Tag(NamedTuple):
 
 
 def parse_tag(tag: str) -> Tag:
-    """Takes a tag apart; L and U of BILOU become E and S.
+    """Parses a tag; L and U of BILOU become E and S.
 
     Args:
         tag: "O", or one of B, I, E, S, L, U, alone or with "-" and a type.
 
     Raises:
-        ValueError: the tag is none of these.
+        ValueError: the tag is not one of these.
     """
     match = _TAG.fullmatch(tag)
     if match is None:
@@ -75,11 +76,11 @@ def impossible_tag(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
         scheme: "bio", "iob1" or "iobes".
 
     Returns:
-        0-based index of the word and what was expected, or None where all is well. (A B- or I- of
-        IOBES that nothing goes on with is found at its own word.)
+        0-based index of the word and the expected tags in words, or None if all tags are allowed.
+        (A B- or I- of IOBES that is not continued is found at its own word.)
 
     Raises:
-        ValueError: a tag is no tag, or there is no such scheme.
+        ValueError: a tag is invalid, or there is no such scheme.
     """
     name = scheme_name(scheme)
     parsed = [parse_tag(tag) for tag in tags]
@@ -101,14 +102,14 @@ def spans_of(tags: Sequence[str], scheme: str, repair: str | None = None) -> lis
         tags: the tags of its words.
         scheme: "bio", "iob1" or "iobes".
         repair: None: impossible tags are an error. "conlleval": they are read as conlleval does,
-            for which an entity begins where a tag cannot go on with the one before it.
+            for which an entity begins where a tag cannot continue the one before it.
 
     Returns:
         (type, first word, word behind the last) for each entity, from left to right.
 
     Raises:
-        ValueError: unknown scheme or repair, a tag that is no tag, or, without repair, one that is
-            impossible where it stands.
+        ValueError: unknown scheme or repair, an invalid tag, or, without repair, one that is
+            impossible at its position.
     """
     if repair not in (None, "conlleval"):
         raise ValueError(f"`repair` must be None or 'conlleval'. Received: repair={repair!r}")
@@ -161,16 +162,17 @@ def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
 
 
 def convert(tags: Sequence[str], source: str, target: str, repair: str | None = None) -> list[str]:
-    """Writes the tags of a sentence in another scheme.
+    """Converts the tags of a sentence to another scheme.
 
     Args:
         tags: the tags.
         source: their scheme.
         target: the scheme of the result; it may be the same.
-        repair: as in `spans_of`.
+        repair: None: impossible tags are an error. "conlleval": they are read as conlleval does.
 
     Raises:
-        ValueError: as in `spans_of`.
+        ValueError: unknown scheme or repair, or a tag that is unknown or, without repair,
+            impossible at its position.
     """
     return tags_of(spans_of(tags, source, repair), len(tags), target)
 
@@ -179,13 +181,13 @@ def detect_scheme(all_tags: Iterable[Sequence[str]]) -> str:
     """Returns the scheme that tags follow.
 
     Tags with E- or S- are IOBES. Others are BIO or IOB1, whichever makes fewer sentences
-    impossible, and BIO where they tell no difference; so a few mistakes do not hide the scheme.
+    impossible, and BIO where both make as many; so a few mistakes do not hide the scheme.
 
     Args:
         all_tags: the tags of each sentence.
 
     Raises:
-        ValueError: a tag is no tag.
+        ValueError: a tag is invalid.
     """
     impossible = {"bio": 0, "iob1": 0}
     for tags in all_tags:
@@ -197,7 +199,7 @@ def detect_scheme(all_tags: Iterable[Sequence[str]]) -> str:
 
 
 def _expected(tag: Tag, before: Tag, after: Tag, name: str) -> str | None:
-    """What would be expected where `tag` stands between two others; None where it may stand."""
+    """Returns what is expected instead of `tag` between two others; None where it is allowed."""
     joined = before.letter != "O" and before.type == tag.type
     if name == "bio" and tag.letter == "I" and not joined:
         return f"I- must follow B- or I- of its type, not {_shown(before)}"
@@ -213,7 +215,7 @@ def _expected(tag: Tag, before: Tag, after: Tag, name: str) -> str | None:
 
 
 def _starts(tag: Tag, before: Tag) -> bool:
-    """Whether an entity begins at `tag`: conlleval's rules, with which all valid tags agree."""
+    """Returns whether an entity begins at `tag`, by conlleval's rules, which valid tags obey."""
     if tag.letter == "O":
         return False
     return tag.letter in "BS" or before.letter in "OES" or before.type != tag.type

@@ -1,4 +1,4 @@
-"""Sentences in words with a tag for each: the one form in which tagged words reach training."""
+"""Sentences of tagged words, the form of examples that training on tags takes."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class TaggedSentences(Columns):
         documents: 0-based number of the document that each sentence belongs to.
         source: where the sentences come from, for messages.
         lines: 1-based line of each sentence's first word, or number of its row.
-        is_line_a_word: whether its other words follow line by line; else all are in that row.
+        is_line_a_word: whether each word has a line of its own; otherwise all share the row's.
     """
 
     words: list[list[str]]
@@ -47,7 +47,7 @@ class TaggedSentences(Columns):
 
     @property
     def texts(self) -> list[str]:
-        """The sentences as texts: their words with a space between them."""
+        """Returns the sentences as texts: their words joined by spaces."""
         return [" ".join(words) for words in self.words]
 
     def line_of(self, sentence: int, word: int) -> int:
@@ -55,13 +55,13 @@ class TaggedSentences(Columns):
 
         Args:
             sentence: 0-based index of its sentence.
-            word: its 0-based index there.
+            word: its 0-based index in the sentence.
         """
         return self.lines[sentence] + (word if self.is_line_a_word else 0)
 
     @property
     def labels(self) -> list[str]:
-        """The types of entities that the tags name, sorted; none for untagged sentences."""
+        """Returns the entity types of the tags, sorted; none for untagged sentences."""
         tags = {tag for sentence in self.tags or () for tag in sentence}
         return sorted({parse_tag(tag).type for tag in tags if tag != "O"})
 
@@ -72,20 +72,20 @@ def in_scheme(
     source: str | None = None,
     repair: str | None = None,
 ) -> TaggedSentences:
-    """Writes the tags of sentences in one scheme, after a check of every sentence.
+    """Converts the tags of sentences to one scheme, after a check of every sentence.
 
-    Warns (`UserWarning`) of sentences that had to be repaired.
+    Warns (`UserWarning`) about sentences that had to be repaired.
 
     Args:
         sentences: tagged sentences.
         target: the scheme of the result: "bio", "iob1" or "iobes".
         source: the scheme of the tags; None finds it with `detect_scheme`.
-        repair: None: tags that the scheme does not allow where they stand are an error.
+        repair: None: tags that the scheme does not allow at their position are an error.
             "conlleval": they are read as conlleval does.
 
     Raises:
-        ValueError: the sentences have no tags, a tag is no tag, or it may not stand there; the
-            message names file, sentence and line.
+        ValueError: the sentences have no tags, or a tag is invalid or not allowed at its
+            position; the message names file, sentence and line.
     """
     if sentences.tags is None:
         raise ValueError(f"{sentences.source}: the sentences must have tags. Received: none")
@@ -115,7 +115,7 @@ def in_scheme(
 
 
 def _check_tags(sentences: TaggedSentences, tags: list[list[str]]) -> None:
-    """Errors of `parse_tag` with file and line; each different tag is taken apart once."""
+    """Raises the errors of `parse_tag` with file and line; each distinct tag is parsed once."""
     good: set[str] = set()
     for i, sentence in enumerate(tags):
         for word, tag in enumerate(sentence):

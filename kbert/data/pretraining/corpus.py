@@ -1,7 +1,7 @@
 """Plain text of any size, in blocks of bounded size that can be read in any order.
 
-Documents are separated by blank lines, or by lines of another kind; in a document there may be one
-sentence a line, one paragraph a line, or lines broken to fit a page.
+Documents are separated by blank lines, or by lines of another kind; within a document there may be
+one sentence a line, one paragraph a line, or hard-wrapped lines.
 """
 
 import codecs
@@ -25,8 +25,8 @@ from kbert.data.tables.text_files import GZIP, open_text
 from kbert.storage.checksums import sampled_hashes
 
 logger = logging.getLogger(__name__)
-_LOOK = 1 << 16  # bytes of each file that are looked at before anything else
-_GZIP_GAIN = 4  # about as many times is a text larger than its gzip file
+_LOOK = 1 << 16  # bytes of each file that are checked before anything else
+_GZIP_GAIN = 4  # a text is about as many times larger than its gzip file
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Block:
 
     Attributes:
         run: number of the file, or of the files that are read as one, in the corpus.
-        number: of the block in its run. Both together name it, in every order of reading.
-        documents: their texts, without what separates them; none is blank.
+        number: number of the block in its run. Both identify it, in every order of reading.
+        documents: their texts, without the separators; none is blank.
         source: the files, for messages.
     """
 
@@ -48,12 +48,12 @@ class Block:
 
 @dataclass(frozen=True)
 class _Run:
-    """Files that are read one after the other, or one file that is read from any place.
+    """Files that are read one after the other, or one file that is read from any offset.
 
     Attributes:
         paths: the files.
-        size: bytes of one large file; None for what is read from its beginning.
-        blocks: how many blocks that file has; 0 where only reading can tell.
+        size: bytes of one large file; None for files that are read from the start.
+        blocks: number of blocks of that file; 0 where it is unknown before reading.
     """
 
     paths: tuple[Path, ...]
@@ -69,21 +69,21 @@ class Corpus:
     """Text files as blocks of documents.
 
     A block is a function of the files alone, and at most 2.5 times `block_bytes` long. A document
-    ends with its file. One that is longer than a block is cut at a line's end, or a sentence's, and
-    its parts count as documents; the log says so. Large plain files are read in any order; a
-    gzipped one from its beginning; small ones are joined to fill a block.
+    ends with its file. One that is longer than a block is cut at the end of a line or a sentence,
+    and its parts count as documents; this is logged. Large plain files are read in any order; a
+    gzipped one from its start; small ones are joined to fill a block.
 
     Args:
         files: paths of UTF-8 text (a byte order mark is accepted), or of such text gzipped, with
             .gz at the end of the name.
         separator: a regular expression for the whole lines that separate documents, such as
             "==== .* ===="; these belong to no document. None: blank lines.
-        block_bytes: about the size of a block. Memory grows with it, and so do the number of
+        block_bytes: approximate size of a block. Memory grows with it, and so do the number of
             documents that a random one is drawn from and, with it, the time to the first example.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
 
     Raises:
-        ValueError: no file, only empty ones, or one that is no text.
+        ValueError: no file, only empty ones, or one that is not text.
         FileNotFoundError: there is no such file.
     """
 
@@ -118,14 +118,14 @@ class Corpus:
 
     @property
     def size(self) -> int:
-        """The bytes of all files, as they lie on the disk."""
+        """Returns the size of all files on disk, in bytes."""
         return sum(self._sizes)
 
-    @cached_property  # a run asks for it several times
+    @cached_property  # a run reads it several times
     def fingerprint(self) -> str:
-        """A SHA-256 of the files' names and contents, and of what is text and what separates.
+        """Returns a SHA-256 of the files' names and contents, the separator and `encoding_errors`.
 
-        See `kbert.storage.checksums`: more than 256 MiB are told by samples.
+        See `kbert.storage.checksums`: of more than 256 MiB, only samples are hashed.
         """
         names = [f"{f.name}:{own}" for f, own in zip(self.files, sampled_hashes(self.files))]
         parts = [*names, str(self.separator), self.encoding_errors]
@@ -145,19 +145,20 @@ class Corpus:
         """Reads blocks, one at a time.
 
         Args:
-            seed: shuffles what can be read in any order, anew in each epoch; None keeps the order.
+            seed: shuffles what can be read in any order, differently in each epoch; None keeps the
+                order.
             epoch: number of the epoch, from 0.
-            worker: number of the worker that reads, from 0. Each block goes to one of them.
-            workers: how many workers there are.
-            first: how many blocks of this worker are left out, the first ones. In plain files they
-                are not read, in gzipped ones they are.
+            worker: index of the worker that reads, from 0. Each block goes to one worker.
+            workers: number of workers.
+            first: number of this worker's blocks to skip. Of plain files they are not read, of
+                gzipped ones they are.
 
         Yields:
             The blocks, in the same order for the same arguments.
 
         Raises:
-            ValueError: a file is no UTF-8 (the message names file and line) or no gzip, or `worker`
-                is none of `workers`.
+            ValueError: a file is not UTF-8 (the message names file and line) or not gzip, or
+                `worker` is not in [0, workers).
         """
         if not 0 <= worker < workers:
             raise ValueError(
@@ -176,7 +177,7 @@ class Corpus:
         for rank, unit in enumerate(order):
             number, place = units[unit]
             if place is None:
-                # How many blocks these files have is not known, so all workers read them all.
+                # The number of blocks of these files is unknown, so all workers read them all.
                 for piece in self._read(number):
                     if (rank + piece.number) % workers == worker:
                         own += 1
@@ -217,7 +218,7 @@ class Corpus:
 
 
 def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    """What stands before, between and behind matches; `split` would give groups of these too."""
+    """Yields the text around matches; `re.split` would return the groups of matches too."""
     begin = 0
     for found in pattern.finditer(text):
         yield text[begin : found.start()]
@@ -226,7 +227,7 @@ def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:
 
 
 def _runs(files: Sequence[Path], sizes: Sequence[int], block_bytes: int) -> list[_Run]:
-    """Large files each by itself, small ones together until they fill a block."""
+    """Returns runs: of one large file each, or of small files that fill a block together."""
     runs: list[_Run] = []
     small: list[Path] = []
     filled = 0
@@ -247,7 +248,7 @@ def _runs(files: Sequence[Path], sizes: Sequence[int], block_bytes: int) -> list
 
 
 def _check_file(file: Path, encoding_errors: str) -> None:
-    """Looks whether a file is there, and whether its beginning is text."""
+    """Checks that a file exists, and that its beginning is text."""
     if not file.is_file():
         problem = "which is a folder" if file.is_dir() else "which is no file"
         raise FileNotFoundError(f"`files` must be files. Received: {os.fspath(file)!r}, {problem}")
@@ -270,7 +271,7 @@ def _looked_at(file: Path, stream: gzip.GzipFile) -> bytes:
 
 
 def _raise_where_broken(files: Sequence[Path]) -> None:
-    """Raises for the first bytes that are no UTF-8, with file and line."""
+    """Raises a ValueError for the first bytes that are not UTF-8, with file and line."""
     for file in files:
         decoder = codecs.getincrementaldecoder("utf-8")()
         line = 1

@@ -1,25 +1,25 @@
-"""Where a long text may be cut: any part of it can be found without reading what is before it.
+"""Cuts of a long text into pieces, each of which is found without reading the text before it.
 
 A text is cut near each multiple of a number of bytes: at the first end of a document behind it, or
 of a line, a sentence, a word, a character, whichever of these is the first to be within as many
-bytes. So the place is a function of those bytes alone.
+bytes. So the offset of a cut is a function of those bytes alone.
 """
 
 import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
-BLOCK_BYTES = 1 << 22  # of a corpus, unless told otherwise
+BLOCK_BYTES = 1 << 22  # default of a corpus
 FILE_SEPARATOR = "\x1c"  # ASCII's, which tokenizers drop
 _ENDS = tuple(map(re.compile, (r"\n", r"[.!?]\s+|[\u3002\uff01\uff1f]", r"\s")))
 _BEGINS_NO_CHARACTER = range(0x80, 0xC0)  # continuation bytes of UTF-8
 
 
 class Reader(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes, and none only at the end."""
+        """Reads at most `size` bytes; returns none only at the end."""
 
 
 class Piece(NamedTuple):
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
     Attributes:
         content: its bytes.
-        number: from 0.
+        number: its index, from 0.
         is_cut: whether it begins or ends inside a document.
     """
 
@@ -37,18 +37,18 @@ class Piece(NamedTuple):
 
 
 def document_end(separator: str | None) -> re.Pattern[str]:
-    """What stands between documents, with the line ends around it.
+    """Compiles the pattern of a separator of documents, with the line ends around it.
 
     Args:
         separator: a regular expression for a whole line, without its end; None for a blank line.
             A line of `FILE_SEPARATOR` alone ends a document in any case.
 
     Raises:
-        ValueError: it is no regular expression.
+        ValueError: `separator` is not a regular expression.
     """
     line = r"[^\S\n]*" if separator is None else rf"(?:{separator})[ \t\r]*"
     try:
-        # A byte order mark may stand at the beginning of each file.
+        # Each file may begin with a byte order mark.
         return re.compile(rf"(?m)^\ufeff?(?:{line}|{FILE_SEPARATOR})(?:\n|\Z)")
     except re.error as error:
         raise ValueError(
@@ -58,19 +58,19 @@ def document_end(separator: str | None) -> re.Pattern[str]:
 
 
 def cut_place(window: bytes, end_of_document: re.Pattern[str]) -> tuple[int, bool]:
-    """Where to cut.
+    """Finds the offset at which to cut.
 
     Args:
-        window: what follows the multiple, as many bytes as there are from one to the next.
-        end_of_document: from `document_end`.
+        window: the bytes from one multiple to the next.
+        end_of_document: pattern from `document_end`.
 
     Returns:
-        A place in `window`; and whether it is inside a document.
+        An offset in `window`, and whether it is inside a document.
     """
-    # So that places in the string can be told in bytes, whatever they are.
+    # So that positions in the string can be converted to bytes, whatever the bytes are.
     text = window.decode("utf-8", "surrogateescape")
     for number, pattern in enumerate((end_of_document, *_ENDS)):
-        # What looks like a whole line at the very beginning may be a part of one.
+        # A seeming whole line at the very beginning may be the rest of one.
         found = pattern.search(text, 0 if number else 1)
         if found is not None and found.end() < len(text):
             return len(text[: found.end()].encode("utf-8", "surrogateescape")), number > 0
@@ -80,13 +80,13 @@ def cut_place(window: bytes, end_of_document: re.Pattern[str]) -> tuple[int, boo
 def pieces(
     file: Reader, piece_bytes: int, end_of_document: re.Pattern[str]
 ) -> Iterator[Piece]:
-    """Cuts what is read into pieces, one after the other.
+    """Cuts a file into pieces, one after the other.
 
     Args:
-        file: what is read, to its end; about three pieces of it are in memory.
-        piece_bytes: from one multiple to the next. A piece has fewer than 2.5 times as many: the
-            last one takes a rest of less than half of them.
-        end_of_document: from `document_end`.
+        file: the file, read to its end; about three pieces of it are in memory.
+        piece_bytes: bytes from one multiple to the next. A piece has fewer than 2.5 times as many:
+            the last one includes a remainder of less than half of them.
+        end_of_document: pattern from `document_end`.
     """
     buffer, begin, was_cut, number = b"", 0, False, 0
     while True:
@@ -101,11 +101,11 @@ def pieces(
 
 
 def count_pieces(size: int, piece_bytes: int) -> int:
-    """How many pieces a text has.
+    """Returns the number of pieces of a text.
 
     Args:
-        size: its bytes.
-        piece_bytes: as in `pieces`.
+        size: bytes of the text.
+        piece_bytes: bytes from one multiple to the next, see `pieces`.
     """
     return max(1, (2 * size + piece_bytes) // (2 * piece_bytes))
 
@@ -113,14 +113,14 @@ def count_pieces(size: int, piece_bytes: int) -> int:
 def piece_at(
     file: BinaryIO, number: int, size: int, piece_bytes: int, end_of_document: re.Pattern[str]
 ) -> Piece:
-    """One piece of a file, the same as `pieces` finds.
+    """Reads one piece of a file, the same as `pieces` finds.
 
     Args:
-        file: a file that can be read from any place.
-        number: of the piece, from 0.
+        file: a seekable file.
+        number: index of the piece, from 0.
         size: bytes of the file.
-        piece_bytes: as in `pieces`.
-        end_of_document: as there.
+        piece_bytes: bytes from one multiple to the next, see `pieces`.
+        end_of_document: pattern from `document_end`.
     """
     is_last = number == count_pieces(size, piece_bytes) - 1
     file.seek(number * piece_bytes)
@@ -135,7 +135,7 @@ def piece_at(
 
 
 def _read(file: Reader, count: int) -> bytes:
-    """So many bytes, or all that are left: one call of `read` may give fewer."""
+    """Reads `count` bytes, or all that are left: one call of `read` may return fewer."""
     found = []
     while count > 0 and (part := file.read(count)):
         found.append(part)

@@ -1,4 +1,4 @@
-"""Plain text as batches to pretrain on: made and masked on the way, anew in each epoch.
+"""Plain text as batches to pretrain on, made and masked on the fly, differently in each epoch.
 
 Shapes: B batch, T tokens, P predictions.
 """
@@ -47,15 +47,15 @@ def pretraining_dataset(
     ngram: int = 1,
     **stream: Any,
 ) -> tf.data.Dataset:
-    """Batches of one shape, without end unless `epochs` says so.
+    """Returns batches of one shape, without end unless `epochs` is given.
 
-    Every example, and what is masked of it, is a function of seed, epoch and place in the corpus:
-    all workers together make the examples that one would make.
+    Every example and its masks are a function of seed, epoch and position in the corpus: all
+    workers together make the examples that one would make.
 
     Args:
         corpus: the text.
-        tokenizer: makes the tokens.
-        batch_size: B.
+        tokenizer: the tokenizer.
+        batch_size: B, examples a batch.
         max_sequence_length: T; shorter examples are padded.
         max_predictions: P, the most masked tokens of an example; None: `masked_share` of T.
         objective: "mlm_nsp": tokens are masked, and the second text follows the first one or not;
@@ -71,10 +71,11 @@ def pretraining_dataset(
         "padding_mask" bool (B, T), and where tokens are masked "masked_positions" int32 (B, P),
         0 for padding. Targets: "masked_tokens" int32 (B, P), or, from left to right, "next_tokens"
         int32 (B, T), the token that follows each; -1 for none; and with pairs "next_sentence" int32
-        (B,): 0 where the second text follows, 1 where not. `stream` tells positions to go on from.
+        (B,): 0 where the second text follows, 1 where not. Its `stream` has positions to resume
+        from.
 
     Raises:
-        ValueError: an argument makes no sense. Text that is no text is found while it is read.
+        ValueError: an argument is out of range. Invalid text is only found while it is read.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
@@ -95,14 +96,14 @@ def pretraining_dataset(
 
 @contextmanager
 def own_errors(dataset: tf.data.Dataset) -> Iterator[None]:
-    """Raises what went wrong in the files themselves, such as a byte that is no UTF-8.
+    """Raises the original error of the files, such as a byte that is not UTF-8.
 
-    Of an error within a dataset TensorFlow makes one of its own, with a traceback in its message or
-    without the name of the file.
+    TensorFlow replaces an error within a dataset by one of its own, with a traceback in its message
+    or without the name of the file.
 
     Args:
-        dataset: from `pretraining_dataset` or `kbert.data.pretraining.records_dataset`, which is
-            read within the block.
+        dataset: from `pretraining_dataset` or `kbert.data.pretraining.records_dataset`, read within
+            the `with` block.
     """
     try:
         yield
@@ -117,7 +118,7 @@ def own_errors(dataset: tf.data.Dataset) -> Iterator[None]:
 def _batches(
     examples: ExampleStream, assemble: _Assemble, failures: list[Exception]
 ) -> tf.data.Dataset:
-    """The batches of a stream, assembled some at a time, as small graphs are slow ones."""
+    """Returns the batches of a stream, assembled several at a time, as small graphs are slow."""
     is_endless = examples.epochs is None
     size = examples.batch_size
     together = -(-_ROWS_TOGETHER // size)
@@ -144,7 +145,7 @@ def _batches(
     def cut(values: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
         return tf.ensure_shape(values[begin : begin + size], (known, *values.shape[1:]))
 
-    # The last ones may be smaller.
+    # The last batches may be smaller.
     rows, known = (together * size, size) if is_endless else (None, None)
     signature = {
         name: tf.TensorSpec((None if name == "token_ids" else rows,), dtype)
@@ -162,10 +163,10 @@ def _batches(
 def _assembler(
     masking: TokenMasking | None, tokenizer: WordPiece, width: int, has_pairs: bool
 ) -> _Assemble:
-    """From a batch without padding to inputs and targets."""
+    """Returns a map from a batch without padding to inputs and targets."""
     padding_id = tokenizer.vocabulary.padding_id
 
-    @tf.autograph.experimental.do_not_convert  # which would take seconds, and change nothing
+    @tf.autograph.experimental.do_not_convert  # AutoGraph would take seconds, and change nothing
     def assemble(batch: _Batch) -> tuple[_Batch, _Batch]:
         columns = tf.range(width)
         real = columns < batch["lengths"][:, tf.newaxis]  # (B, T)

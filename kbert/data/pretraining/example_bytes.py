@@ -1,4 +1,4 @@
-"""Rows of arrays as serialized tf.train.Example, many at a time.
+"""Serialization of rows of arrays as tf.train.Example, many at a time.
 
 Protocol buffers' own classes take one number after the other. Source: the encoding of protocol
 buffers (https://protobuf.dev/programming-guides/encoding), and tensorflow/core/example/
@@ -12,21 +12,21 @@ from functools import lru_cache
 
 import numpy as np
 
-# Field numbers with the wire type 2: bytes of a length that is told first.
+# Field numbers with the wire type 2: length-prefixed bytes.
 _FEATURES = _FEATURE = _KEY = _LIST = b"\x0a"  # 1
 _VALUE = b"\x12"  # 2, of an entry of a map
 _FLOATS, _INTEGERS = b"\x12", b"\x1a"  # 2 and 3, of a Feature
 
 
 def example_bytes(columns: Mapping[str, np.ndarray]) -> list[bytes]:
-    """What `SerializeToString(deterministic=True)` of each row's tf.train.Example gives.
+    """Serializes rows, as `SerializeToString(deterministic=True)` of tf.train.Example does.
 
     Args:
         columns: the features of all rows: (B, N) each, N at least 1, of floats or of integers from
             0 to 2^31 - 1.
 
     Returns:
-        B strings of bytes.
+        B serialized examples.
 
     Raises:
         ValueError: an integer is negative or too large.
@@ -43,7 +43,7 @@ def example_bytes(columns: Mapping[str, np.ndarray]) -> list[bytes]:
 
 @lru_cache(maxsize=1 << 16)
 def _head(name: str, kind: bytes, size: int) -> bytes:
-    """What comes before the numbers of a feature, which are so many bytes."""
+    """Returns the bytes before the numbers of a feature, which are `size` bytes."""
     head = b""
     for tag in (_LIST, kind, _VALUE):
         head = tag + _length(size + len(head)) + head
@@ -65,7 +65,7 @@ def _floats(values: np.ndarray) -> list[bytes]:
 
 
 def _varints(values: np.ndarray) -> list[bytes]:
-    """Each row in groups of seven bits, the lowest first; all but a number's last have bit 7."""
+    """Encodes rows in groups of seven bits, the lowest first; all but a number's last set bit 7."""
     largest = int(values.max(initial=0))
     if values.min(initial=0) < 0 or largest >= 1 << 31:
         raise ValueError(

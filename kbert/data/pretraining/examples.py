@@ -1,8 +1,7 @@
 """Examples to pretrain on, from a block of a corpus: `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`.
 
 Source: Devlin et al. 2019, "BERT", section 3.1 and appendix A.2; google-research/bert
-`create_pretraining_data.py`. What is masked is chosen later, see
-`kbert.text.masking.token_masking`.
+`create_pretraining_data.py`. Tokens are masked later, see `kbert.text.masking.token_masking`.
 """
 
 import random
@@ -27,9 +26,9 @@ class PretrainingExamples:
     Attributes:
         token_ids: int32 (tokens of all examples), special tokens included.
         lengths: int32 (n,), tokens of each example.
-        first_lengths: int32 (n,), how many of these are `[CLS] a [SEP]`, and have the segment 0.
-        is_random_next: int32 (n,), 1 where b is not what follows a; 0 where it is, or is not there.
-        seeds: int64 (n,), a seed of each example, for what is drawn later.
+        first_lengths: int32 (n,), how many of these are `[CLS] a [SEP]`, with the segment id 0.
+        is_random_next: int32 (n,), 1 where b does not follow a; 0 where it does, or without b.
+        seeds: int64 (n,), a seed of each example, for masking.
     """
 
     token_ids: np.ndarray
@@ -39,12 +38,12 @@ class PretrainingExamples:
     seeds: np.ndarray
 
     def __len__(self) -> int:
-        """The number of examples."""
+        """Returns the number of examples."""
         return len(self.lengths)
 
     @property
     def tokens(self) -> int:
-        """The number of tokens of all examples, special ones included."""
+        """Returns the number of tokens of all examples, special ones included."""
         return len(self.token_ids)
 
     @cached_property
@@ -52,10 +51,10 @@ class PretrainingExamples:
         return np.cumsum(self.lengths, dtype="int64") - self.lengths
 
     def select(self, rows: np.ndarray | slice) -> "PretrainingExamples":
-        """Some of the examples.
+        """Returns some of the examples.
 
         Args:
-            rows: int64 (k,), their indices in the order of the result; or a slice.
+            rows: int64 (k,), indices in the order of the result; or a slice.
         """
         columns = {name: getattr(self, name)[rows] for name in _OF_EXAMPLES}
         cells = _ranges(self._starts[rows], columns["lengths"])
@@ -63,7 +62,7 @@ class PretrainingExamples:
 
     @staticmethod
     def join(parts: Sequence["PretrainingExamples"]) -> "PretrainingExamples":
-        """The examples of several, one after the other; at least one part."""
+        """Concatenates examples; at least one part."""
         names = [field.name for field in fields(PretrainingExamples)]
         columns = ([getattr(part, name) for part in parts] for name in names)
         return PretrainingExamples(*(np.concatenate(column) for column in columns))
@@ -73,24 +72,24 @@ _OF_EXAMPLES = ("lengths", "first_lengths", "is_random_next", "seeds")
 
 
 class ExampleMaker:
-    """Makes examples of blocks.
+    """Makes examples from blocks.
 
-    They are a function of the block, the seed and the epoch: no other block, no order and no number
-    of workers matters.
+    They are a function of the block, the seed and the epoch, not of other blocks, their order or
+    the number of workers.
 
     A pair that is too long is cut as in the original: the longer text loses a token at its
-    beginning or its end, whichever a coin says, until both fit. A sentence that is too long for an
-    example counts as several.
+    beginning or its end, at random, until both fit. A sentence that is too long for an example
+    counts as several.
 
     Args:
-        tokenizer: makes the tokens.
+        tokenizer: the tokenizer.
         max_sequence_length: the most tokens of an example, special ones included.
         short_share: the share of examples that are shorter, by a random number of tokens.
-        next_sentence: whether there are two texts, of which the second follows the first in half
-            of the examples; else one.
+        next_sentence: whether an example has two texts, of which the second follows the first in
+            half of the examples; otherwise it has one.
 
     Raises:
-        ValueError: a number makes no sense.
+        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -116,26 +115,26 @@ class ExampleMaker:
         self.tokenize = BlockTokenizer(tokenizer)
 
     def make(self, block: Block, seed: int, epoch: int) -> PretrainingExamples:
-        """The examples of a block.
+        """Makes the examples of a block.
 
         Args:
             block: from `kbert.data.pretraining.corpus.Corpus.blocks`.
-            seed: at least 0.
-            epoch: number of the epoch, from 0; each has others.
+            seed: random seed, at least 0.
+            epoch: number of the epoch, from 0; each has other examples.
         """
         return self.make_from_tokens(self.tokenize(block), seed, epoch, block.run, block.number)
 
     def make_from_tokens(self, block: TokenizedBlock, *numbers: int) -> PretrainingExamples:
-        """The examples of a block of token ids.
+        """Makes the examples of a block of token ids.
 
         Args:
             block: the tokens of a block.
-            numbers: whole numbers of at least 0 that everything random depends on.
+            numbers: integers of at least 0 that seed everything random.
         """
         room = self.max_sequence_length - (3 if self.next_sentence else 2)
         block = block.with_sentences_of(room)
         sentences, documents = block.sentences.tolist(), block.documents.tolist()
-        # Python's generator gives the same numbers in all versions, and one at a time is no waste.
+        # Python's generator is the same in all versions, and drawing one at a time costs little.
         uniform = random.Random("kbert examples " + " ".join(map(str, numbers))).random
         target = Target(room, self.short_share, uniform)
         if self.next_sentence:
@@ -157,7 +156,7 @@ class ExampleMaker:
         )
 
     def _specials(self, count: int) -> np.ndarray:
-        """The special tokens around the texts of each example, int32 (count, 2 or 3)."""
+        """Returns the special tokens around the texts of each example, int32 (count, 2 or 3)."""
         vocabulary: Vocabulary = self.vocabulary
         row = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.sep_id]
         return np.tile(np.array(row[: 3 if self.next_sentence else 2], "int32"), (count, 1))
@@ -166,7 +165,7 @@ class ExampleMaker:
 def _cut_to_fit(
     begins: np.ndarray, ends: np.ndarray, room: int, numbers: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Takes tokens off both ends of pairs that are too long; int64 (n, 2) each, as given."""
+    """Truncates pairs that are too long at both ends; arguments and results are int64 (n, 2)."""
     full = ends - begins
     # `_truncate_seq_pair` in closed form, as in kbert.text.sequences.packing.
     first = np.minimum(full[:, 0], np.maximum(room - full[:, 1], (room + 1) // 2))
@@ -179,11 +178,11 @@ def _cut_to_fit(
 def _laid_out(
     tokens: np.ndarray, begins: np.ndarray, lengths: np.ndarray, specials: np.ndarray
 ) -> np.ndarray:
-    """Special tokens and texts by turns, all examples one after the other."""
+    """Interleaves special tokens and texts, all examples one after the other."""
     texts = specials.shape[1] - 1
     pieces = np.ones((len(specials), 2 * texts + 1), "int64")  # tokens of each special or text
     pieces[:, 1::2] = lengths[:, :texts]
-    starts = np.empty_like(pieces)  # where each is found behind the block's own tokens
+    starts = np.empty_like(pieces)  # offset of each in the block's tokens and, behind, the specials
     starts[:, 1::2] = begins[:, :texts]
     starts[:, 0::2] = len(tokens) + np.arange(specials.size).reshape(specials.shape)
     found = np.concatenate([tokens, specials.ravel()])
@@ -191,6 +190,6 @@ def _laid_out(
 
 
 def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The numbers from each start on, as many as its length says, one after the other."""
+    """Concatenates the ranges `[start, start + length)`."""
     before = np.cumsum(lengths, dtype="int64") - lengths
     return np.repeat(starts - before, lengths) + np.arange(lengths.sum())

@@ -25,14 +25,14 @@ class JoinedFiles(io.RawIOBase):
         self._file: Any = None
 
     def readable(self) -> bool:
-        """True."""
+        """Returns True."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At most so many bytes, and none only at the end.
+        """Reads at most `size` bytes; returns none only at the end.
 
         Raises:
-            ValueError: a file is no gzip; the message names it.
+            ValueError: a file is not gzip; the message names it.
         """
         while self._paths:
             if self._file is None:

@@ -35,24 +35,24 @@ def write_records(
     overwrite: bool = False,
     about: Mapping[str, Any] | None = None,
 ) -> int:
-    """Writes masked examples; the folder is there whole or not at all.
+    """Writes masked examples, atomically: the folder is written whole or not at all.
 
     Args:
         batches: (inputs, targets) of `pretraining_dataset` with `epochs`, for an objective with
             masked tokens. Without "next_sentence", all labels are 0.
-        directory: the folder to make, of `pretraining-00000-of-00010.tfrecord` and so on.
-        shards: into how many files; examples go to them by turns.
+        directory: the folder to create, of `pretraining-00000-of-00010.tfrecord` and so on.
+        shards: number of files; examples are distributed round-robin.
         compress: whether the files are gzipped.
-        overwrite: whether a folder that is there may be replaced.
-        about: how the examples were made, as JSON has it: `manifest.json` then tells it, with the
-            number of examples and the SHA-256 of each file.
+        overwrite: whether an existing folder may be replaced.
+        about: how the examples were made, in JSON types; written to `manifest.json`, with the
+            number of examples and the SHA-256 of each file. None: no manifest.
 
     Returns:
         The number of examples.
 
     Raises:
         ValueError: `shards` is below 1, there are fewer examples, or the objective masks no token.
-        FileExistsError: `directory` is there and `overwrite` is False.
+        FileExistsError: `directory` exists and `overwrite` is False.
     """
     if shards < 1:
         raise ValueError(f"`shards` must be at least 1. Received: shards={shards}")
@@ -85,7 +85,7 @@ def _write_manifest(folder: Path, examples: int, about: Mapping[str, Any]) -> No
 
 
 def is_record(path: Path) -> bool:
-    """Tells whether a file has the name of one that `write_records` makes.
+    """Returns whether a file has a name that `write_records` uses.
 
     Args:
         path: the file.
@@ -94,7 +94,7 @@ def is_record(path: Path) -> bool:
 
 
 def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:
-    """The files that `write_records` makes."""
+    """Returns the paths of the TFRecords that `write_records` writes."""
     return [
         Path(directory, f"{_PREFIX}-{shard:05d}-of-{shards:05d}.tfrecord")
         for shard in range(shards)
@@ -102,14 +102,14 @@ def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:
 
 
 def serialized(inputs: _Batch, targets: _Batch) -> list[bytes]:
-    """A batch as records.
+    """Serializes a batch to records.
 
     Args:
-        inputs: those of `pretraining_dataset`.
-        targets: likewise.
+        inputs: inputs of a batch of `pretraining_dataset`.
+        targets: its targets.
 
     Raises:
-        ValueError: nothing is masked there: it is a batch for left-to-right models.
+        ValueError: there are no masked tokens: the batch is for left-to-right models.
     """
     if "masked_tokens" not in targets:
         raise ValueError(

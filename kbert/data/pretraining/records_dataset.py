@@ -40,27 +40,28 @@ def records_dataset(
     epochs: int | None = None,
     first_batch: int = 0,
 ) -> tf.data.Dataset:
-    """Batches of the examples in TFRecords; T and P are those of the records.
+    """Returns batches of the examples in TFRecords; T and P are those of the records.
 
     Args:
-        files: the TFRecords, gzipped or not, of anywhere that `tf.io.gfile` reads.
-        batch_size: B.
+        files: the TFRecords, gzipped or not, at paths that `tf.io.gfile` reads.
+        batch_size: B, examples a batch.
         next_sentence: whether the targets have "next_sentence".
-        seed: of the order.
-        shuffle: whether files and examples are shuffled, anew in each epoch.
-        window_examples: how many examples are shuffled together; memory grows with them.
-        worker: number of this worker, from 0; each record is read by one of them.
-        workers: how many workers there are.
-        epochs: the end; None for none. The last batch may then be smaller.
-        first_batch: batches that are left out, to go on after them. They are read, but not decoded.
+        seed: seed of the shuffling.
+        shuffle: whether files and examples are shuffled, differently in each epoch.
+        window_examples: size of the shuffle buffer, in examples; memory grows with it.
+        worker: index of this worker, from 0; each record is read by one worker.
+        workers: number of workers.
+        epochs: number of epochs, whose last batch may be smaller; None: no end.
+        first_batch: number of batches to skip, to resume after them. They are read, not decoded.
 
     Returns:
-        A dataset of (inputs, targets), as `kbert.data.pretraining.dataset` makes it for masked
-        tokens. The order is a function of the files, the seed and the workers alone. Where a record
-        is damaged, `check_files` reads all of them and raises a ValueError that names the file.
+        A dataset of (inputs, targets), see `kbert.data.pretraining.dataset.pretraining_dataset`,
+        for masked tokens. The order is a function of the files, the seed and the workers alone. If
+        a record is damaged, `check_files` reads all files and raises a ValueError that names the
+        damaged one.
 
     Raises:
-        ValueError: an argument makes no sense, or a file holds no such records.
+        ValueError: an argument is out of range, or a file holds no such records.
         FileNotFoundError: there is no such file.
     """
     for name, value in (("batch_size", batch_size), ("window_examples", window_examples)):
@@ -88,7 +89,7 @@ def records_dataset(
 
 
 def _check_files(names: Sequence[str], compression: str) -> None:
-    """Reads all records, to find out which file is damaged."""
+    """Reads all records, to find the damaged file."""
     for name in names:
         try:
             for _ in tf.data.TFRecordDataset(name, compression).batch(1 << 10):
@@ -99,14 +100,14 @@ def _check_files(names: Sequence[str], compression: str) -> None:
 
 
 def _said(error: tf.errors.OpError) -> str:
-    """The message of an error of a dataset, without the names of its graph."""
+    """Returns the message of a dataset's error, without the names of graph nodes."""
     return re.sub(r"\{\{.*?\}\}|\[Op:.*", "", " ".join(error.message.split())).strip()
 
 
 def _reader(
     names: Sequence[str], compression: str, seed: int, window: int, worker: int, workers: int
 ) -> Callable[[tf.Tensor], tf.data.Dataset]:
-    """From the number of an epoch to a worker's records of it; `window` 0 keeps their order."""
+    """Returns a map from an epoch's number to a worker's records; `window` 0 keeps their order."""
 
     @tf.autograph.experimental.do_not_convert
     def records(epoch: tf.Tensor) -> tf.data.Dataset:
@@ -134,7 +135,7 @@ def _reader(
 
 
 def _compression(names: Sequence[str]) -> str:
-    """How the files are compressed, all of them alike."""
+    """Returns the compression of the files, which must be the same for all."""
     kinds = set()
     for name in names:
         if not tf.io.gfile.exists(name):
@@ -148,7 +149,7 @@ def _compression(names: Sequence[str]) -> str:
 
 
 def _features(names: Sequence[str], compression: str) -> _Features:
-    """What the records hold, as the first one of each file tells."""
+    """Returns the features of the records, from the first record of each file."""
     first = _features_of(names[0], compression)
     for name in names[1:]:
         if (found := _features_of(name, compression)) != first:
@@ -204,7 +205,7 @@ def _first_example(name: str, compression: str) -> tf.train.Example:
 def _decoder(
     features: _Features, next_sentence: bool
 ) -> Callable[[tf.Tensor], tuple[_Batch, _Batch]]:
-    """From serialized records to inputs and targets."""
+    """Returns a map from serialized records to inputs and targets."""
     tokens, segments = (next(x for x in some if x in features) for some in (_TOKENS, _SEGMENTS))
 
     @tf.autograph.experimental.do_not_convert

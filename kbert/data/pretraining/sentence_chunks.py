@@ -1,7 +1,7 @@
-"""Which sentences make an example: decided on the numbers of tokens alone.
+"""Selection of the sentences of an example, by the numbers of their tokens alone.
 
-Source: google-research/bert `create_pretraining_data.py`, `create_instances_from_document`. What is
-different here is said where it is.
+Source: google-research/bert `create_pretraining_data.py`, `create_instances_from_document`. The
+docstrings say what differs here.
 """
 
 from bisect import bisect_left
@@ -12,14 +12,14 @@ Random = Callable[[], float]
 
 
 class Chunk(NamedTuple):
-    """An example as places among the tokens of a block.
+    """An example as offsets among the tokens of a block.
 
     Attributes:
         begin_a: first token of the first text.
         end_a: the token after its last.
         begin_b: first token of the second text; `end_b` where there is none.
         end_b: the token after its last.
-        is_random: whether the second text is another than what follows the first.
+        is_random: whether the second text is not the continuation of the first.
     """
 
     begin_a: int
@@ -30,15 +30,15 @@ class Chunk(NamedTuple):
 
 
 class Target:
-    """How many tokens the next example should have.
+    """The target length of the next example, in tokens.
 
-    `room`, or with the chance `short_share` any number from 2 to `room`. It is drawn for each
-    example; the original draws once for a document, and so all examples of a book may be short.
+    It is `room`, or with probability `short_share` any number from 2 to `room`. It is drawn for
+    each example; the original draws once for a document, so all examples of a book may be short.
 
     Args:
         room: the most tokens of an example without its special tokens.
-        short_share: how many are shorter.
-        random: gives a number of [0, 1).
+        short_share: share of shorter examples.
+        random: draws a number of [0, 1).
     """
 
     def __init__(self, room: int, short_share: float, random: Random) -> None:
@@ -47,7 +47,7 @@ class Target:
         self._random = random
 
     def draw(self) -> int:
-        """The next number."""
+        """Draws the next target length."""
         if self._room <= 2 or self._random() >= self._short_share:
             return self._room
         return 2 + int(self._random() * (self._room - 1))
@@ -56,14 +56,14 @@ class Target:
 def single_chunks(
     sentences: Sequence[int], documents: Sequence[int], target: Target
 ) -> Iterator[Chunk]:
-    """Examples of one text: all tokens of each document, one piece after the other.
+    """Yields examples of one text: all tokens of each document, one piece after the other.
 
     The original has no such mode. Here no token is lost or repeated, and an example that is not the
-    last of its document is as long as it can be.
+    last of its document has the target length.
 
     Args:
-        sentences: where sentences begin among the tokens, with the end of the last one.
-        documents: where documents begin among the sentences, with the end of the last one.
+        sentences: offsets of sentences among the tokens, with the end of the last one.
+        documents: offsets of documents among the sentences, with the end of the last one.
         target: draws lengths.
     """
     for first, last in zip(documents, documents[1:]):
@@ -77,25 +77,25 @@ def single_chunks(
 def paired_chunks(
     sentences: Sequence[int], documents: Sequence[int], target: Target, random: Random
 ) -> Iterator[Chunk]:
-    """Examples of two texts, of which the second follows the first or is of another document.
+    """Yields examples of two texts; the second follows the first or is of another document.
 
-    Sentences are taken until there are as many tokens as the target says, and a number of them at
-    random is the first text. With a chance of one half the rest is the second one. Otherwise that
-    is taken from a random sentence of a random other document, and the rest comes up again in the
+    Sentences are taken until they have as many tokens as the target, and a random number of them
+    is the first text. With probability one half the rest is the second one. Otherwise the second
+    one starts at a random sentence of a random other document, and the rest is used again in the
     next example.
 
     In the original a single sentence that is long enough, or the last one of its document, always
-    gets a random second text, so that more than half of all pairs are such. Here it gets the next
+    gets a random second text, so that more than half of all pairs are random. Here it gets the next
     sentence as well; the last one of a document may be a first text, or follow the one before it
-    once more; and the halves are halves. Documents of one sentence are second texts only. Where a
-    block has one document, the random text comes from before or behind the chosen sentences of the
-    same document; where there is nothing, the pair is one that belongs together.
+    once more; and exactly half are expected to be random. Documents of one sentence are second
+    texts only. Where a block has one document, the random text comes from before or behind the
+    chosen sentences of the same document; where there is none, the pair is a true one.
 
     Args:
-        sentences: as in `single_chunks`.
-        documents: as there.
+        sentences: offsets of sentences among the tokens, with the end of the last one.
+        documents: offsets of documents among the sentences, with the end of the last one.
         target: draws lengths.
-        random: gives a number of [0, 1).
+        random: draws a number of [0, 1).
     """
     for number, (first, last) in enumerate(zip(documents, documents[1:])):
         begin = first
@@ -104,7 +104,7 @@ def paired_chunks(
             end = bisect_left(sentences, sentences[begin] + wanted, begin + 1, last)
             if end - begin == 1 and end < last:
                 end += 1
-            middle = end  # for a last sentence, which is all that is left
+            middle = end  # where only the last sentence is left
             if end - begin > 1:
                 middle = begin + 1 + int(random() * (end - begin - 1))
             other = None
@@ -128,7 +128,7 @@ def _random_text(
     tokens: int,
     random: Random,
 ) -> tuple[int, int] | None:
-    """Sentences (first, end) that do not follow the chosen ones, or None where there are none."""
+    """Draws sentences (first, end) that do not follow the chosen ones; None if there are none."""
     others = len(documents) - 2
     if others:
         place = int(random() * others)

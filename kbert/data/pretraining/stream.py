@@ -1,8 +1,8 @@
-"""Examples without end, in a random order that can be taken up again anywhere.
+"""An endless stream of examples, in a random order that can be resumed anywhere.
 
 The blocks of a worker are taken some at a time, a window; the examples of a window are shuffled
-together. So memory holds a window, whatever the corpus; where the next example comes from is three
-numbers; and to go on there takes no more than to make one window again.
+together. So memory holds a window, whatever the corpus; the position of the next example is three
+numbers; and resuming there costs no more than making one window again.
 """
 
 from bisect import bisect_right
@@ -18,18 +18,18 @@ from kbert.data.pretraining.corpus import Block, Corpus
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.tokenized_block import TokenizedBlock
 
-# The examples of a window, and the order in which they come.
+# The examples of a window, and their order.
 _Shuffled = tuple[PretrainingExamples, np.ndarray]
 
 
 @dataclass(frozen=True)
 class CorpusPosition:
-    """Where a worker is in a corpus.
+    """The position of a worker in a corpus.
 
     Attributes:
-        epoch: epochs that are over.
-        window: windows of this epoch that are over.
-        example: examples of this window that are over.
+        epoch: number of finished epochs.
+        window: finished windows of this epoch.
+        example: finished examples of this window.
     """
 
     epoch: int = 0
@@ -39,7 +39,7 @@ class CorpusPosition:
 
 @dataclass(frozen=True)
 class _Window:
-    """A window that has been begun: where it is, and the number of its first example."""
+    """A window that has been started: its position, and the number of its first example."""
 
     epoch: int
     window: int
@@ -53,17 +53,17 @@ class ExampleStream:
         corpus: the text.
         maker: makes the examples of a block.
         batch_size: examples a batch.
-        seed: of everything random, at least 0.
-        shuffle: whether blocks and examples are shuffled; else they keep the order of the text.
-        window_blocks: how many blocks are shuffled together.
-        worker: number of this worker, from 0; each example is made by one of them.
-        workers: how many workers there are.
-        epochs: the end; None for none. The last batch may then be smaller.
-        threads: how many blocks are made at a time.
-        first_position: where to begin.
+        seed: seed of everything random, at least 0.
+        shuffle: whether blocks and examples are shuffled; otherwise they keep the text's order.
+        window_blocks: number of blocks that are shuffled together.
+        worker: index of this worker, from 0; each example is made by one worker.
+        workers: number of workers.
+        epochs: number of epochs, whose last batch may be smaller; None: no end.
+        threads: number of blocks that are processed at a time.
+        first_position: position of the first example.
 
     Raises:
-        ValueError: a number makes no sense.
+        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ExampleStream:
         self._share = (worker, workers)
         self.epochs = epochs
         self._threads = threads
-        # Windows in the order of the stream, and how many examples these have. Every pass finds
+        # Windows in the order of the stream, and the number of their examples. Every pass finds
         # the same ones.
         self._windows: list[_Window] = []
         # The tokens of a window's blocks, so that a small corpus is tokenized once.
@@ -112,10 +112,10 @@ class ExampleStream:
         self._examples = 0
 
     def batches(self) -> Iterator[PretrainingExamples]:
-        """The batches from the first position on; the same ones each time.
+        """Yields the batches from the first position on; the same ones each time.
 
         Raises:
-            ValueError: a file is no text, or this worker finds no example in an epoch.
+            ValueError: a file is not text, or this worker finds no example in an epoch.
         """
         rest: list[PretrainingExamples] = []  # less than a batch, of windows that are used up
         missing = self.batch_size
@@ -132,13 +132,13 @@ class ExampleStream:
             yield PretrainingExamples.join(rest)
 
     def position(self, batches: int) -> CorpusPosition:
-        """Where the stream is after so many of its batches; a stream begun there goes on with them.
+        """Returns the position after a number of batches, from which a new stream resumes.
 
         Args:
-            batches: at most as many as have been read.
+            batches: number of batches, at most as many as have been read.
 
         Raises:
-            ValueError: so many have not been read.
+            ValueError: fewer batches have been read.
         """
         if batches == 0:
             return self.first_position
@@ -152,7 +152,7 @@ class ExampleStream:
         return CorpusPosition(window.epoch, window.window, example - window.first_example)
 
     def _shuffled_windows(self) -> Iterator[_Shuffled]:
-        """The windows; what is before the first position is left out."""
+        """Yields the windows from the first position on."""
         place, made, number = self.first_position, 0, 0
         size = self._window_blocks if self._shuffle else 1
         epochs = count(place.epoch) if self.epochs is None else range(place.epoch, self.epochs)
@@ -173,7 +173,7 @@ class ExampleStream:
                 if number == len(self._windows):
                     self._windows.append(_Window(epoch, window, made - place.example))
                 made, number = made + len(order), number + 1
-                place = CorpusPosition(epoch, first_window)  # no example more is left out
+                place = CorpusPosition(epoch, first_window)  # no more examples are skipped
                 self._examples = max(self._examples, made)
                 yield examples, order
             if not found and not first_window:
@@ -181,7 +181,7 @@ class ExampleStream:
             place = CorpusPosition(epoch + 1)
 
     def _made(self, epoch: int, skipped: int) -> Iterator[PretrainingExamples]:
-        """The examples of each block of an epoch but the first ones, some blocks at a time."""
+        """Makes the examples of each block of an epoch after the skipped ones, some at a time."""
         seed = self._seed if self._shuffle else None
         blocks = self.corpus.blocks(seed, epoch, *self._share, first=skipped)
 
@@ -207,7 +207,7 @@ class ExampleStream:
                 yield future.result()
 
     def _ahead(self, windows: Iterator[_Shuffled]) -> Iterator[_Shuffled]:
-        """Makes the next window in another thread while one is used up."""
+        """Prefetches the next window in another thread."""
         with ThreadPoolExecutor(1) as pool:
             future = pool.submit(next, windows, None)
             while (window := future.result()) is not None:

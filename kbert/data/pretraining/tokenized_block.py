@@ -31,7 +31,7 @@ class TokenizedBlock:
     documents: np.ndarray
 
     def with_sentences_of(self, most: int) -> "TokenizedBlock":
-        """The same with sentences longer than `most` tokens cut into parts of about one length."""
+        """Returns the block with sentences above `most` tokens cut into parts of similar size."""
         lengths = np.diff(self.sentences)
         parts = -(-lengths // most)
         if (parts <= 1).all():
@@ -46,11 +46,11 @@ class TokenizedBlock:
 
 
 class BlockTokenizer:
-    """Cuts blocks into sentences and these into tokens.
+    """Splits blocks into sentences, and these into tokens.
 
     Args:
-        tokenizer: makes the tokens. A "[MASK]" or "[SEP]" that stands in a block is plain text for
-            it, even where it is none for a model that fills masks.
+        tokenizer: the tokenizer. A "[MASK]" or "[SEP]" in a block is read as plain text, even if
+            this tokenizer reads special tokens in texts, as for models that fill masks.
     """
 
     def __init__(self, tokenizer: WordPiece) -> None:
@@ -58,7 +58,7 @@ class BlockTokenizer:
         self._tokenize = _compiled(self.tokenizer)
 
     def __call__(self, block: Block) -> TokenizedBlock:
-        """The tokens of a block. What has none, sentence or document, is left out.
+        """Tokenizes a block. Sentences and documents without tokens are left out.
 
         Args:
             block: from `kbert.data.pretraining.corpus.Corpus.blocks`.
@@ -87,10 +87,10 @@ def _of_plain_text(tokenizer: WordPiece) -> WordPiece:
     return WordPiece.from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
 
 
-# A run measures held-out text again and again: one graph a tokenizer, not one each time.
+# A run evaluates held-out text repeatedly: one graph a tokenizer, not one each time.
 @lru_cache(maxsize=2)
 def _compiled(tokenizer: WordPiece) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
-    """Texts (B,) to their token ids, one after the other, and where each text's begin."""
+    """Compiles a map from texts (B,) to their concatenated token ids, and each text's offsets."""
 
     def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         # Not on a GPU, which would have to copy all of it there and back.

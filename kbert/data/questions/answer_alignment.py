@@ -1,4 +1,4 @@
-"""Where answers stand in their contexts: misaligned answers, and the other places of an answer."""
+"""Offsets of answers in their contexts: misaligned answers, and further occurrences of answers."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -11,13 +11,13 @@ _LISTED = 10
 
 
 class MisalignedAnswer(NamedTuple):
-    """An answer that does not stand where its `start` says.
+    """An answer whose text is not at its `start` in the context.
 
     Attributes:
         id: the question's id.
-        path: the question's place in its source.
+        path: the question's location in its source.
         answer: the answer as it was read.
-        places: where its text stands in the context, in code points; () where nowhere.
+        places: offsets of its text in the context, in code points; () if it does not occur.
     """
 
     id: str
@@ -28,15 +28,15 @@ class MisalignedAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """What `align_answers` found and did.
+    """Report of `align_answers`.
 
     Attributes:
         source: where the questions come from.
         answers: number of all answers.
-        moved: answers that were moved to the one place where their text stands.
-        left_out: answers that were left out, since their text stands nowhere, or in several other
-            places.
-        dropped_ids: questions that were left out, since no answer was left to them.
+        moved: answers that were moved to the only occurrence of their text.
+        left_out: answers that were left out, since their text does not occur, or occurs several
+            times.
+        dropped_ids: questions that were left out, since they lost all answers.
     """
 
     source: str
@@ -47,7 +47,7 @@ class AlignmentReport:
 
     @property
     def misaligned(self) -> int:
-        """Number of answers that do not stand where their `start` says."""
+        """Returns the number of answers that are not at their `start`."""
         return len(self.moved) + len(self.left_out)
 
     def __str__(self) -> str:
@@ -75,10 +75,10 @@ class AlignmentReport:
 
 
 def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, AlignmentReport]:
-    """Makes every answer stand where its `start` says, for training.
+    """Aligns every answer with its text in the context, for training.
 
     A misaligned answer, for which `context[start:start + len(text)] != text`, is moved where its
-    text stands in exactly one place; else it is left out. A question that loses its last answer is
+    text occurs exactly once; otherwise it is left out. A question that loses its last answer is
     left out too: without one it would teach that the context does not answer it. SQuAD's official
     metrics need none of this, since they compare texts.
 
@@ -86,7 +86,7 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
         examples: the questions, with answers.
 
     Returns:
-        The questions, and the report of what was moved and left out, with ids.
+        The questions, and the report of moved and left-out answers, with ids.
 
     Raises:
         ValueError: the questions were read without answers.
@@ -122,11 +122,11 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
 def all_occurrences(
     examples: QuestionExamples, ids: Iterable[str] | None = None
 ) -> QuestionExamples:
-    """Gives questions every place where one of their answers' texts stands in the context.
+    """Adds to questions every occurrence of their answers' texts in the context.
 
-    Data whose `answer_start` was guessed may teach any of these places. The answers that are there
-    stay, in their order; further places follow from left to right. Places inside a longer word
-    ("art" in "start") do not count.
+    Data whose `answer_start` was guessed may teach any of these. The given answers stay, in their
+    order; further occurrences follow from left to right. Those inside a longer word ("art" in
+    "start") do not count.
 
     Args:
         examples: the questions, with answers.
@@ -159,7 +159,7 @@ def all_occurrences(
 
 
 def _places(context: str, text: str) -> Iterator[int]:
-    """All places of a text, overlapping ones too."""
+    """Yields the offsets of a text, overlapping occurrences too."""
     place = context.find(text)
     while place >= 0:
         yield place
@@ -167,19 +167,19 @@ def _places(context: str, text: str) -> Iterator[int]:
 
 
 def _is_whole(context: str, start: int, end: int) -> bool:
-    """Whether neither edge of a span lies within a word."""
+    """Returns whether neither edge of a span lies within a word."""
     return not (_joined(context, start) or _joined(context, end))
 
 
 def _joined(context: str, place: int) -> bool:
-    """Whether the characters on both sides of a place belong to one word."""
+    """Returns whether the characters on both sides of an offset belong to one word."""
     if not 0 < place < len(context):
         return False
     return _in_word(context[place - 1]) and _in_word(context[place])
 
 
 def _in_word(character: str) -> bool:
-    # Combining marks are no letters, yet a word goes on with them.
+    # Combining marks are not letters, yet they belong to the word.
     return character.isalnum() or unicodedata.category(character).startswith("M")
 
 

@@ -1,4 +1,4 @@
-"""Questions about texts: the one form in which reading comprehension reaches training."""
+"""Questions about texts, the form of reading-comprehension examples that training takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from kbert.data.tables.columns import Columns
 
 
 class Answer(NamedTuple):
-    """An answer that stands in its context.
+    """An answer in its context.
 
     Attributes:
         text: the answer, never empty.
-        start: where it begins in the context, in code points.
+        start: its offset in the context, in code points.
     """
 
     text: str
@@ -31,7 +31,7 @@ class QuestionExamples(Columns):
         answers: the right answers of each question; none where the context does not answer it.
         titles: the article that the context comes from; "" where unknown.
         source: where the examples come from, for messages.
-        paths: place of each question in its source, such as "data[3].paragraphs[2].qas[0]" or
+        paths: location of each question in its source, such as "data[3].paragraphs[2].qas[0]" or
             "line 7".
         labeled: whether the answers were read; False leaves all of `answers` empty.
     """
@@ -61,7 +61,7 @@ class QuestionExamples(Columns):
 
     @property
     def answer_texts(self) -> dict[str, list[str]]:
-        """The texts of each question's answers by its id, as SQuAD's metrics take them."""
+        """Returns {question id: texts of its answers}, as SQuAD's metrics take them."""
         return {id: [answer.text for answer in each] for id, each in zip(self.ids, self.answers)}
 
 
@@ -91,9 +91,9 @@ def answers_of(
         value: a list of {"text": string, "answer_start": integer}, where "start" is read as
             "answer_start"; or {"text": [strings], "answer_start": [integers]}, as Hugging Face's
             datasets write it.
-        context: the text that the answers stand in.
+        context: the text that the answers are spans of.
         where: file and line or path, for messages.
-        encoding_errors: as in `without_surrogates`.
+        encoding_errors: "strict", or "replace" to put U+FFFD for each lone surrogate.
 
     Raises:
         ValueError: the value has another form, an answer is empty, or it begins outside of the

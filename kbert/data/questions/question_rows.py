@@ -23,18 +23,18 @@ def read_question_rows(
 ) -> QuestionExamples:
     """Reads questions from a table with a header.
 
-    The columns are `question`, `context`, perhaps `id` (else the line numbers are the ids) and
-    `title`, and the answers: `answers` as in `answers_of` (in CSV and TSV as JSON text), or one
-    answer in `answer` and `answer_start` (or `start`), both empty where the context does not answer
-    the question.
+    The columns are `question`, `context`, optionally `id` (the line numbers by default) and
+    `title`, and the answers: `answers` in a form of `answers_of` (in CSV and TSV as JSON text), or
+    one answer in `answer` and `answer_start` (or `start`), both empty where the context does not
+    answer the question.
 
     Args:
         path: JSON Lines, JSON, CSV or TSV; UTF-8, plain or gzipped.
         format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
-        quoting: as in `read_table`.
-        labeled: whether answers must be there; False does not read them.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8 and where an
-            escape is half of a surrogate pair.
+        quoting: whether fields may be quoted; None and "auto": see `read_table`.
+        labeled: whether answers are required; False does not read them.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
+            escapes that are half of a surrogate pair.
 
     Returns:
         `QuestionExamples` in the order of the file.
@@ -68,7 +68,7 @@ def _texts(table: Table, column: str, encoding_errors: str) -> list[str]:
 
 def _ids(table: Table, encoding_errors: str) -> list[str]:
     if "id" not in (table.columns or ()):
-        # All rows of a JSON file may stand in one line.
+        # All rows of a JSON file may be on one line.
         lines = table.lines
         numbers = lines if len(set(lines)) == len(lines) else range(1, len(lines) + 1)
         return [str(number) for number in numbers]
@@ -79,7 +79,7 @@ def _ids(table: Table, encoding_errors: str) -> list[str]:
 
 
 def _titles(table: Table, encoding_errors: str) -> list[str]:
-    """Unlike other texts, a title may be missing in some rows."""
+    """Returns the titles, which unlike other texts may be missing in some rows."""
     titles = []
     for row, title in enumerate(table.values("title")):
         if title is not None and not isinstance(title, str):

@@ -18,12 +18,12 @@ def split_by_title(
 ) -> list[QuestionExamples]:
     """Splits questions so that all questions about one article stay together.
 
-    Articles are taken in an order drawn from the seed, and each goes where most questions are
-    missing. Where the title is unknown, a context counts as an article of its own.
+    Articles are taken in random order, and each goes to the split that lacks the most questions.
+    Where the title is unknown, a context counts as an article of its own.
 
     Args:
         examples: the questions.
-        shares: the parts of the questions that each split shall hold, positive, of sum 1.
+        shares: the fraction of the questions for each split, positive, of sum 1.
         seed: seed of the order.
 
     Returns:
@@ -60,16 +60,16 @@ def split_by_title(
 def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> QuestionExamples:
     """Adds questions that their context does not answer, made from questions with an answer.
 
-    A question is put to another paragraph of the same article, one that holds none of the
-    question's answers (whatever their case). Clark and Gardner draw such paragraphs within a
-    document ("Simple and Effective Multi-Paragraph Reading Comprehension", 2018).
+    A question is paired with another paragraph of the same article, one that holds none of the
+    question's answers (ignoring case). Clark and Gardner draw such paragraphs within a document
+    ("Simple and Effective Multi-Paragraph Reading Comprehension", 2018).
 
-    Warns (`UserWarning`) where fewer could be made than asked for.
+    Warns (`UserWarning`) where fewer could be made than requested.
 
     Args:
         examples: the questions, with answers.
-        share: how many to add for each question with an answer, above 0 and at most 1; at least
-            one is added.
+        share: number to add for each question with an answer, above 0 and at most 1; at least one
+            is added.
         seed: seed of the choice of questions and paragraphs.
 
     Returns:
@@ -78,7 +78,7 @@ def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> Que
 
     Raises:
         ValueError: the questions were read without answers, `share` is out of range, none could be
-            made, or an id with "-none" is there already.
+            made, or an id with "-none" exists already.
     """
     if not 0 < share <= 1:
         raise ValueError(f"`share` must be above 0 and at most 1. Received: share={share}")
@@ -124,7 +124,7 @@ def _without(
 ) -> str | None:
     """Draws a paragraph other than `context` that holds none of the texts; None if there is none.
 
-    `paragraphs` is {paragraph: the same without regard to case}.
+    `paragraphs` is {paragraph: the same, case-folded}.
     """
     names = list(paragraphs)
     for k in generator.permutation(len(names)):

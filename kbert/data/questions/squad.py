@@ -29,24 +29,24 @@ def read_squad(
     """Reads a file in the official layout of SQuAD.
 
     A question is without answer where `is_impossible` is true (its `plausible_answers` are not
-    read), or where `answers` is an empty list and `is_impossible` is absent. Where an answer does
-    not stand at its `answer_start`, it is read all the same: see `align_answers`.
+    read), or where `answers` is an empty list and `is_impossible` is absent. An answer that is not
+    at its `answer_start` is read all the same: see `align_answers`.
 
     Args:
         path: JSON, {"data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
             "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}; UTF-8, plain or gzipped.
             `title` and `is_impossible` may be absent.
-        labeled: whether answers must be there; False does not read them.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8 and where an
-            escape is half of a surrogate pair.
+        labeled: whether answers are required; False does not read them.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
+            escapes that are half of a surrogate pair.
 
     Returns:
         `QuestionExamples` in the order of the file.
 
     Raises:
-        ValueError: the file is empty or no JSON, a value is missing or of another kind, an id
+        ValueError: the file is empty or not JSON, a value is missing or of another type, an id
             occurs twice, or an answer begins outside of its context. The message names the file
-            and the place in it.
+            and the path in it.
         FileNotFoundError: there is no such file.
     """
     source = os.fspath(path)
@@ -63,17 +63,18 @@ def read_questions(
     """Reads questions from a file of any known layout.
 
     Args:
-        path: a file as `read_squad` or `read_question_rows` take it.
-        format: "squad", or a format of `read_question_rows`. None looks: JSON with a list `data`
-            is SQuAD, and other names tell the format by how they end.
-        labeled: whether answers must be there; False does not read them.
-        encoding_errors: as in `read_squad`.
+        path: a file for `read_squad` or `read_question_rows`.
+        format: "squad", or a format of `read_question_rows`. None detects it: JSON with a list
+            `data` is SQuAD; otherwise the ending of the name decides.
+        labeled: whether answers are required; False does not read them.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
+            escapes that are half of a surrogate pair.
 
     Returns:
         `QuestionExamples` in the order of the file.
 
     Raises:
-        ValueError: as `read_squad` and `read_question_rows`.
+        ValueError: the file, a question or an answer is wrong; the message names where.
         FileNotFoundError: there is no such file.
     """
     source = os.fspath(path)
@@ -87,7 +88,7 @@ def read_questions(
 
 
 class _Question(NamedTuple):
-    """One entry of `qas` and what stands around it."""
+    """One entry of `qas` with its location, title and context."""
 
     path: str
     title: str

@@ -1,7 +1,7 @@
-"""Prediction files as the official evaluation of SQuAD takes them: {question id: answer}.
+"""Prediction files for the official evaluation of SQuAD: {question id: answer}.
 
 Source: evaluate-v1.1.py and evaluate-v2.0.py at rajpurkar.github.io/SQuAD-explorer; in version 2.0
-an empty answer says that the context does not answer the question.
+an empty answer means that the context does not answer the question.
 """
 
 import json
@@ -16,17 +16,17 @@ from kbert.storage.atomic_directory import write_atomically
 
 
 def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, str]) -> Path:
-    """Writes predictions, whole or not at all; a file that is there is replaced.
+    """Writes predictions atomically; an existing file is replaced.
 
     Args:
-        path: the file. Missing parents are made.
+        path: the file. Missing parents are created.
         predictions: {question id: answer}; "" for no answer.
 
     Returns:
         Path of the file.
 
     Raises:
-        ValueError: there are no predictions, or an id or an answer is no string.
+        ValueError: there are no predictions, or an id or an answer is not a string.
     """
     if not predictions:
         raise ValueError("`predictions` must hold an answer. Received: none")
@@ -36,7 +36,7 @@ def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, st
                 "`predictions` must be {id: answer}, both of them strings. Received: "
                 f"{id!r}: {answer!r}"
             )
-    # Escaped beyond ASCII: an answer cut out of broken text may hold what UTF-8 cannot.
+    # ASCII only: an answer cut out of broken text may hold lone surrogates, which UTF-8 cannot.
     write_atomically(path, json.dumps(dict(predictions), indent=1) + "\n")
     return Path(path)
 
@@ -51,8 +51,8 @@ def read_predictions(path: str | os.PathLike[str]) -> dict[str, str]:
         {question id: answer} in the order of the file.
 
     Raises:
-        ValueError: the file is empty or no such JSON, or an id occurs twice; the message names the
-            file, and the line or the id.
+        ValueError: the file is empty or not such JSON, or an id occurs twice; the message names
+            the file, and the line or the id.
         FileNotFoundError: there is no such file.
     """
     source = os.fspath(path)
@@ -74,7 +74,7 @@ def read_predictions(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 class _Pairs:
-    """An object of JSON with all its pairs: a dict would keep only the last of two equal keys."""
+    """A JSON object with all its pairs: a dict would keep only the last of two equal keys."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         self.pairs = pairs

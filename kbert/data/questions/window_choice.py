@@ -1,4 +1,4 @@
-"""Which windows of long texts are trained on: those with an answer, and some of the others."""
+"""Choice of the windows of long texts to train on: those with an answer, and some others."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ import numpy as np
 def choose_windows(
     row: np.ndarray, has_answer: np.ndarray, others: int, seed: int
 ) -> np.ndarray:
-    """Keeps the windows with an answer, and of each row's others a few.
+    """Keeps the windows with an answer, and a few of each row's others.
 
     A long text has few windows with the answer to a question and many without; a model that trains
     on all of them learns above all that there is none.
 
     Args:
         row: int (W,), the row of each window.
-        has_answer: bool (W,), whether an answer of the row stands in the window.
-        others: how many of the other windows each row keeps, 0 or more; all where it has fewer.
-        seed: of the draw. The same arguments give the same windows.
+        has_answer: bool (W,), whether an answer of the row is in the window.
+        others: number of other windows that each row keeps, 0 or more; all where it has fewer.
+        seed: seed of the draw. The same arguments give the same windows.
 
     Returns:
-        int64, indices of windows, rising. A row without any answer keeps `others` windows.
+        int64, indices of windows, ascending. A row without any answer keeps `others` windows.
 
     Raises:
         ValueError: `others` is negative, or the two arrays differ in length.

@@ -1,17 +1,17 @@
-"""Small data of the project's own, shipped with the package: see README.md in this folder."""
+"""Small sample data, shipped with the package: see README.md in this folder."""
 
 from importlib import resources
 from pathlib import Path
 
 
 def sample_path(name: str) -> Path:
-    """Returns the path of a sample file, from the working directory where it lies below that.
+    """Returns the path of a sample file, relative to the working directory if it is below that.
 
     Args:
         name: path below this folder, such as "support/train.tsv".
 
     Raises:
-        FileNotFoundError: there is no such sample; the message lists those that there are.
+        FileNotFoundError: there is no such sample; the message lists the existing ones.
     """
     root = Path(str(resources.files(__name__)))
     if root.is_relative_to(Path.cwd()):

@@ -1,6 +1,6 @@
-"""Values of cells: how messages show them, and lone surrogates in them.
+"""Values of cells: their form in messages, and lone surrogates in them.
 
-These are halves of a pair that JSON can escape ("\\ud800") and UTF-8 cannot write.
+These are halves of a pair that JSON can escape ("\\ud800") and UTF-8 cannot encode.
 
 A tokenizer sees three broken bytes where Python counts one code point, so every offset behind a
 lone surrogate would be wrong. Labelled data with offsets are therefore read without them.
@@ -24,7 +24,7 @@ def without_surrogates(text: str, where: str, encoding_errors: str = "strict") -
             code points stay the same.
 
     Raises:
-        ValueError: "strict", and there is a lone surrogate.
+        ValueError: there is a lone surrogate, with "strict".
     """
     if text.isascii():
         return text
@@ -44,7 +44,7 @@ _LONGEST = 80
 
 
 def shortened(value: Any) -> str:
-    """Returns a JSON value as a message shows it, cut where it is long; "nothing" for None.
+    """Returns a JSON value for a message, cut where it is long; "nothing" for None.
 
     Args:
         value: any value.

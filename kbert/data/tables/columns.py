@@ -1,4 +1,4 @@
-"""Examples as columns of one length: what all forms of examples can do."""
+"""Examples as columns of one length: the base of all forms of examples."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ class Columns:
     """The base of frozen dataclasses whose fields are columns, some of which may be None.
 
     Attributes:
-        columns: the names of the fields that are columns; the first is always there.
+        columns: the names of the fields that are columns; the first is never None.
     """
 
     columns: ClassVar[tuple[str, ...]]

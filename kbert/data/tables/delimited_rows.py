@@ -1,7 +1,7 @@
 """Rows of TSV and CSV text, with and without quoting, each with the line where it starts.
 
-Sources: CSV is RFC 4180 as Python's `csv` module reads it; TSV without quoting is how the GLUE
-benchmark ships its files.
+Sources: RFC 4180 as Python's `csv` module reads it, for CSV; the files of the GLUE benchmark, for
+TSV without quoting.
 """
 
 import csv
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 
 def looks_quoted(rows: Iterable[Sequence[str]]) -> bool:
-    """Tells whether fields that were split without regard to quotes follow CSV's quoting.
+    """Returns whether fields that were split without regard to quotes follow CSV's quoting.
 
     True when some field holds a doubled quote inside quotes and every field that holds a quote at
     all is enclosed in quotes with its inner quotes doubled. Running text fails this at once.
@@ -65,7 +65,7 @@ def quoted_rows(source: str, text: str, delimiter: str) -> tuple[list[list[str]]
         The rows, and the 1-based line where each starts.
 
     Raises:
-        ValueError: a quoted field is not closed, or goes on behind its closing quote.
+        ValueError: a quoted field is not closed, or has text behind its closing quote.
     """
     rows, lines = [], []
     limit = csv.field_size_limit(min(sys.maxsize, 2**31 - 1))

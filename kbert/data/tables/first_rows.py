@@ -1,4 +1,4 @@
-"""The columns of a table from its first lines, so that a wrong one is told before all is read."""
+"""The columns of a table from its first lines, to report a wrong one before reading the whole."""
 
 import csv
 import io
@@ -14,22 +14,22 @@ from kbert.data.tables.json_rows import json_rows
 from kbert.data.tables.table import Table, format_of, read_table
 from kbert.data.tables.text_files import open_text
 
-# Smaller files are read whole; a longer first line tells nothing.
+# Smaller files are read whole; of a longer first line nothing is known.
 _BYTES = 1 << 17
 
 
 def check_columns(
     path: str | os.PathLike[str], columns: Sequence[str | int], *, header: bool = True
 ) -> None:
-    """Checks that a table has some columns, where its first lines tell.
+    """Checks that a table has some columns, where its first lines show them.
 
     Args:
-        path: As of `read_table`.
-        columns: Names, or 0-based indices.
-        header: As of `read_table`.
+        path: a TSV, CSV, JSON Lines or JSON file, or one of these gzipped.
+        columns: names, or 0-based indices.
+        header: whether the first line of a TSV or CSV file names the columns.
 
     Raises:
-        ValueError: There is no such column, or the first lines are no table.
+        ValueError: there is no such column, or the first lines are not a table.
     """
     table = first_rows(path, header=header)
     if table is not None:
@@ -41,14 +41,15 @@ def first_rows(path: str | os.PathLike[str], *, header: bool = True) -> Table | 
     """Reads the first rows of a table, one at least.
 
     Args:
-        path: As of `read_table`.
-        header: As of `read_table`.
+        path: a TSV, CSV, JSON Lines or JSON file, or one of these gzipped.
+        header: whether the first line of a TSV or CSV file names the columns.
 
     Returns:
-        The table; None where the first lines do not tell, and for a pipe, which is read but once.
+        The table; None where the first lines hold no whole row, and for a pipe, which can be read
+        only once.
 
     Raises:
-        ValueError: The file is no table, as far as its first lines tell.
+        ValueError: the first lines are not a table.
     """
     source = os.fspath(path)
     kind = format_of(source)
@@ -56,7 +57,7 @@ def first_rows(path: str | os.PathLike[str], *, header: bool = True) -> Table | 
         return None
     if Path(path).stat().st_size <= _BYTES:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # who reads it in earnest warns
+            warnings.simplefilter("ignore")  # the reader of the whole file warns
             return read_table(path, header=header)
     lines = _first_lines(path)
     if not lines or kind == "json":
@@ -72,12 +73,12 @@ def first_rows(path: str | os.PathLike[str], *, header: bool = True) -> Table | 
 
 
 def _first_lines(path: str | os.PathLike[str]) -> str:
-    """The first whole lines, without blank ones before them."""
+    """Reads the first whole lines, without blank ones before them."""
     try:
         with open_text(path) as file:
             content = file.read(_BYTES).decode("utf-8-sig", errors="replace")
     except (OSError, EOFError, zlib.error):
-        return ""  # who reads it in earnest tells
+        return ""  # the reader of the whole file reports it
     return str(content[: content.rfind("\n") + 1].lstrip("\r\n"))
 
 
@@ -86,4 +87,4 @@ def _csv_rows(lines: str) -> list[list[str]]:
     try:
         return list(islice(filter(None, reader), 2))
     except csv.Error:
-        return []  # a field that is cut off here, perhaps
+        return []  # possibly a field that is cut off here

@@ -21,7 +21,7 @@ def json_value(source: str, text: str, contents: str, **kwargs: Any) -> Any:
         **kwargs: further arguments of `json.loads`.
 
     Raises:
-        ValueError: the text is empty or no JSON; the message names the line.
+        ValueError: the text is empty or not JSON; the message names the line.
     """
     if not text.strip():
         raise ValueError(f"{source}: the file must hold {contents}. Received: an empty file")
@@ -51,7 +51,7 @@ def json_rows(
         The objects, at least one, and the 1-based line of each.
 
     Raises:
-        ValueError: the text is no JSON, or a value is no object. The message names the line.
+        ValueError: the text is not JSON, or a value is not an object. The message names the line.
     """
     rows, lines = _objects_by_line(source, text) if one_a_line else _objects(source, text)
     if not rows:
@@ -77,7 +77,7 @@ def _objects_by_line(source: str, text: str) -> tuple[list[dict[str, Any]], list
 
 
 def _objects(source: str, text: str) -> tuple[list[dict[str, Any]], list[int]]:
-    """Walks the outermost list or object by hand, so that each entry's line is known."""
+    """Parses the outermost list or object entry by entry, so that each entry's line is known."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     seen: dict[str, int] = {}

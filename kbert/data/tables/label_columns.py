@@ -1,4 +1,4 @@
-"""Reading labels out of a table's columns: class names, scores and probabilities."""
+"""Reader of labels in a table's columns: class names, scores and probabilities."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def _place(table: Table, row: int, label: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    """Returns the finite number that `value` stands for; bool and everything else give None."""
+    """Returns the finite number that `value` stands for; None for bool and everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -76,7 +76,7 @@ def _score(value: object, table: Table, row: int, label: str | int) -> float:
 
 
 def _name(value: object, table: Table, row: int, label: str | int) -> str:
-    """JSON may write the class 1 as a number: it becomes "1", as in a TSV file."""
+    """Returns a class name; JSON's number 1 becomes "1", as in a TSV file."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, int)):
@@ -88,7 +88,7 @@ def _name(value: object, table: Table, row: int, label: str | int) -> str:
 
 
 def _soft(value: Any, first: Any, table: Table, row: int, label: object) -> Any:
-    """Checks one {class name: probability} or list of probabilities, the first row's kind."""
+    """Checks one {class name: probability} or list of probabilities, whichever the first row is."""
     if not isinstance(value, type(first)) or isinstance(value, list) and len(value) != len(first):
         raise ValueError(
             f"{_place(table, row, label)}: the label must be probabilities as in the first row. "

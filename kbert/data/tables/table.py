@@ -22,7 +22,7 @@ _FORMAT_OF_SUFFIX = {
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns " Did you mean `x`?" for the name in `known` closest to `name`, else ""."""
+    """Returns " Did you mean `x`?" for the name in `known` closest to `name`, or ""."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f" Did you mean `{by_lower[close[0]]}`?" if close else ""
@@ -96,7 +96,7 @@ class Table:
             column: name of a column, or its 0-based index.
 
         Raises:
-            ValueError: no such column, or a JSON value that is missing or no string.
+            ValueError: no such column, or a JSON value that is missing or not a string.
         """
         values = self.values(column)
         if isinstance(self.rows[0], dict):
@@ -147,8 +147,9 @@ def read_table(
         format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
         header: whether the first line of a TSV or CSV file names the columns.
         quoting: whether fields may be quoted ("a ""quoted"" field"). None: in CSV yes, in TSV no,
-            with a warning where they look it. "auto": in TSV where they look it.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are no UTF-8.
+            with a warning where they look quoted. "auto": in CSV, and in TSV where they look
+            quoted.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
         malformed_rows: "error", or "skip" to leave out rows with too few or too many fields and
             to warn once.
 
@@ -192,10 +193,10 @@ def format_of(source: str, format: str | None = None) -> str:
 
     Args:
         source: its path.
-        format: as in `read_table`.
+        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
 
     Raises:
-        ValueError: the name does not tell it, or there is no such format.
+        ValueError: the name has no known ending, or there is no such format.
     """
     if format is None:
         name = source[: -len(".gz")] if source.endswith(".gz") else source

@@ -1,4 +1,4 @@
-"""Text files, plain or gzipped."""
+"""Readers of text files, plain or gzipped."""
 
 import gzip
 import os
@@ -10,20 +10,20 @@ GZIP = ".gz"
 
 
 def open_text(path: str | os.PathLike[str]) -> Any:
-    """Opens a file for its bytes, unzipped where its name ends in .gz."""
+    """Opens a file for reading bytes, decompressed where its name ends in .gz."""
     return gzip.open(path, "rb") if os.fspath(path).endswith(GZIP) else open(path, "rb")
 
 
 def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> str:
-    """Returns the text of a UTF-8 file, without a byte order mark; unzips names ending in .gz.
+    """Reads a UTF-8 file, without a byte order mark; decompresses it if its name ends in .gz.
 
     Args:
         path: the file.
         encoding_errors: "strict" or "replace".
 
     Raises:
-        ValueError: broken UTF-8 (the message names the line), broken gzip, or `encoding_errors` is
-            neither.
+        ValueError: invalid UTF-8 (the message names the line), invalid gzip, or another value of
+            `encoding_errors`.
     """
     if encoding_errors not in ("strict", "replace"):
         raise ValueError(
@@ -39,7 +39,7 @@ def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> 
     try:
         return content.decode("utf-8-sig", errors=encoding_errors)
     except UnicodeDecodeError as error:
-        # The codec counts from behind the byte order mark.
+        # The codec counts from after the byte order mark.
         start = error.start + (3 if content.startswith(b"\xef\xbb\xbf") else 0)
         line = content.count(b"\n", 0, start) + 1
         hint = "Convert the file, or pass encoding_errors='replace'."

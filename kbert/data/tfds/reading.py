@@ -1,7 +1,7 @@
 """Questions and tagged sentences from TensorFlow Datasets (TFDS), in the same form as from files.
 
-TFDS writes examples in an order of its own and keeps no original one, so these come in that order:
-the same each time, but not that of the files.
+TFDS writes examples in an order of its own and does not keep the original one, so they come in that
+order: the same each time, but not that of the files.
 
 Source: tensorflow.org/datasets/catalog/squad and .../conll2003.
 """
@@ -17,7 +17,7 @@ from kbert.data.questions.question_examples import QuestionExamples, answers_of
 from kbert.data.tables.table import nearest
 from kbert.data.tfds.sources import find_builder, import_tfds, prepare_builder, tfds_split
 
-# TFDS knows neither size nor sha256 of this file, so it would not look for it in a folder.
+# TFDS has neither size nor sha256 of this file, so it would not look for it in a folder.
 _FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}
 
 
@@ -35,8 +35,8 @@ def read_tfds_questions(
     Args:
         name: "squad/v1.1", "squad/v2.0", or another dataset with SQuAD's features, such as
             "xquad/en".
-        split: "train", "validation" ("dev" means it too), "train[:100]".
-        data_dir: where TFDS keeps prepared datasets; None is its own default.
+        split: "train", "validation" (or its alias "dev"), "train[:100]".
+        data_dir: folder of prepared datasets; None is TFDS's default.
         labeled: whether to read the answers.
         manual_dir: folder with the original files, under their original names, for machines that
             cannot download.
@@ -47,7 +47,7 @@ def read_tfds_questions(
 
     Raises:
         ValueError: unknown dataset or split, one without SQuAD's features, or a wrong answer.
-        RuntimeError: the dataset could not be downloaded or prepared; the message tells how to
+        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
             provide the original files.
         ImportError: tensorflow-datasets is not installed.
     """
@@ -85,8 +85,8 @@ def read_tfds_sentences(
 
     Args:
         name: "conll2003", or another dataset with a sequence of words and one of class labels.
-        split: "train", "dev" ("validation" means it too), "test", "train[:100]".
-        data_dir: where TFDS keeps prepared datasets; None is its own default.
+        split: "train", "dev" (or its alias "validation"), "test", "train[:100]".
+        data_dir: folder of prepared datasets; None is TFDS's default.
         words: feature of the words.
         tags: feature of the tags: "ner", "pos" or "chunks" in CoNLL's datasets.
         manual_dir: folder with the original file (`conll2003.zip`), for machines that cannot
@@ -95,12 +95,12 @@ def read_tfds_sentences(
             `conll2003.zip` it recorded none.
 
     Returns:
-        `TaggedSentences` in TFDS's order, without its empty ones. TFDS keeps no documents, so all
+        `TaggedSentences` in TFDS's order, without empty ones. TFDS keeps no documents, so all
         sentences belong to one; `lines` are row numbers, from 1.
 
     Raises:
         ValueError: unknown dataset, split or feature, or a split without sentences.
-        RuntimeError: the dataset could not be downloaded or prepared; the message tells how to
+        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
             provide the original files.
         ImportError: tensorflow-datasets is not installed.
     """
@@ -134,7 +134,7 @@ def _rows(
     manual_dir: str | os.PathLike[str] | None,
     check: bool,
 ) -> tuple[list[dict[str, Any]], Any, str]:
-    """Returns the rows of a split, the features, and how messages call the split."""
+    """Returns the rows of a split, the features, and the split's name for messages."""
     tfds = import_tfds()
     builder = find_builder(tfds, name, data_dir)
     known = list(builder.info.features)
@@ -154,7 +154,7 @@ def _rows(
 
 @contextmanager
 def _known_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[None]:
-    """Makes TFDS look into a folder for files of which it recorded no sha256, for a while."""
+    """Makes TFDS look into a folder for files without a recorded sha256, within the context."""
     files = _FILES_WITHOUT_CHECKSUM.get(builder.name, {})
     if manual_dir is None or not files or builder.is_prepared():
         yield

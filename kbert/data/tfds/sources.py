@@ -13,7 +13,7 @@ from typing import Any
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.tables.table import nearest
 
-# TFDS names the text features of these tasks otherwise than their files do.
+# TFDS has other names for the text features of these tasks than their files have.
 _GLUE_TEXTS = {
     "cola": ("sentence", None),
     "sst2": ("sentence", None),
@@ -41,12 +41,12 @@ def read_tfds(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> TextExamples:
-    """Reads a split of a TFDS dataset, and prepares the dataset first where that is not done yet.
+    """Reads a split of a TFDS dataset, and prepares the dataset where needed.
 
     Args:
         name: the dataset, such as "glue/sst2" or "imdb_reviews".
-        split: the split, such as "train", "validation" ("dev" means it too), "train[:100]".
-        data_dir: where TFDS keeps prepared datasets; None is its own default.
+        split: the split, such as "train", "validation" (or its alias "dev"), "train[:100]".
+        data_dir: folder of prepared datasets; None is TFDS's default.
         text_a: feature of the text; needed outside glue/*.
         text_b: feature of the second text, or None.
         label: feature of the labels. Class labels become their names, other integers their
@@ -54,7 +54,7 @@ def read_tfds(
         manual_dir: folder with the original files, under their original names, for machines that
             cannot download.
         check_manual_files: whether these must have the size and sha256 that TFDS recorded. False
-            takes other bytes of the same format.
+            accepts other files of the same format.
 
     Returns:
         `TextExamples`; without labels where all are -1 (test splits). GLUE's come in the order of
@@ -62,7 +62,7 @@ def read_tfds(
 
     Raises:
         ValueError: unknown dataset, split or feature.
-        RuntimeError: the dataset could not be downloaded or prepared; the message tells how to
+        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
             provide the original files.
         ImportError: tensorflow-datasets is not installed.
     """
@@ -95,8 +95,8 @@ def find_builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) 
 
     Args:
         tfds: from `import_tfds`.
-        name: as "glue/sst2".
-        data_dir: where prepared datasets lie; None for the default of TFDS.
+        name: the dataset, such as "glue/sst2".
+        data_dir: folder of prepared datasets; None is TFDS's default.
 
     Raises:
         ValueError: there is no such dataset.
@@ -111,12 +111,12 @@ def find_builder(tfds: Any, name: str, data_dir: str | os.PathLike[str] | None) 
 
 
 def tfds_split(name: str, split: str, known: list[str]) -> str:
-    """Returns the split as TFDS calls it; the parts of a sum ("train+test") are left to TFDS.
+    """Returns TFDS's name of a split; the parts of a sum ("train+test") are left to TFDS.
 
     Args:
         name: the dataset, for messages.
-        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever is there, also
-            at the beginning of a name ("dev_matched").
+        split: such as "train", "dev[:100]"; "dev" and "validation" mean whichever exists, also at
+            the beginning of a name ("dev_matched").
         known: the splits of the dataset.
 
     Raises:
@@ -139,7 +139,7 @@ def import_tfds() -> ModuleType:
     """Imports tensorflow_datasets, which takes seconds.
 
     Raises:
-        ImportError: it is not installed; the message says how.
+        ImportError: it is not installed; the message says how to install it.
     """
     try:
         import tensorflow_datasets
@@ -176,7 +176,7 @@ def prepare_builder(tfds: Any, builder: Any, manual_dir: Path | None, check: boo
         check: whether sizes and hashes must be those that TFDS has recorded.
 
     Raises:
-        RuntimeError: the files are missing or cannot be had.
+        RuntimeError: the files are missing or cannot be downloaded or prepared.
     """
     if builder.is_prepared():
         return
@@ -204,7 +204,7 @@ def prepare_builder(tfds: Any, builder: Any, manual_dir: Path | None, check: boo
 
 
 def _original_files(builder: Any) -> list[str]:
-    """Returns the names of the files that TFDS would download; of one GLUE task where it says."""
+    """Returns the names of the files that TFDS would download, for one GLUE task where known."""
     infos = builder.url_infos or {}
     url = getattr(builder.builder_config, "data_url", None)
     chosen = [infos[url]] if url in infos else infos.values()
@@ -213,7 +213,7 @@ def _original_files(builder: Any) -> list[str]:
 
 @contextmanager
 def _accepted_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[None]:
-    """Replaces, for a while, the recorded sizes and sha256 by those of the files in a folder."""
+    """Replaces the recorded sizes and sha256 by those of a folder's files, within the context."""
     recorded = builder.url_infos or {}
     before = dict(recorded)
     if manual_dir is not None:

@@ -1,7 +1,7 @@
 """Sentence pairs from TensorFlow Datasets (TFDS), in the same form as from files.
 
-TFDS writes examples in an order of its own and keeps no original one, so these come in that order:
-the same each time, but not that of the files.
+TFDS writes examples in an order of its own and does not keep the original one, so they come in that
+order: the same each time, but not that of the files.
 
 Source: tensorflow.org/datasets/catalog, `wmt14_translate`, `wmt16_translate`, `ted_hrlr_translate`.
 """
@@ -30,11 +30,11 @@ def read_tfds_translations(
     Args:
         name: such as "wmt16_translate/de-en", "wmt14_translate/fr-en" or
             "ted_hrlr_translate/pt_to_en".
-        split: "train", "validation" ("dev" means it too), "test", "train[:1000]".
-        data_dir: where TFDS keeps prepared datasets; None is its own default.
-        source_language: the language to translate from, as TFDS calls it ("en"). None is the other
-            one where `target_language` is given, else the dataset's own: the first of its name.
-        target_language: the language to translate into, likewise; the second of its name.
+        split: "train", "validation" (or its alias "dev"), "test", "train[:1000]".
+        data_dir: folder of prepared datasets; None is TFDS's default.
+        source_language: the language to translate from, by its name in TFDS ("en"). None is the
+            other one where `target_language` is given, or the first one of the dataset's name.
+        target_language: the language to translate into, likewise; by default the second one.
         manual_dir: folder with the original files, under their original names, for machines that
             cannot download.
         check_manual_files: whether these must have the size and sha256 that TFDS recorded.
@@ -44,7 +44,7 @@ def read_tfds_translations(
 
     Raises:
         ValueError: unknown dataset, split or language, or a dataset of something else.
-        RuntimeError: the dataset could not be downloaded or prepared; the message tells how to
+        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
             provide the original files.
         ImportError: tensorflow-datasets is not installed.
     """
@@ -56,7 +56,7 @@ def read_tfds_translations(
     split = tfds_split(name, split, list(builder.info.splits))
     sources: list[str] = []
     targets: list[str] = []
-    # One by one: as rows of their own, the millions of WMT take several times the memory.
+    # One by one: a list of the rows of WMT, which are millions, takes several times the memory.
     for row in tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False)):
         sources.append(row[source].decode("utf-8"))
         targets.append(row[target].decode("utf-8"))

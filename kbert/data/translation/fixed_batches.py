@@ -1,7 +1,7 @@
 """Batches of sentence pairs in few fixed shapes, for compilers that compile each shape (XLA, TPU).
 
 Each bucket has one number of rows and one length, for sources and targets alike. All its batches
-have that shape; the last one may lack rows, which the reader fills up with padding.
+have that shape; the last one may lack rows, which the reader pads.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Bucket:
     length: int
 
     def __post_init__(self) -> None:
-        """Checks the numbers."""
+        """Checks that the numbers are positive."""
         if self.rows < 1 or self.length < 1:
             raise ValueError(
                 "`rows` and `length` must be at least 1. Received: "
@@ -47,7 +47,7 @@ class FixedBatch:
 
     @property
     def padded_indices(self) -> np.ndarray:
-        """The indices, int64 (bucket.rows,), with -1 for rows of padding, which come last."""
+        """Returns the indices, int64 (bucket.rows,), and -1 for rows of padding, at the end."""
         missing = self.bucket.rows - len(self.indices)
         return np.pad(self.indices, (0, missing), constant_values=-1)
 
@@ -59,24 +59,23 @@ def length_buckets(
     count: int = 8,
     multiple: int = 8,
 ) -> list[Bucket]:
-    """Chooses the shapes that leave the fewest cells empty.
+    """Chooses the shapes with the least padding.
 
-    The best division of the lengths into buckets is found by trying all of them, with the cells of
-    each computed exactly, rows of padding included (dynamic programming).
+    The best division of the lengths into buckets is found by dynamic programming over all of them,
+    with the exact number of positions of each, rows of padding included.
 
     Args:
         source_lengths: int (n,), tokens of each source as the model reads it.
         target_lengths: int (n,), tokens of each target as the model reads it.
-        batch_tokens: the most cells of a batch, rows times length. A length above it gets a bucket
-            of one row.
+        batch_tokens: the most positions of a batch, rows times length, padding included. A length
+            above it gets a bucket of one row.
         count: the most buckets.
-        multiple: what lengths are a multiple of, and rows too where there are so many. The last
-            length is rounded up as well: no more than the model has positions for, if it divides
-            those.
+        multiple: divisor of the lengths, and of the rows where there are that many. The last
+            length is rounded up as well: to no more than the model's positions, if it divides
+            their number.
 
     Returns:
-        Buckets, the shortest first; the last one holds the longest pair. None where there are no
-        pairs.
+        Buckets, the shortest first; the last one holds the longest pair. Empty without pairs.
 
     Raises:
         ValueError: the lengths are not one a pair, or a number is below 1.
@@ -89,8 +88,8 @@ def length_buckets(
     values, pairs = np.unique(rounded, return_counts=True)
     shapes = [Bucket(_rows(batch_tokens, int(value), multiple), int(value)) for value in values]
     before = np.concatenate([[0], np.cumsum(pairs)])  # pairs shorter than each value
-    # cheapest[i] is the least number of cells of the i shortest lengths, with the ends of the
-    # buckets that reach it; each round of the loop allows one bucket more.
+    # cheapest[i] is the least number of positions of the i shortest lengths, with the ends of the
+    # buckets that reach it; each iteration allows one more bucket.
     cheapest: list[tuple[float, list[int]]] = [(0.0, []), *((np.inf, []) for _ in values)]
     for _ in range(min(count, len(values))):
         renewed = list(cheapest)
@@ -122,8 +121,9 @@ def fixed_batch_plan(
         target_lengths: int (n,), tokens of each target as the model reads it.
         buckets: the shapes, such as those of `length_buckets`, each length once. A pair goes to
             the shortest one that holds both its sides.
-        shuffle: whether order and company change with seed and epoch; else the longest come first.
-        seed: of the shuffling, at least 0.
+        shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
+            come first.
+        seed: seed of the shuffling, at least 0.
         epoch: number of the epoch, from 0.
 
     Returns:
@@ -153,7 +153,7 @@ def fixed_batch_plan(
     batches: list[FixedBatch] = []
     for number in reversed(range(len(shapes))):
         rows = np.flatnonzero(bucket_of == number)
-        # All batches of a bucket have one width, so pairs of like length need not meet.
+        # All batches of a bucket have one width, so their pairs need not be of similar length.
         order = np.argsort(-longest[rows], kind="stable")
         rows = rows[order] if random is None else random.permutation(rows)
         size = shapes[number].rows
@@ -168,7 +168,7 @@ def fixed_batch_plan(
 def fixed_padding_share(
     source_lengths: np.ndarray, target_lengths: np.ndarray, batches: Sequence[FixedBatch]
 ) -> float:
-    """The share of padding among all cells of the batches' sources and targets, 0 to 1.
+    """Returns the share of padding among all positions of the sources and targets, 0 to 1.
 
     Args:
         source_lengths: int (n,), tokens of each source.

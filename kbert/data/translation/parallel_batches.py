@@ -1,9 +1,9 @@
-"""Which sentence pairs go together: batches of like length within a budget of tokens.
+"""Length bucketing of sentence pairs: batches of similar length within a budget of tokens.
 
-Both sides of a pair fill cells, so a batch is even where its pairs agree in both lengths. Pairs are
-sorted by their longer side, which the budget counts, and within that by how much longer the source
-is. Sources: Vaswani et al. 2017, section 5.1 ("batched together by approximate sequence length");
-what counts as a batch's tokens is `--max-tokens` of fairseq.
+Both sides of a pair are padded, so a batch has little padding where its pairs agree in both
+lengths. Pairs are sorted by their longer side, which the budget counts, and within that by how much
+longer the source is. Sources: Vaswani et al. 2017, section 5.1 ("batched together by approximate
+sequence length"); the tokens of a batch are counted like `--max-tokens` of fairseq.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from kbert.data.batches.plans import within_budget
 
 # Standard deviation, in tokens, of the noise on the difference of the two lengths when shuffling.
 # On Multi30k in 10,000 subwords, with 4096 tokens a batch, padding is 0.041 without noise, and two
-# thirds of a pair's company is the same in the next epoch; 0.054 and half of it with 0.5; 0.063 and
+# thirds of a pair's batch are the same in the next epoch; 0.054 and half of it with 0.5; 0.063 and
 # a third with 1.
 NOISE = 0.5
 
@@ -27,21 +27,21 @@ def parallel_batch_plan(
     seed: int = 0,
     epoch: int = 0,
 ) -> list[np.ndarray]:
-    """Divides sentence pairs into batches of like length.
+    """Divides sentence pairs into batches of similar length.
 
-    A pure function of its arguments: the same seed and epoch give the same batches, anywhere. The
-    number of batches, and how many rows of which width they have, depends on the lengths and the
-    budget alone: every epoch has the same number of steps. Pairs that few others are like, such as
-    the longest, meet the same company again.
+    A pure function of its arguments: the same seed and epoch give the same batches on any machine.
+    The number of batches, and their rows and widths, depend on the lengths and the budget alone:
+    every epoch has the same number of steps. Pairs of rare lengths, such as the longest, share a
+    batch with the same pairs again.
 
     Args:
         source_lengths: int (n,), tokens of each source as the model reads it.
         target_lengths: int (n,), tokens of each target as the model reads it.
-        batch_tokens: the most cells of a batch: rows times the longest source or target, whichever
-            is longer. A pair longer than that is a batch of its own.
-        shuffle: whether order and company change with seed and epoch; else the longest come first,
-            so that memory runs out at once or never.
-        seed: of the shuffling, at least 0.
+        batch_tokens: the most positions of a batch: rows times the longest source or target,
+            whichever is longer. A pair longer than that is a batch of its own.
+        shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
+            come first, so that memory runs out at once or never.
+        seed: seed of the shuffling, at least 0.
         epoch: number of the epoch, from 0.
 
     Returns:
@@ -60,7 +60,7 @@ def parallel_batch_plan(
     random = np.random.default_rng((seed, epoch)) if shuffle else None
     difference = (sources - targets).astype("float64")
     if random is not None:
-        # Equals come in a new order, and pairs that are nearly alike change places.
+        # Ties come in a new order, and pairs of nearly equal lengths swap.
         difference += random.normal(0.0, NOISE, len(difference))
     order = np.lexsort((difference, -longest))  # stable
     batches = within_budget(order, longest, batch_tokens)
@@ -72,7 +72,7 @@ def parallel_batch_plan(
 def parallel_padding_share(
     source_lengths: np.ndarray, target_lengths: np.ndarray, batches: Sequence[np.ndarray]
 ) -> float:
-    """The share of padding among all cells of the batches' sources and targets, 0 to 1.
+    """Returns the share of padding among all positions of the sources and targets, 0 to 1.
 
     Args:
         source_lengths: int (n,), tokens of each source.
@@ -90,7 +90,7 @@ def parallel_padding_share(
 def checked_lengths(
     source_lengths: np.ndarray, target_lengths: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns lengths as int64 (n,).
+    """Checks lengths, and returns them as int64 (n,).
 
     Args:
         source_lengths: int (n,).

@@ -1,4 +1,4 @@
-"""Leaves out sentence pairs that teach little: empty ones, long ones, unlikely ones.
+"""Filters of sentence pairs that teach little: empty ones, long ones, unlikely ones.
 
 Source: the limits are those of `clean-corpus-n.perl` of Moses: length, and the ratio of lengths.
 """
@@ -26,7 +26,7 @@ class LeftOut:
     """The pairs that were left out for one reason.
 
     Attributes:
-        count: how many.
+        count: number of pairs.
         lines: the lines of the first of them, at most `SHOWN_LINES`.
     """
 
@@ -36,14 +36,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class FilterReport:
-    """What a filter did. `str()` gives it in words.
+    """Report of a filter. `str()` returns it in words.
 
     Attributes:
         source: where the pairs come from.
         total: the number of pairs before.
-        kept: int64 (n,), indices of the pairs that stayed, ascending: whatever belongs to the
+        kept: int64 (n,), indices of the kept pairs, ascending, with which whatever belongs to the
             pairs, such as their tokens, can be filtered likewise.
-        left_out: what was left out by reason: "empty_both", "empty_source", "empty_target",
+        left_out: the pairs left out by reason: "empty_both", "empty_source", "empty_target",
             "too_long", "ratio". A pair counts once, for the first reason that holds; reasons that
             never held are absent.
     """
@@ -54,7 +54,7 @@ class FilterReport:
     left_out: dict[str, LeftOut]
 
     def __str__(self) -> str:
-        """Returns one line of the numbers, and one for each reason."""
+        """Returns one line of the counts, and one for each reason."""
         head = f"{self.source}: {len(self.kept)} of {self.total} sentence pairs kept"
         parts = [
             f"{found.count} {_TEXTS[reason]} (line{'s' * (len(found.lines) > 1)} "
@@ -82,13 +82,13 @@ def filter_parallel(
             `max_length` and `max_ratio`.
         target_lengths: int (n,), the same of the translations; needed where there are any.
         max_length: pairs with a longer side are left out; None for any length.
-        max_ratio: pairs are left out where one side is more than so many times as long as the
+        max_ratio: pairs are left out where one side is more than this many times as long as the
             other, at least 1; None for any ratio.
         keep_empty: whether to keep pairs with an empty side, which are otherwise left out; their
-            ratio is not looked at. Empty is what holds white space only, or has length 0.
+            ratio is not checked. A side of white space only, or of length 0, is empty.
 
     Returns:
-        The pairs that stay, in their order, and the report.
+        The kept pairs, in their order, and the report.
 
     Raises:
         ValueError: an argument is out of range, lengths are missing, or are not one a pair.
@@ -109,7 +109,7 @@ def filter_parallel(
         reasons["too_long"] = np.max(sides, axis=0, initial=0) > max_length
     if max_ratio is not None:
         longer, shorter = np.maximum(*sides), np.minimum(*sides)
-        # A product, so that nothing is divided by a length of 0.
+        # A product, so that there is no division by a length of 0.
         unlike = longer > max_ratio * shorter
         reasons["ratio"] = unlike & ~empty_source & ~empty_target
     kept = np.ones(total, bool)

@@ -21,8 +21,8 @@ from kbert.data.translation.parallel_batches import parallel_batch_plan
 from kbert.optimization.accumulation import accumulation_weights
 
 _AHEAD = 2
-# Of each batch: indices, -1 for rows of padding; the columns, 0 for as many as its longest text
-# has; and the weight of its rows.
+# Of each batch: indices, -1 for rows of padding; the padded length, 0 for that of its longest text;
+# and the weight of its rows.
 _BATCH = {
     "rows": tf.TensorSpec((None,), tf.int64),
     "width": tf.TensorSpec((), tf.int32),
@@ -37,7 +37,7 @@ class PackedPairs:
     Attributes:
         sources: the sentences.
         targets: their translations.
-        bert: the sentences as a BERT reads them, or None.
+        bert: the sentences tokenized for a BERT, or None.
     """
 
     sources: TokenRows
@@ -45,14 +45,14 @@ class PackedPairs:
     bert: PackedExamples | None = None
 
     def __len__(self) -> int:
-        """The number of pairs."""
+        """Returns the number of pairs."""
         return len(self.sources)
 
     def select(self, rows: np.ndarray) -> "PackedPairs":
-        """Some of the pairs.
+        """Returns some of the pairs.
 
         Args:
-            rows: int64 (k,), their indices in the order of the result.
+            rows: int64 (k,), indices in the order of the result.
         """
         bert = None if self.bert is None else selected(self.bert, rows)
         return PackedPairs(selected(self.sources, rows), selected(self.targets, rows), bert)
@@ -69,25 +69,25 @@ def parallel_dataset(
     first_epoch: int = 0,
     first_batch: int = 0,
 ) -> tf.data.Dataset:
-    """Batches of sentence pairs of like length, as `Translation` learns from them.
+    """Returns length-bucketed batches of sentence pairs to train `Translation` on.
 
-    Every pass is one epoch, of as many batches as the others; with `shuffle`, each shuffles anew.
+    Every pass is one epoch, all with the same number of batches; `shuffle` orders each differently.
 
     Args:
         pairs: the pairs.
-        batch_tokens: the most cells of a batch, rows times the longest source or target; see
+        batch_tokens: the most positions of a batch, rows times the longest source or target; see
             `kbert.data.translation.parallel_batches.parallel_batch_plan`.
-        shuffle: see there.
-        seed: see there.
-        buckets: fixed shapes of batches, such as
-            `kbert.data.translation.fixed_batches.length_buckets` gives; they take the place of
-            `batch_tokens`.
-        accumulation_steps: batches an update of the optimizer. Then each row has the weight with
-            which the update is that of one large batch; what makes no whole update is left out.
-        bert_states: what BERT makes of the sources, where that was computed before; see
+        shuffle: whether batch order and composition depend on seed and epoch.
+        seed: seed of the shuffling, at least 0.
+        buckets: fixed shapes of batches, instead of `batch_tokens`, such as those of
+            `kbert.data.translation.fixed_batches.length_buckets`.
+        accumulation_steps: batches an update of the optimizer. If above 1, rows have the weights
+            that make the update that of one large batch; batches of an incomplete update are left
+            out.
+        bert_states: precomputed hidden states of BERT for the sources, or None; see
             `kbert.data.encoder_features.text_features`.
-        first_epoch: number of the first pass, where an earlier process made those before it.
-        first_batch: batches that are left out; such a dataset is the rest of one epoch.
+        first_epoch: number of the first pass; above 0 where a run is resumed.
+        first_batch: batches to skip; such a dataset is the rest of one epoch.
 
     Returns:
         A dataset of (inputs, targets), or (inputs, targets, weights): inputs "source_token_ids"
@@ -116,7 +116,7 @@ def parallel_dataset(
         return *found, tf.fill(tf.shape(batch["rows"]), batch["weight"])
 
     dataset = read_ahead(dataset.map(assemble, num_parallel_calls=_AHEAD))
-    dataset.epochs = epochs  # `fit` of kbert's models tells them
+    dataset.epochs = epochs  # `fit` of kbert's models sets their number
     return dataset
 
 
@@ -129,7 +129,7 @@ def _plan(
     accumulation_steps: int,
     epoch: int,
 ) -> list[dict[str, Any]]:
-    """The batches of an epoch, as `_BATCH` says."""
+    """Returns the batches of an epoch, with the elements of `_BATCH`."""
     lengths = (pairs.sources.lengths, pairs.targets.lengths)
     random: dict[str, Any] = {"shuffle": shuffle, "seed": seed, "epoch": epoch}
     if buckets is None:
@@ -149,7 +149,7 @@ def _plan(
 
 
 def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -> tuple[Any, Any]:
-    """The inputs and targets of a batch."""
+    """Returns the padded inputs and targets of a batch."""
     rows = batch["rows"]
     sources, real = padded_rows(pairs.sources, rows, batch["width"])
     targets, counts = padded_rows(pairs.targets, rows, batch["width"])
@@ -167,11 +167,11 @@ def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -
 def _bert_inputs(
     packed: PackedExamples, features: TextFeatures | None, rows: tf.Tensor
 ) -> dict[str, tf.Tensor]:
-    """What the BERT of a fused model reads, or has read."""
+    """Returns the inputs of a fused model's BERT, or its precomputed hidden states."""
     ids, real = padded_rows(packed, rows, 0)
     if features is None:
         return {"bert_token_ids": ids, "bert_padding_mask": real}
-    # Training alone comes here, so a call back into Python is no harm.
+    # Only training runs this, so a call back into Python does no harm.
     found = tf.numpy_function(features.batch, [rows], features.states.dtype)
     found = tf.ensure_shape(found, (None, None, features.states.shape[1]))
     return {"bert_states": found, "bert_padding_mask": real}

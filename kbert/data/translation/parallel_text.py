@@ -1,4 +1,4 @@
-"""Sentences and their translations: the one form in which they reach training and prediction."""
+"""Sentences and their translations, the form that training and prediction take."""
 
 import os
 from collections.abc import Sequence
@@ -44,15 +44,15 @@ def read_parallel(
         source_path: UTF-8 text, a sentence a line (a byte order mark is accepted), or one with
             .gz at the end of its name.
         target_path: the translations, likewise; None where there are none.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
 
     Returns:
         `ParallelText`. Empty lines stay empty strings, so that the lines of both files match;
         `kbert.data.translation.parallel_filters.filter_parallel` leaves them out.
 
     Raises:
-        ValueError: the files have different numbers of lines, hold nothing, or are no UTF-8 (the
-            message names file and line) or no gzip.
+        ValueError: the files have different numbers of lines, are empty, or are not UTF-8 (the
+            message names file and line) or not gzip.
         FileNotFoundError: there is no such file.
     """
     _check_file("source_path", source_path)
@@ -94,7 +94,7 @@ def read_parallel_tsv(
         header: whether the first line names the columns. None: unless they are given by index.
         format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
         quoting: whether fields may be quoted. None: in CSV, not in TSV.
-        encoding_errors: "strict", or "replace" for U+FFFD where bytes are no UTF-8.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
         malformed_rows: "error", or "skip" to leave out rows of another width, with a warning.
 
     Returns:
@@ -142,5 +142,5 @@ def _lines(path: str | os.PathLike[str], encoding_errors: str) -> list[str]:
     # str.splitlines would also split at U+2028, U+0085 and others inside a sentence.
     lines = read_text(path, encoding_errors).split("\n")
     if not lines[-1]:
-        lines.pop()  # what follows the last line's end is no line
+        lines.pop()  # nothing follows the end of the last line
     return [line.removesuffix("\r") for line in lines]

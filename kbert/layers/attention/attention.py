@@ -22,10 +22,10 @@ def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
     Args:
         query: (B, N, T, H).
         key: (B, N, S, H).
-        mask: bool, broadcastable to (B, N, T, S), True = may attend; None lets all attend.
+        mask: bool, broadcastable to (B, N, T, S), True = may attend; None masks nothing.
 
     Returns:
-        (B, N, T, S). A wholly masked row holds some finite numbers: see `dot_product_attention`.
+        (B, N, T, S). A fully masked row holds some finite numbers: see `dot_product_attention`.
     """
     # Scaling the query is one pass over (T, H) where scaling the scores is one over (T, S).
     scale = 1.0 / math.sqrt(query.shape[-1])
@@ -40,7 +40,7 @@ def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
 
 
 def dot_product_attention(probabilities: Any, value: Any, mask: Any = None) -> Any:
-    """Averages the values; a wholly masked row gives zero.
+    """Averages the values with the probabilities as weights; zero in a fully masked row.
 
     Args:
         probabilities: (B, N, T, S).
@@ -57,7 +57,7 @@ def dot_product_attention(probabilities: Any, value: Any, mask: Any = None) -> A
 
 
 class MultiHeadAttention(keras.layers.Layer):
-    """What self-attention and cross-attention share: heads, dropout and the output projection.
+    """Base class of self-attention and cross-attention: heads, dropout and output projection.
 
     Args:
         num_heads: N; must divide the hidden width D of the queries.
@@ -107,11 +107,11 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_linear.build((None, None, hidden_dim))
 
     def split_heads(self, projected: Any, parts: int) -> tuple[Any, ...]:
-        """(B, S, parts D) -> `parts` arrays (B, N, S, H), one transposition for all.
+        """Splits (B, S, parts D) into `parts` arrays (B, N, S, H), with one transposition for all.
 
         Args:
             projected: (B, S, parts D).
-            parts: how many projections stand beside each other.
+            parts: number of projections, concatenated along the last axis.
         """
         batch, length, width = ops.shape(projected)[0], ops.shape(projected)[1], projected.shape[-1]
         head_dim = width // (parts * self.num_heads)
@@ -122,7 +122,7 @@ class MultiHeadAttention(keras.layers.Layer):
     def attend(
         self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
     ) -> Any:
-        """Attention of the projected heads, and the output projection.
+        """Computes the attention of the projected heads, then the output projection.
 
         Args:
             query: (B, N, T, H).
@@ -140,14 +140,14 @@ class MultiHeadAttention(keras.layers.Layer):
     def _context(
         self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
     ) -> Any:
-        """The attended values of all heads, (B, T, D)."""
+        """Returns the attended values of all heads, (B, T, D)."""
         probabilities = attention_probabilities(query, key, mask)
         probabilities = self.dropout_layer(probabilities, training=training, seed=seed)
         context = ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
         return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
-        """The probabilities (B, N, T, S), zero in a wholly masked row.
+        """Returns the probabilities (B, N, T, S), zero in a fully masked row.
 
         Args:
             query: (B, N, T, H).
@@ -203,15 +203,15 @@ class SelfAttention(MultiHeadAttention):
         Args:
             inputs: (B, T, D), or (R, D) for the real tokens of a batch.
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
-                `RealTokens` that tell how inputs (R, D) stand in rows.
+                `RealTokens` with the positions of inputs (R, D) in the batch.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
-            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
-                the inputs, as of `Embedding(mask_zero=True)`.
-            inputs_mask: the same, which Keras calls so where other arguments are tensors too.
+            mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of
+                the inputs, for example of `Embedding(mask_zero=True)`.
+            inputs_mask: the same; Keras uses this name where other arguments are tensors too.
 
         Returns:
-            Like `inputs`.
+            An array like `inputs`.
         """
         if isinstance(attention_mask, RealTokens):
             return self._in_groups(inputs, attention_mask, training, seed)
@@ -220,25 +220,25 @@ class SelfAttention(MultiHeadAttention):
         return self.attend(query, key, value, attention_mask, training, seed)
 
     def _in_groups(self, inputs: Any, tokens: RealTokens, training: Any, seed: Any) -> Any:
-        """Attention of the real tokens (R, D) within their rows."""
+        """Computes the attention of the real tokens (R, D) within their rows."""
         if training and seed is None:
             seed = self.dropout_layer.draw()
         contexts: list[Any] = []
         for group, grid in zip(tokens.groups, tokens.in_groups(self.qkv(inputs))):
             query, key, value = self.split_heads(grid, 3)
             contexts.append(self._context(query, key, value, group.mask, training, seed))
-            seed = None if seed is None else seed + 1  # else all would drop the same cells
+            seed = None if seed is None else seed + 1  # else all groups would drop the same units
         return self.output_linear(tokens.from_groups(tuple(contexts)))
 
     def step(
         self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any
     ) -> tuple[Any, KeyValueCache]:
-        """One position of k hypotheses a row, which see what stands on their own paths.
+        """Computes one position of k hypotheses a row, each of which sees its own path only.
 
         Args:
             inputs: (B, k, D), the position `time` of each hypothesis.
-            cache: keys and values of all slots of the times before.
-            time: int scalar.
+            cache: keys and values of all slots of the earlier steps.
+            time: int scalar, the decoding step.
             visible: bool (B, 1, k, M), the entries of the new cache that each may see.
 
         Returns:
@@ -249,7 +249,7 @@ class SelfAttention(MultiHeadAttention):
         return self.attend(query, cache.key, cache.value, visible, None, None), cache
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+        """Returns the attention probabilities (B, N, T, T), without dropout.
 
         Args:
             inputs: (B, T, D).

@@ -13,7 +13,7 @@ from kbert.layers.attention.masks import with_padding
 
 @keras.saving.register_keras_serializable("kbert")
 class CrossAttention(MultiHeadAttention):
-    """Multi-head attention of a sequence to another one, which may have a width of its own.
+    """Multi-head attention of a sequence to another one, which may have another width.
 
     Args:
         num_heads: N; must divide the hidden width D of the queries.
@@ -49,8 +49,8 @@ class CrossAttention(MultiHeadAttention):
             attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
-            memory_mask: bool (B, S), True for a real token, or None; Keras gives the implicit mask
-                of the memory.
+            memory_mask: bool (B, S), True for a real token, or None; Keras passes the implicit
+                mask of the memory.
 
         Returns:
             (B, T, D).
@@ -61,7 +61,7 @@ class CrossAttention(MultiHeadAttention):
         return self.attend(query, key, value, attention_mask, training, seed)
 
     def keys_values(self, memory: Any) -> tuple[Any, Any]:
-        """Keys and values (B, N, S, H) of a memory (B, S, M), for many calls of `attend_to`.
+        """Computes keys and values (B, N, S, H) of a memory, for many calls of `attend_to`.
 
         Args:
             memory: (B, S, M).
@@ -74,14 +74,14 @@ class CrossAttention(MultiHeadAttention):
 
         Args:
             inputs: (B, T, D).
-            keys_values: what `keys_values` returns.
+            keys_values: keys and values (B, N, S, H) of the memory.
             attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
         """
         (query,) = self.split_heads(self.query(inputs), 1)
         return self.attend(query, *keys_values, attention_mask, None, None)
 
     def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, S) of the same arguments, without dropout.
+        """Returns the attention probabilities (B, N, T, S), without dropout.
 
         Args:
             inputs: (B, T, D).

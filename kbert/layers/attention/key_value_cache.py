@@ -1,10 +1,10 @@
-"""Keys and values of what a decoder has computed so far, by time and slot.
+"""Key-value cache of a decoder, by step and slot.
 
-At each time a row has k hypotheses, and each stands in a slot of its own. An entry stays where it
-was put; a hypothesis finds its past by a mask over all slots (`path_mask`), so nothing is copied
-when hypotheses change places. Beams fold into the time axis of the queries.
+At each step a row has k hypotheses, each in a slot of its own. An entry stays where it was
+written; a hypothesis finds its past by a mask over all slots (`path_mask`), so nothing is copied
+when hypotheses are reordered. Beams fold into the time axis of the queries.
 
-Shapes: B rows, N heads, H head size, K slots a time, M = K times the times that are held.
+Shapes: B rows, N heads, H head size, K slots a step, M = K times the steps that are held.
 """
 
 from typing import Any, NamedTuple
@@ -19,9 +19,9 @@ class KeyValueCache(NamedTuple):
     Attributes:
         key: (B, N, M, H).
         value: (B, N, M, H).
-        slots: an array of shape (B, K) whatever its values are; it tells K.
+        slots: an array (B, K) whose values are not used; its shape holds K.
         fixed: an array (B, 1) if M is fixed, for backends whose shapes cannot change, or (B, 0) if
-            entries are joined on.
+            entries are appended.
     """
 
     key: Any
@@ -31,12 +31,12 @@ class KeyValueCache(NamedTuple):
 
 
 def empty_cache(like: Any, slots: int, capacity: int | None) -> KeyValueCache:
-    """A cache without entries.
+    """Makes a cache without entries.
 
     Args:
-        like: (B, N, S, H), for its rows, heads and type.
+        like: (B, N, S, H), for its rows, heads, head size and dtype.
         slots: K.
-        capacity: the most times, fixed from now on; or None, to grow with every time.
+        capacity: the most steps, for a fixed length; or None, to grow with every step.
     """
     rows, num_heads, head_dim = ops.shape(like)[0], like.shape[1], like.shape[3]
     length = _no_entries(like) if capacity is None else slots * capacity
@@ -46,11 +46,10 @@ def empty_cache(like: Any, slots: int, capacity: int | None) -> KeyValueCache:
 
 
 def _no_entries(like: Any) -> Any:
-    """0, as a length that may grow in a loop.
+    """Returns 0, as a length that may grow in a loop.
 
-    A graph of TensorFlow would take a number, or the size of something whose shape it can find
-    out, for the length of all caches of the loop. It cannot know how many numbers are above and
-    below 0.
+    A TensorFlow graph would take a number, or the size of anything whose shape it can infer, as
+    the length of all caches of the loop. It cannot infer how many numbers are above and below 0.
     """
     if keras.backend.backend() != "tensorflow":
         return 0
@@ -59,13 +58,13 @@ def _no_entries(like: Any) -> Any:
 
 
 def appended(cache: KeyValueCache, key: Any, value: Any, time: Any) -> KeyValueCache:
-    """The cache with the entries of one time.
+    """Returns the cache with the entries of one more step.
 
     Args:
-        cache: of the times before.
-        key: (B, N, k, H), k at most K; slots behind k are filled with zeros.
+        cache: entries of the earlier steps.
+        key: (B, N, k, H), k at most K; the other slots are filled with zeros.
         value: (B, N, k, H).
-        time: int scalar.
+        time: int scalar, the step.
     """
     slots, used = cache.slots.shape[1], key.shape[2]
     padding = ((0, 0), (0, 0), (0, slots - used), (0, 0))
@@ -82,12 +81,12 @@ def appended(cache: KeyValueCache, key: Any, value: Any, time: Any) -> KeyValueC
 
 
 def path_mask(slots: Any, time: Any, cache: KeyValueCache) -> Any:
-    """What each hypothesis may see of a cache that has the entries of `time` too.
+    """Returns which entries each hypothesis may see, of a cache that includes step `time`.
 
     Args:
-        slots: int32 (B, k, L), the slot of each hypothesis at each time up to `time`.
-        time: int scalar.
-        cache: of the times before `time`.
+        slots: int32 (B, k, L), the slot of each hypothesis at each step up to `time`.
+        time: int scalar, the step.
+        cache: entries of the steps before `time`.
 
     Returns:
         bool (B, 1, k, M).

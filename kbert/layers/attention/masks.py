@@ -8,7 +8,7 @@ from typing import Any
 
 from keras import ops
 
-# Far below every score, yet finite: -inf minus -inf would be NaN in a wholly masked row.
+# Far below every score, yet finite: -inf minus -inf would be NaN in a fully masked row.
 _NEVER = {"float16": -3e4}
 _NEVER_DEFAULT = -1e9
 
@@ -26,14 +26,14 @@ def padding_attention_mask(padding_mask: Any) -> Any:
 
 
 def with_padding(attention_mask: Any, *padding_masks: Any) -> Any:
-    """Hides padding beside what an attention mask hides.
+    """Combines an attention mask with padding masks.
 
     Args:
         attention_mask: bool, broadcastable to (B, N, T, S), or None.
         *padding_masks: bool (B, S), True for a real token, as Keras' implicit masks are; or None.
 
     Returns:
-        bool, broadcastable to (B, N, T, S), or None where nothing is hidden.
+        bool, broadcastable to (B, N, T, S), or None where nothing is masked.
     """
     for padding_mask in padding_masks:
         if padding_mask is not None:
@@ -57,15 +57,15 @@ def causal_attention_mask(length: Any) -> Any:
 
 
 def sequence_attention_mask(token_ids: Any, padding_mask: Any, causal: bool) -> Any:
-    """What a sequence may see of itself.
+    """Returns the self-attention mask of a sequence.
 
     Args:
         token_ids: int (B, T).
         padding_mask: bool (B, T), True for a real token, or None where all are.
-        causal: whether each position sees itself and what came before alone.
+        causal: whether each position sees only itself and what came before.
 
     Returns:
-        bool, broadcastable to (B, N, T, T), or None where all may see all.
+        bool, broadcastable to (B, N, T, T), or None where nothing is masked.
     """
     real = None if padding_mask is None else padding_attention_mask(padding_mask)
     if not causal:
@@ -75,7 +75,7 @@ def sequence_attention_mask(token_ids: Any, padding_mask: Any, causal: bool) -> 
 
 
 def last_real_state(states: Any, padding_mask: Any) -> Any:
-    """The state of the last real position, the first one of a row without any.
+    """Returns the state of the last real position, or of the first position in a row without any.
 
     Args:
         states: (B, T, D).
@@ -92,11 +92,11 @@ def last_real_state(states: Any, padding_mask: Any) -> Any:
 
 
 def additive_mask(mask: Any, dtype: str) -> Any:
-    """The form that is added to scores: 0 where attention is allowed, a large negative elsewhere.
+    """Returns what is added to scores: 0 where attention is allowed, a large negative elsewhere.
 
     Args:
         mask: bool, any shape.
-        dtype: the type of the scores.
+        dtype: the dtype of the scores.
 
     Returns:
         An array of `dtype` and of the shape of `mask`.
@@ -106,11 +106,11 @@ def additive_mask(mask: Any, dtype: str) -> Any:
 
 
 def any_visible(mask: Any, dtype: str) -> Any:
-    """Tells the rows that see something from the wholly masked ones.
+    """Marks the rows that are not fully masked.
 
     Args:
         mask: bool (..., T, S).
-        dtype: the type of the result.
+        dtype: the dtype of the result.
 
     Returns:
         (..., T, 1) of `dtype`: 1 where at least one key is visible, else 0.

@@ -1,8 +1,8 @@
-"""The real tokens of a padded batch: what is computed where padding is left out.
+"""The real tokens of a padded batch, for computation without padding.
 
 Everything in an encoder but attention looks at one token alone. It may as well run over the real
-tokens of a batch, one below the other; only attention needs them in rows, and there a few groups
-of rows of like length need less padding than one.
+tokens of a batch, concatenated; only attention needs them in rows, and there a few groups of rows
+of similar length need less padding than one.
 
 Shapes: B batch, T length, R real tokens, W width; a group has b rows of at most t tokens, n in all.
 """
@@ -17,11 +17,11 @@ from kbert.layers.core.custom_gradients import own_gradient
 
 
 class RowGroup(NamedTuple):
-    """Rows of like length, as attention wants them: side by side, padded to their longest.
+    """Rows of similar length, as attention needs them: padded to the longest of them.
 
     Attributes:
-        slots: int (b, t), which of the group's tokens stands in a cell; 0 in padding.
-        cells: int (n,), in which of the b * t cells a token stands.
+        slots: int (b, t), the index in the group of each position's token; 0 at padded positions.
+        cells: int (n,), the index of each token among the b * t positions.
         mask: bool, broadcastable to (b, N, t, t), True = may attend.
     """
 
@@ -32,16 +32,16 @@ class RowGroup(NamedTuple):
 
 @dataclass(frozen=True, eq=False)  # no tuple: Keras would look for tensors in it, and find numbers
 class RealTokens:
-    """Where the real tokens of a batch stand.
+    """Positions of the real tokens of a batch.
 
-    A row without any keeps its first cell, so that every row has a state to read.
+    A row without any keeps its first position, so that every row has a state to read.
 
     Attributes:
-        places: int (R,), in which of the B * T cells of the batch each stands.
-        first: int (B,), which of them is the first of each row.
-        last: int (B,), which is the last.
-        shape: B and T, numbers where they are fixed and else int scalars.
-        groups: the rows, divided; their tokens follow each other.
+        places: int (R,), the index of each token among the B * T positions of the batch.
+        first: int (B,), the index of the first token of each row among the R tokens.
+        last: int (B,), the index of the last one.
+        shape: B and T, numbers where they are static, otherwise int scalars.
+        groups: the rows, divided; the R tokens are ordered by group.
     """
 
     places: Any
@@ -51,29 +51,29 @@ class RealTokens:
     groups: tuple[RowGroup, ...]
 
     def of(self, batch: Any) -> Any:
-        """The values (R,) of the tokens, of (B, T) values that need no gradient."""
+        """Returns the values (R,) of the tokens from (B, T) values that need no gradient."""
         return ops.take(ops.reshape(batch, (-1,)), self.places)
 
     def positions(self) -> Any:
-        """The position (R,) of each token in its row."""
+        """Returns the position (R,) of each token in its row."""
         return self.places % self.shape[1]
 
     def first_states(self, states: Any) -> Any:
-        """The states (B, W) of the first token of each row, of (R, W)."""
+        """Returns the states (B, W) of the first token of each row from (R, W)."""
         return _looked_up(states, self.first)
 
     def last_states(self, states: Any) -> Any:
-        """The states (B, W) of the last token of each row, of (R, W)."""
+        """Returns the states (B, W) of the last token of each row from (R, W)."""
         return _looked_up(states, self.last)
 
     def in_rows(self, states: Any) -> Any:
-        """States (R, W) as a batch (B, T, W), zero in padding."""
+        """Returns states (R, W) as a batch (B, T, W), zero at padded positions."""
         batch, length = self.shape
         rows = _scattered(states, self.places, batch * length)
         return ops.reshape(rows, (batch, length, states.shape[-1]))
 
     def in_groups(self, states: Any) -> tuple[Any, ...]:
-        """States (R, W) as groups (b, t, W); a cell of padding has what some token has."""
+        """Returns states (R, W) as groups (b, t, W); a padded position holds some token's state."""
         width = states.shape[-1]
 
         @own_gradient
@@ -81,8 +81,8 @@ class RealTokens:
             pieces = self._pieces(states)
             grids = tuple(ops.take(p, g.slots, axis=0) for p, g in zip(pieces, self.groups))
 
-            # Padding is nobody's key and nobody reads its queries: its gradients are 0, and what
-            # would be a sum over all cells of a token is a look-up of its own one.
+            # Padding is masked as a key and its queries are not read: its gradients are 0, and what
+            # would be a sum over all positions that hold a token is a look-up of its own one.
             def backward(*upstream: Any) -> Any:
                 return _joined(
                     ops.take(ops.reshape(of_grid, (-1, width)), group.cells, axis=0)
@@ -94,7 +94,7 @@ class RealTokens:
         return tuple(forward(states))
 
     def from_groups(self, grids: tuple[Any, ...]) -> Any:
-        """Groups (b, t, W) as states (R, W)."""
+        """Returns groups (b, t, W) as states (R, W)."""
         width = grids[0].shape[-1]
 
         @own_gradient
@@ -116,7 +116,7 @@ class RealTokens:
         return forward(*grids)
 
     def _pieces(self, states: Any) -> list[Any]:
-        """The states of each group."""
+        """Splits states (R, W) by group."""
         pieces, start = [], 0
         for group in self.groups:
             end = start + ops.shape(group.cells)[0]
@@ -128,12 +128,12 @@ class RealTokens:
 def real_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> RealTokens:
     """Finds the real tokens of a batch.
 
-    Their number is known only when it runs: nothing for XLA, where all shapes must be fixed.
+    Their number is known only at run time: not for XLA, where all shapes must be static.
 
     Args:
         padding_mask: bool (B, T), True for a real token, in any pattern.
-        causal: whether each position sees itself and what came before alone.
-        groups: into how many groups of like length the rows are divided for attention.
+        causal: whether each position sees only itself and what came before.
+        groups: number of groups of similar length that the rows are divided into for attention.
     """
     real = ops.cast(padding_mask, "bool")
     batch, length = ops.shape(real)[0], ops.shape(real)[1]
@@ -145,7 +145,7 @@ def real_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> Rea
     places = ops.take(order, row) * length + column
     counts = ops.take(counts, order)
     ends = ops.cumsum(counts)
-    rank = order if groups == 1 else ops.argsort(order)  # where each row of the batch has gone
+    rank = order if groups == 1 else ops.argsort(order)  # the new index of each row of the batch
     visible, start, made = ops.take(ops.reshape(real, (-1,)), places), 0, []
     for index in range(groups):
         some = counts[batch * index // groups : batch * (index + 1) // groups]
@@ -157,7 +157,7 @@ def real_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> Rea
 
 
 def _group(counts: Any, visible: Any, causal: bool) -> RowGroup:
-    """The group of the rows with so many tokens each, (b,), of whom some are seen, (n,)."""
+    """Makes the group of rows with `counts` (b,) tokens; `visible` (n,) marks the real ones."""
     columns = ops.arange(ops.max(counts, initial=0))
     filled = columns < counts[:, None]  # (b, t)
     slots = ops.where(filled, (ops.cumsum(counts) - counts)[:, None] + columns, 0)
@@ -169,12 +169,12 @@ def _group(counts: Any, visible: Any, causal: bool) -> RowGroup:
 
 
 def _looked_up(states: Any, rows: Any) -> Any:
-    """Different rows (m, W) of states (n, W)."""
+    """Looks up distinct rows (m, W) of states (n, W)."""
 
     @own_gradient
     def forward(states: Any) -> Any:
-        # TensorFlow's own gradient is a list of rows, which a block that is computed again, or one
-        # that writes out its own gradient, does not take.
+        # TensorFlow's own gradient is an IndexedSlices, which a block that is recomputed, or one
+        # with a custom gradient, does not accept.
         return ops.take(states, rows, axis=0), lambda upstream: _scattered(
             upstream, rows, ops.shape(states)[0]
         )
@@ -183,7 +183,7 @@ def _looked_up(states: Any, rows: Any) -> Any:
 
 
 def _scattered(states: Any, cells: Any, size: Any) -> Any:
-    """States (n, W) at their cells of (size, W), zero elsewhere."""
+    """Scatters states (n, W) to the rows `cells` of (size, W), zero elsewhere."""
     return ops.scatter(cells[:, None], states, (size, states.shape[-1]))
 
 

@@ -10,14 +10,14 @@ from kbert.layers.core.linear import Linear, normal_linear
 
 @keras.saving.register_keras_serializable("kbert")
 class Adapter(keras.layers.Layer):
-    """x + up(f(down(x))): through a narrow layer and back, beside what goes through unchanged.
+    """x + up(f(down(x))): a bottleneck with a residual connection.
 
     Source: Houlsby et al. 2019, section 2.1. It starts close to the identity.
 
     Args:
-        adapter_dim: m, the width of the narrow layer.
+        adapter_dim: m, the width of the bottleneck.
         activation: f; the source's is GELU.
-        initializer_range: standard deviation of the truncated normal that the weights come from.
+        initializer_range: standard deviation of the truncated normal initializer of the weights.
 
     Raises:
         ValueError: `adapter_dim` is not positive.
@@ -57,7 +57,7 @@ class Adapter(keras.layers.Layer):
 
         Args:
             inputs: (..., D).
-            training: not used: nothing is dropped here.
+            training: passed to the activation; there is no dropout here.
         """
         return ops.add(inputs, self.up(self.down(inputs, training=training)))
 

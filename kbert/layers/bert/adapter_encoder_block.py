@@ -38,7 +38,7 @@ class AdapterEncoderBlock(EncoderBlock):
         kernel_initializer: Any = "glorot_uniform",
         **kwargs: Any,
     ) -> None:
-        self.adapter_dim = adapter_dim  # `_residual` asks for it
+        self.adapter_dim = adapter_dim  # `_residual` reads it
         super().__init__(
             num_heads,
             intermediate_dim,

@@ -1,4 +1,4 @@
-"""BERT's input: token, position and segment embeddings, summed, normalized and dropped out."""
+"""BERT's input: the sum of token, position and segment embeddings, with LayerNorm and dropout."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ class BertEmbeddings(keras.layers.Layer):
     Args:
         vocabulary_size: V.
         hidden_dim: D.
-        max_sequence_length: P, the most positions.
-        num_segments: kinds of segments.
+        max_sequence_length: P, the number of positions.
+        num_segments: the number of segment types.
         dropout: rate of the dropout at the end.
         epsilon: of the LayerNorm.
         initializer: Keras initializer of the three tables.
@@ -84,8 +84,8 @@ class BertEmbeddings(keras.layers.Layer):
         """Embeds a batch, or tokens one by one.
 
         Args:
-            token_ids: int (B, T), or of any shape where `positions` are given.
-            segment_ids: int, like `token_ids`, or None where all are 0.
+            token_ids: int (B, T), or of any shape if `positions` are given.
+            segment_ids: int, like `token_ids`, or None if all are 0.
             positions: int, like `token_ids`, below `max_sequence_length`; None counts along T.
             training: whether dropout is on.
 

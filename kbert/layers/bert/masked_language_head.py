@@ -1,4 +1,4 @@
-"""What predicts tokens from states: a transform, and the token embeddings turned round."""
+"""Masked language model head: a transform, and the transposed token embeddings."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from kbert.layers.core.linear import Bias, normal_linear
 
 @keras.saving.register_keras_serializable("kbert")
 class MaskedLanguageHead(keras.layers.Layer):
-    """LN(activation(h W + b)) E^T + c, with the table E of the token embeddings and an own bias c.
+    """LN(activation(h W + b)) E^T + c, with the tied token embeddings E and a separate bias c.
 
     Source: google-research/bert, `run_pretraining.py`, `get_masked_lm_output`.
 
     Args:
         vocabulary_size: V, rows of the table.
-        activation: of the transform.
+        activation: name of the transform's activation.
         epsilon: of the LayerNorm.
-        initializer_range: standard deviation of the new weights.
+        initializer_range: standard deviation of the initializer.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class MaskedLanguageHead(keras.layers.Layer):
         self.built = True
 
     def call(self, states: Any, table: Any, training: bool | None = None) -> Any:
-        """Predicts.
+        """Computes the logits of the vocabulary.
 
         Args:
             states: (..., D).
             table: (V, D), the token embeddings.
-            training: whether it trains.
+            training: whether this is a training step.
 
         Returns:
             Logits (..., V): float32, or float64 where the layer computes in that.

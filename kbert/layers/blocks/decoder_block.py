@@ -12,11 +12,11 @@ from kbert.layers.blocks.transformer_block import TransformerBlock
 
 
 class DecoderCache(NamedTuple):
-    """What one layer keeps while it decodes.
+    """Cache of one layer during decoding.
 
     Attributes:
         own: keys and values of the hypotheses so far.
-        memory: keys and values of the memory, (B, N, S, H) each; once a row, not once a hypothesis.
+        memory: keys and values of the memory, (B, N, S, H) each; per row, not per hypothesis.
     """
 
     own: KeyValueCache
@@ -88,14 +88,14 @@ class DecoderBlock(TransformerBlock):
         memory_mask: Any = None,
         training: bool | None = None,
     ) -> Any:
-        """Decodes with all positions known (teacher forcing).
+        """Decodes all positions of a known target (teacher forcing).
 
         Args:
             inputs: (B, T, D).
             memory: (B, S, M).
             self_mask: bool, broadcastable to (B, N, T, T), True = may attend.
             memory_mask: bool, broadcastable to (B, N, T, S), or None; or (B, S), True for a real
-                token, as the implicit mask that Keras gives.
+                token, the implicit mask that Keras passes.
             training: whether dropout is on.
 
         Returns:
@@ -121,7 +121,7 @@ class DecoderBlock(TransformerBlock):
     def memory_scores(
         self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = None
     ) -> Any:
-        """Gives the probabilities (B, N, T, S) of the attention to the memory.
+        """Returns the probabilities (B, N, T, S) of the attention to the memory.
 
         Args:
             inputs: (B, T, D).
@@ -135,12 +135,12 @@ class DecoderBlock(TransformerBlock):
         return self.cross_attention.scores(attended, memory, memory_mask)
 
     def start(self, memory: Any, slots: int, capacity: int | None) -> DecoderCache:
-        """What the layer keeps before the first step.
+        """Returns the cache before the first step.
 
         Args:
             memory: (B, S, M).
             slots: K, the most hypotheses a row.
-            capacity: the most steps, where shapes must be fixed; else None.
+            capacity: the most steps, where shapes must be static; otherwise None.
         """
         keys_values = self.cross_attention.keys_values(memory)
         return DecoderCache(empty_cache(keys_values[0], slots, capacity), keys_values)
@@ -148,11 +148,11 @@ class DecoderBlock(TransformerBlock):
     def step(
         self, inputs: Any, cache: DecoderCache, time: Any, visible: Any, memory_mask: Any
     ) -> tuple[Any, DecoderCache]:
-        """One position more of every hypothesis.
+        """Decodes one more position of every hypothesis.
 
         Args:
             inputs: (B, k, D).
-            cache: from `start` or the step before.
+            cache: from `start` or the previous step.
             time: int scalar, the position.
             visible: bool (B, 1, k, M), see `kbert.layers.attention.key_value_cache.path_mask`.
             memory_mask: bool (B, 1, 1, S), or None.

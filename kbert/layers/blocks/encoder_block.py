@@ -63,7 +63,7 @@ class EncoderBlock(TransformerBlock):
         self.built = True
 
     def draw_seeds(self) -> tuple[Any, Any, Any]:
-        """Draws the seeds of one call, for blocks that are computed twice alike."""
+        """Draws the dropout seeds of one call, for blocks that are recomputed."""
         return (
             self.attention.dropout_layer.draw(),
             self.attention_residual.dropout_layer.draw(),
@@ -83,14 +83,14 @@ class EncoderBlock(TransformerBlock):
         Args:
             inputs: (B, T, D), or (R, D) for the real tokens of a batch.
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
-                `RealTokens` that tell how inputs (R, D) stand in rows.
+                `RealTokens` with the positions of inputs (R, D) in the batch.
             training: whether dropout is on.
             seeds: seeds from `draw_seeds`, or None to draw them now.
-            mask: bool (B, T), True for a real token, or None; Keras gives the implicit mask of
-                the inputs, as of `Embedding(mask_zero=True)`.
+            mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of
+                the inputs, for example of `Embedding(mask_zero=True)`.
 
         Returns:
-            Like `inputs`.
+            An array like `inputs`.
         """
         attention_mask = with_padding(attention_mask, mask)
         attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
@@ -105,7 +105,7 @@ class EncoderBlock(TransformerBlock):
         return self._fed(attended, training, fed_seed)
 
     def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
-        """The attention probabilities (B, N, T, T) of the same arguments, without dropout.
+        """Returns the attention probabilities (B, N, T, T), without dropout.
 
         Args:
             inputs: (B, T, D).

@@ -1,4 +1,4 @@
-"""What the layers of an encoder and of a decoder are made of."""
+"""Base class of the layers of an encoder and of a decoder."""
 
 from typing import Any
 
@@ -9,21 +9,20 @@ from kbert.layers.core.residual import Residual
 
 
 class TransformerBlock(keras.layers.Layer):
-    """Attentions, and a feed-forward network behind them; each within a residual.
+    """Attention followed by a feed-forward network, each within a residual connection.
 
     A subclass makes its sublayers in the order in which they compute: that is the order of the
-    weights, by which saved states of an optimizer find theirs.
+    weights, by which saved optimizer states are matched to theirs. Defaults are the subclass's.
 
     Args:
-        num_heads: as in `EncoderBlock` and `DecoderBlock`, like all that follows; each of them has
-            its own defaults.
-        intermediate_dim: as there.
-        dropout: as there.
-        attention_dropout: as there.
-        activation: as there.
-        norm: as there.
-        epsilon: as there.
-        kernel_initializer: as there.
+        num_heads: N; must divide the hidden width.
+        intermediate_dim: I, width of the feed-forward network.
+        dropout: rate of the dropout on the output of each sublayer.
+        attention_dropout: rate of the dropout on the attention probabilities.
+        activation: name of the feed-forward network's activation.
+        norm: "post" or "pre".
+        epsilon: of the LayerNorms.
+        kernel_initializer: Keras initializer of the matrices.
     """
 
     feed_forward: FeedForward

@@ -1,4 +1,4 @@
-"""Activations by the names that configurations carry."""
+"""Activations by their names in configurations."""
 
 import math
 from collections.abc import Callable
@@ -43,8 +43,8 @@ def activate(x: Any, name: str | None, training: bool | None = None) -> Any:
 
     Args:
         x: float array of any shape.
-        name: as in `activation_name`; None leaves x as it is.
-        training: True takes the form with the cheaper backward pass; the values are the same.
+        name: a name that `activation_name` accepts; None returns `x` unchanged.
+        training: True uses the form with the cheaper backward pass; the values are the same.
 
     Returns:
         An array like `x`.

@@ -1,4 +1,4 @@
-"""Functions that write out their own gradient, where somebody wants one."""
+"""Functions with custom gradients, which can be switched off."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ _WANTED: ContextVar[bool] = ContextVar("gradients_are_wanted", default=True)
 
 
 def own_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`keras.ops.custom_gradient`, except within `without_gradients`.
+    """Applies `keras.ops.custom_gradient`, except within `without_gradients`.
 
     Args:
-        function: from arrays to what it computes, and a function that gives the gradients.
+        function: maps arrays to its result and a function that returns the gradients.
 
     Returns:
-        From the same arrays to what it computes.
+        A function from the same arrays to the result.
     """
     with_gradient = ops.custom_gradient(function)
 
@@ -31,10 +31,10 @@ def own_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def without_gradients() -> Iterator[None]:
-    """Lets functions be traced without the gradients that they have written out.
+    """Lets functions be traced without their custom gradients.
 
-    TensorFlow keeps such gradients with a graph that is saved, and in a table of the process that
-    loads it, which holds the model for ever.
+    TensorFlow keeps such gradients with a saved graph, and in a global table of the process that
+    loads it, which keeps the model alive for ever.
     """
     token = _WANTED.set(False)
     try:

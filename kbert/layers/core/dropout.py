@@ -1,4 +1,4 @@
-"""Dropout whose seed can be drawn beforehand, so that a block can be computed twice alike."""
+"""Dropout whose seed can be drawn beforehand, so that a block can be recomputed identically."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from keras import ops
 
 
 class DrawnSeed(keras.random.SeedGenerator):
-    """A seed that was drawn before: gives the same (2,) seed each time it is asked.
+    """A seed that was drawn before: `next` returns the same (2,) seed every time.
 
     Recomputing activations in the backward pass (gradient checkpointing) must drop the units that
     the forward pass dropped; a plain `SeedGenerator` would move on.
@@ -54,7 +54,7 @@ class Dropout(keras.layers.Layer):
         self.built = True
 
     def draw(self) -> Any:
-        """Draws the seed of one call, (2,), or None where nothing is ever dropped."""
+        """Draws the seed of one call, (2,); None if the rate is 0."""
         return self.seed_generator.next() if self.rate > 0 else None
 
     def call(self, inputs: Any, training: bool | None = None, seed: Any = None) -> Any:

@@ -56,7 +56,7 @@ class FeedForward(keras.layers.Layer):
 
         Args:
             inputs: (..., D).
-            training: not used: nothing is dropped here.
+            training: passed to the activation; there is no dropout here.
         """
         return self.output_linear(self.intermediate(inputs, training=training))
 

@@ -31,7 +31,7 @@ class LayerNorm(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Normalizes (..., D).
+        """Normalizes the last axis.
 
         Args:
             inputs: (..., D).

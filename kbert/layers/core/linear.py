@@ -62,7 +62,7 @@ class Linear(keras.layers.Layer):
 
         Args:
             inputs: (..., D).
-            training: not used: nothing is dropped here.
+            training: passed to the activation; there is no dropout here.
         """
         # (..., D) -> (rows, D): one matrix product for all positions
         outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), self.kernel)
@@ -90,12 +90,12 @@ class Linear(keras.layers.Layer):
 def normal_linear(
     units: int, initializer_range: float, activation: str | None = None, **kwargs: Any
 ) -> Linear:
-    """A `Linear` whose weights come from BERT's truncated normal.
+    """Makes a `Linear` with BERT's truncated normal initializer.
 
     Args:
         units: width of the output.
-        initializer_range: standard deviation of the weights.
-        activation: as in `Linear`.
+        initializer_range: standard deviation of the initializer.
+        activation: name of an activation, or None.
         **kwargs: `name` and `dtype`.
     """
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
@@ -124,7 +124,7 @@ class Bias(keras.layers.Layer):
         """Maps (..., units) to the same shape.
 
         Args:
-            inputs: (..., D).
+            inputs: (..., units).
         """
         return inputs + self.bias
 

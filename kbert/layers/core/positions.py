@@ -1,4 +1,4 @@
-"""Position encodings: learned (BERT) and sinusoidal (the Transformer)."""
+"""Position encodings: learned (BERT) and sinusoidal (the original Transformer)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from keras import ops
 
 @keras.saving.register_keras_serializable("kbert")
 class LearnedPositions(keras.layers.Layer):
-    """One trained vector a position.
+    """One trained vector per position.
 
     Source: Gehring et al. 2017, section 3.1; Devlin et al. 2019.
 
@@ -37,7 +37,7 @@ class LearnedPositions(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Gives the vectors of the positions of `inputs`.
+        """Returns the vectors of the positions of `inputs`.
 
         Args:
             inputs: anything of shape (B, T, ...); only T is read.
@@ -57,10 +57,10 @@ class LearnedPositions(keras.layers.Layer):
         return self.embeddings[: ops.shape(inputs)[1]]
 
     def at(self, position: Any) -> Any:
-        """Gives the vectors (..., D) of positions, int (...).
+        """Returns the vectors (..., D) of positions.
 
         Args:
-            position: int, of any shape.
+            position: int (...).
         """
         return ops.take(self.embeddings, position, axis=0)
 
@@ -79,12 +79,12 @@ class LearnedPositions(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("kbert")
 class SinusoidalPositions(keras.layers.Layer):
-    """Fixed waves: column 2i is sin(p / 10000^(2i/D)), column 2i + 1 the cosine.
+    """Fixed sinusoids: column 2i is sin(p / 10000^(2i/D)), column 2i + 1 the cosine.
 
     Source: Vaswani et al. 2017, section 3.5.
 
     Args:
-        max_sequence_length: P, the most positions.
+        max_sequence_length: P, the number of positions.
         hidden_dim: D, an even width.
         interleaved: True as in the paper; False puts all sines in the first half and all cosines
             in the second, as Marian does.
@@ -106,7 +106,7 @@ class SinusoidalPositions(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Gives the waves (T, D) of the positions of `inputs` (B, T, ...).
+        """Returns the encodings (T, D) of the positions of `inputs` (B, T, ...).
 
         Args:
             inputs: any array (B, T, ...), of which only T is read.
@@ -121,10 +121,10 @@ class SinusoidalPositions(keras.layers.Layer):
         return table[: ops.shape(inputs)[1]]
 
     def at(self, position: Any) -> Any:
-        """Gives the waves (D,) of one position, an int scalar.
+        """Returns the encodings (..., D) of positions.
 
         Args:
-            position: int, of any shape.
+            position: int (...).
         """
         table = ops.convert_to_tensor(self.table, dtype=self.compute_dtype)
         return ops.take(table, position, axis=0)
@@ -143,7 +143,7 @@ class SinusoidalPositions(keras.layers.Layer):
 
 
 def sinusoidal_table(length: int, hidden_dim: int, interleaved: bool = True) -> np.ndarray:
-    """The waves of `SinusoidalPositions` as a float32 array (length, hidden_dim)."""
+    """Returns the table of `SinusoidalPositions` as a float32 array (length, hidden_dim)."""
     frequencies = 10000.0 ** (-np.arange(0, hidden_dim, 2) / hidden_dim)  # (D/2,)
     angles = np.arange(length)[:, None] * frequencies  # (P, D/2)
     waves = (np.sin(angles), np.cos(angles))

@@ -55,7 +55,7 @@ class Residual(keras.layers.Layer):
 
         Args:
             inputs: (..., D).
-            sublayer: maps (..., D) to (..., D); given by keyword.
+            sublayer: maps (..., D) to (..., D); passed by keyword.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
 

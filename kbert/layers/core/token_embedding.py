@@ -1,4 +1,4 @@
-"""A table of vectors, one a token."""
+"""Token embeddings: a table with one vector per token."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ class TokenEmbedding(keras.layers.Layer):
         return self.look_up(token_ids)
 
     def look_up(self, token_ids: Any) -> Any:
-        """Rows of the table; what stores the table in another form puts its own way here.
+        """Returns rows of the table; overridden where the table is stored in another form.
 
         Args:
             token_ids: int (...).

@@ -1,4 +1,4 @@
-"""Drop-net: which of two attentions of a fused layer counts."""
+"""Drop-net: random weights for the two attentions of a fused layer."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kbert.layers.core.dropout import DrawnSeed
 
 @keras.saving.register_keras_serializable("kbert")
 class DropNet(keras.layers.Layer):
-    """Draws the weights of two branches, once a layer and batch.
+    """Draws the weights of two branches, once per layer and batch.
 
     In training, with U uniform in [0, 1): (1, 0) where U < p / 2, (0, 1) where U > 1 - p / 2, and
     (1/2, 1/2) between; otherwise always (1/2, 1/2).
@@ -25,7 +25,7 @@ class DropNet(keras.layers.Layer):
         ValueError: `rate` is outside its range.
 
     Attributes:
-        forced: two weights that are always given instead, for tests; None as a rule.
+        forced: two weights that are always returned instead, for tests; normally None.
     """
 
     forced: tuple[float, float] | None = None
@@ -44,14 +44,14 @@ class DropNet(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Draws.
+        """Draws the two weights.
 
         Args:
-            inputs: any array; only its type is read.
+            inputs: any array; only its dtype is read.
             training: whether weights are drawn.
 
         Returns:
-            Two scalars of the type of `inputs`.
+            Two scalars of the dtype of `inputs`.
         """
         if self.forced is not None:
             first, second = self.forced

@@ -12,7 +12,7 @@ from kbert.layers.fused.fused_residual import FusedResidual
 
 
 class FusedDecoderCache(NamedTuple):
-    """What one layer keeps while it decodes; as `DecoderCache`, with BERT's keys and values."""
+    """Cache of one layer during decoding: a `DecoderCache` with BERT's keys and values."""
 
     own: KeyValueCache
     memory: tuple[Any, Any]
@@ -33,7 +33,7 @@ class FusedDecoderBlock(DecoderBlock):
     """
 
     def __init__(self, *args: Any, drop_net: float = 1.0, **kwargs: Any) -> None:
-        self.drop_net = drop_net  # `_residual` asks for it
+        self.drop_net = drop_net  # `_residual` reads it
         super().__init__(*args, **kwargs)
         self.bert_attention = self._attention(CrossAttention, "bert_attention")
 
@@ -57,7 +57,7 @@ class FusedDecoderBlock(DecoderBlock):
         memory_mask: tuple[Any, Any] = (None, None),
         training: bool | None = None,
     ) -> Any:
-        """Decodes with all positions known; as `DecoderBlock.call`, with pairs.
+        """Decodes all positions of a known target (teacher forcing), with pairs of memories.
 
         Args:
             inputs: (B, T, D).
@@ -84,23 +84,23 @@ class FusedDecoderBlock(DecoderBlock):
     def memory_scores(
         self, inputs: Any, memory: Any, self_mask: Any = None, memory_mask: Any = (None, None)
     ) -> Any:
-        """The probabilities (B, N, T, S) of the attention to the encoder; as `call`.
+        """Returns the probabilities (B, N, T, S) of the attention to the encoder.
 
         Args:
             inputs: (B, T, D).
-            memory: a pair: (B, S, M) of the encoder and (B, L, M) of BERT.
+            memory: a pair: (B, S, D) of the encoder and (B, L, M) of BERT.
             self_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
             memory_mask: a pair of bool, broadcastable to (B, N, T, S) and (B, N, T, L), or None.
         """
         return super().memory_scores(inputs, memory[0], self_mask, memory_mask[0])
 
     def start(self, memory: Any, slots: int, capacity: int | None) -> Any:
-        """Gives what the layer keeps before the first step.
+        """Returns the cache before the first step.
 
         Args:
-            memory: a pair: (B, S, M) of the encoder and (B, L, M) of BERT.
+            memory: a pair: (B, S, D) of the encoder and (B, L, M) of BERT.
             slots: K, the most hypotheses a row.
-            capacity: the most steps, where shapes must be fixed; else None.
+            capacity: the most steps, where shapes must be static; otherwise None.
         """
         cache = super().start(memory[0], slots, capacity)
         keys_values = self.bert_attention.keys_values(memory[1])

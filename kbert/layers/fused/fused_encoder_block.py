@@ -14,8 +14,8 @@ from kbert.layers.fused.fused_residual import FusedResidual
 class FusedEncoderBlock(EncoderBlock):
     """An `EncoderBlock` with an attention to BERT beside its self-attention.
 
-    Both read the same queries and share the residual and the LayerNorm; keys and values come
-    straight from BERT's width. Source: Zhu et al. 2020, equation 2.
+    Both read the same queries and share the residual and the LayerNorm; keys and values are
+    projected directly from BERT's width. Source: Zhu et al. 2020, equation 2.
 
     Args:
         *args: arguments of `EncoderBlock`.
@@ -24,7 +24,7 @@ class FusedEncoderBlock(EncoderBlock):
     """
 
     def __init__(self, *args: Any, drop_net: float = 1.0, **kwargs: Any) -> None:
-        self.drop_net = drop_net  # `_residual` asks for it
+        self.drop_net = drop_net  # `_residual` reads it
         super().__init__(*args, **kwargs)
         self.bert_attention = self._attention(CrossAttention, "bert_attention")
 
@@ -35,7 +35,7 @@ class FusedEncoderBlock(EncoderBlock):
             self.drop_net, self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
         )
 
-    # It is made like an `EncoderBlock` but cannot stand in for one: it reads BERT's states too.
+    # Built like an `EncoderBlock`, but no substitute for one: it reads BERT's states too.
     def build(self, input_shape: Any, bert_shape: Any) -> None:  # type: ignore[override]
         """Creates the weights for an input (B, S, D) and BERT's states (B, L, M)."""
         self.bert_attention.build(input_shape, bert_shape)
@@ -53,7 +53,7 @@ class FusedEncoderBlock(EncoderBlock):
 
         Args:
             inputs: (B, S, D).
-            bert_states: (B, L, M), of the same text in BERT's tokens.
+            bert_states: (B, L, M), BERT's hidden states of the same text in BERT's tokens.
             attention_mask: bool, broadcastable to (B, N, S, S), True = may attend; or None.
             bert_mask: bool, broadcastable to (B, N, S, L), or None.
             training: whether dropout and drop-net are on.

@@ -45,9 +45,9 @@ class FusedResidual(Residual):
 
         Args:
             inputs: (..., D).
-            sublayer: maps (..., D) to two arrays (..., D); given by keyword.
+            sublayer: maps (..., D) to two arrays (..., D); passed by keyword.
             training: whether dropout and drop-net are on.
-            seed: not used: such a block is not computed twice.
+            seed: not used: such a block is never recomputed.
 
         Returns:
             (..., D).

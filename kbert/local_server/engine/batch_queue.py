@@ -1,7 +1,7 @@
-"""Requests that come at the same time, answered by one call of the model.
+"""Batching of concurrent requests into one call of the model.
 
-A request that comes alone is answered at once. While the model works, others gather; they go
-together, up to `max_batch_size` rows, as soon as it is free. Where the batch before held several
+A request that comes alone is answered at once. While the model works, others queue; they share a
+batch, up to `max_batch_size` rows, as soon as it is free. Where the previous batch held several
 requests, the next one waits for as many, but no longer than `batch_timeout_micros`.
 """
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 Arrays = Mapping[str, np.ndarray]
 Answer = dict[str, np.ndarray]
 Run = Callable[[str, Arrays], Answer]
-# Of a model that is not batched: how many of its requests may wait.
+# Queue limit of a model that is not batched, in requests.
 _MOST_WAITING = 64
 _Key = tuple[object, ...]
 
@@ -40,10 +40,10 @@ class BatchQueue:
     """The queue of one version of a model. For one event loop.
 
     Args:
-        run: Calls a signature of the model; raises `Refusal` for what is the client's fault.
-        batching: How requests are joined; None where each is answered alone.
+        run: Calls a signature of the model; raises `Refusal` for the client's errors.
+        batching: Batching parameters; None where each request is answered alone.
         executor: Threads in which the model runs.
-        told: Is told the rows of each batch, and the seconds for which its oldest request waited.
+        told: Called with the rows of each batch, and the seconds that its oldest request waited.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class BatchQueue:
         self._batching = batching
         self._executor = executor
         self._told = told
-        # One batch at a time: TensorFlow shares its work among the cores by itself.
+        # One batch at a time: TensorFlow parallelizes it over the cores by itself.
         self._free = asyncio.Lock()
         self._queues: dict[_Key, deque[_Waiting]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting_rows = 0
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
-        """The answer to one request; cancel it, and it gives its place away.
+        """Answers one request; when cancelled, it leaves the queue.
 
         Args:
-            signature: A name that the model has.
-            inputs: Its inputs, each (B, ...) with the same B. One with a scalar goes alone.
+            signature: Name of a signature of the model.
+            inputs: Its inputs, each (B, ...) with the same B. A request with a scalar runs alone.
 
         Raises:
             Refusal: It holds more rows than a batch, the queue is full, or the model refuses it.
@@ -96,7 +96,7 @@ class BatchQueue:
             raise
 
     async def idle(self) -> None:
-        """Returns when all that came before is answered."""
+        """Returns when all earlier requests are answered."""
         while self._workers:
             await asyncio.wait(set(self._workers))
 
@@ -120,14 +120,14 @@ class BatchQueue:
             )
 
     def _key(self, signature: str, inputs: Arrays) -> _Key:
-        """Requests with the same key can share a batch."""
+        """Returns a key; requests with the same key can share a batch."""
         if self._batching is not None and self._batching.pad_variable_length_inputs:
             if LENGTHS in inputs:
                 return (signature,)
         return (signature, *((name, inputs[name].shape[1:]) for name in sorted(inputs)))
 
     async def _work(self, signature: str, key: _Key) -> None:
-        """Answers what is in a queue, until it is empty."""
+        """Answers the requests of a queue, until it is empty."""
         queue = self._queues[key]
         last = 1
         try:
@@ -142,7 +142,7 @@ class BatchQueue:
             del self._queues[key]
 
     async def _gather(self, queue: deque[_Waiting], expected: int) -> None:
-        """Waits for as many requests as the last batch held, where time is allowed for it."""
+        """Waits for as many requests as the last batch held, up to the batching timeout."""
         if self._batching is None or not queue:
             return
         end = queue[0].since + 1e-6 * self._batching.batch_timeout_micros
@@ -152,7 +152,7 @@ class BatchQueue:
             await asyncio.sleep(min(left, 0.0005))
 
     def _take(self, queue: deque[_Waiting]) -> list[_Waiting]:
-        """The requests of the next batch, oldest first, without those that were given up."""
+        """Returns the requests of the next batch, oldest first, without cancelled ones."""
         most = 0 if self._batching is None else self._batching.max_batch_size
         batch: list[_Waiting] = []
         rows = 0
@@ -174,7 +174,7 @@ class BatchQueue:
             )
         except Exception as error:
             if len(batch) > 1:
-                # Only the one at fault is to hear of it.
+                # Only the faulty request gets the error.
                 for one in batch:
                     if not one.answer.done():
                         await self._run_batch(signature, [one])
@@ -195,7 +195,7 @@ def _joined(requests: Sequence[Arrays]) -> Arrays:
 
 
 def _run_split(run: Run, signature: str, inputs: Arrays, rows: Sequence[int]) -> list[Answer]:
-    """Runs a batch, and gives each request its rows."""
+    """Runs a batch, and splits the outputs by request."""
     outputs = run(signature, inputs)
     if len(rows) == 1:
         return [outputs]

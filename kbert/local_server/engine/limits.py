@@ -21,16 +21,16 @@ OVERLOADED = 503
 
 
 class Refusal(Exception):
-    """A request that is not answered.
+    """The error of a refused request.
 
     Args:
         code: The name of gRPC's status code.
-        message: Words for the client: no traceback, no path of this machine.
-        status: HTTP's status; by default the one that TF Serving gives for the code.
+        message: Message for the client: no traceback, no path of this machine.
+        status: HTTP's status; by default TF Serving's status for the code.
     """
 
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
-        # It may repeat what a client sent: half of a surrogate pair is in no encoding.
+        # It may repeat a client's text, and lone surrogates cannot be encoded.
         self.message = message.encode("utf-8", "replace").decode("utf-8")
         super().__init__(self.message)
         self.code = code
@@ -38,18 +38,18 @@ class Refusal(Exception):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may be answered a little later."""
+        """Returns whether the same request may be answered a little later."""
         return self.status in (429, OVERLOADED)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The numbers.
+    """Limits on requests.
 
     Args:
-        max_request_bytes: Of one request's body; of gRPC, of its message.
+        max_request_bytes: Bytes of one request's body; for gRPC, of its message.
         max_concurrency: Requests that are read, wait or are answered at a time, over both
-            protocols; what is more is refused at once.
+            protocols; more are refused at once.
         timeout: Seconds for one request, from its first byte to its answer.
 
     Raises:
@@ -69,10 +69,10 @@ class Limits:
 
 
 class Gate:
-    """Counts the requests that are inside. For one event loop.
+    """Limits the number of concurrent requests. For one event loop.
 
     Args:
-        limits: How many may be.
+        limits: The limits.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -81,7 +81,7 @@ class Gate:
 
     @contextmanager
     def admitted(self) -> Iterator[float]:
-        """Lets one request in while the block runs; its deadline, on `time.monotonic`'s clock.
+        """Admits one request while the block runs; yields its `time.monotonic` deadline.
 
         Raises:
             Refusal: The server is full.

@@ -21,9 +21,9 @@ from kbert.serving.loading.loaded_model import LoadedModel
 
 logger = logging.getLogger(__name__)
 _SHOWN = 300
-# How lines of TensorFlow's errors begin that tell of a node, not of what is wrong.
+# Beginnings of lines of TensorFlow's errors that describe a node, not the error.
 _OF_A_NODE = re.compile(r"Detected at node|<stack traces|File \"|\[*\{\{|\d+ root error|\(\d+\)")
-# The client's faults, among the classes of errors that a graph raises.
+# The classes of a graph's errors that are the client's fault.
 _CLIENTS = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 
 
@@ -38,7 +38,7 @@ class LoadedVersion:
         path: Its folder.
 
     Raises:
-        Exception: Whatever TensorFlow raises for a folder that is not right.
+        Exception: Any error of TensorFlow for an invalid folder.
     """
 
     def __init__(self, number: int, path: Path) -> None:
@@ -50,22 +50,23 @@ class LoadedVersion:
         self.queue: BatchQueue | None = None
         for place, request in enumerate(read_warmup(path) or [], 1):
             try:
-                # TF Serving takes the main one where none is named.
+                # TF Serving runs the main signature where none is named.
                 self.model.run(request.signature or SERVING_DEFAULT, request.inputs)
             except Exception as error:  # TensorFlow raises any class
                 raise RuntimeError(f"warm-up record {place} fails: {first_line(error)}") from error
 
     def open(self, executor: Executor, told: Callable[[int, float], None]) -> None:
-        """Begins to take requests, on the running event loop.
+        """Starts to accept requests, on the running event loop.
 
         Args:
             executor: Threads for the model.
-            told: As `BatchQueue` takes it.
+            told: Called with the rows of each batch, and the seconds that its oldest request
+                waited.
         """
         self.queue = BatchQueue(self._run, self.batching, executor, told)
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
-        """The answer to one request; see `BatchQueue.answer`."""
+        """Answers one request; see `BatchQueue.answer`."""
         if self.queue is None:
             raise Refusal("UNAVAILABLE", "The version takes no requests")
         return await self.queue.answer(signature, inputs)
@@ -78,22 +79,22 @@ class LoadedVersion:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without the nodes and files that TensorFlow appends.
+    """Returns an error's message, without the nodes and files that TensorFlow appends.
 
     Args:
         error: The error.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Graph execution error"):
-        # Behind it stand the nodes, each with the lines of the program that made it, and at the
-        # end what was wrong.
+        # After it come the nodes, each with the lines of the program that made it, and at the end
+        # the error.
         own = [line for line in lines[1:] if not _OF_A_NODE.match(line)]
         lines = own[-1:] or lines
     return (lines[0] if lines else type(error).__name__)[:_SHOWN]
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """What kbert says of the model; nothing of one that it did not export."""
+    """Returns kbert's metadata of the model; {} for a model that kbert did not export."""
     try:
         return read_metadata(path)
     except (OSError, ValueError, json.JSONDecodeError):

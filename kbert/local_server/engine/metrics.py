@@ -1,4 +1,4 @@
-"""What the local server counts, for Prometheus, under the names of TF Serving where it has one.
+"""Prometheus metrics of the local server, under TF Serving's names where it has them.
 
 Source of the names: tensorflow/serving, `servables/tensorflow/util.cc` and
 `batching/batching_session.cc`; its times are in microseconds.
@@ -16,13 +16,13 @@ from prometheus_client.core import UnknownMetricFamily
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _MICROSECONDS = [10.0 * 1.8**i for i in range(33)]
-# Of a request that ends without a word of how.
+# Status of a request that ends without one.
 _UNTOLD = "INTERNAL"
 _ROWS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 class Metrics:
-    """The counters of one server, in a registry of their own."""
+    """The metrics of one server, in a registry of their own."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -56,9 +56,9 @@ class Metrics:
         )
 
     def collect(self) -> Iterator[Any]:
-        """The requests by model and status; prometheus-client asks.
+        """Yields the requests by model and status; prometheus-client calls it.
 
-        A counter of its own would be renamed to `..._total`, which no board for TF Serving knows.
+        Its own `Counter` would be renamed to `..._total`, which no dashboard for TF Serving knows.
         """
         family = UnknownMetricFamily(
             ":tensorflow:serving:request_count",
@@ -70,7 +70,7 @@ class Metrics:
         yield family
 
     def batches_of(self, model: str) -> Callable[[int, float], None]:
-        """Counts the batches of a model; takes their rows, and the seconds that they waited."""
+        """Returns a callback that counts a model's batches: their rows, and seconds of waiting."""
         rows_of, waiting = self._rows.labels(model), self._queuing.labels(model)
 
         def told(rows: int, seconds: float) -> None:
@@ -92,7 +92,7 @@ class Metrics:
         try:
             yield request
         except asyncio.CancelledError:
-            # Nobody waits for the answer any more; whoever knows why has told it.
+            # Nobody waits for the answer any more; the handler sets the status if it knows why.
             if request.status == _UNTOLD:
                 request.status = "CANCELLED"
             raise
@@ -103,14 +103,14 @@ class Metrics:
             latency.observe(1e6 * (time.monotonic() - start))
 
     def page(self) -> bytes:
-        """All of them, in Prometheus' text format."""
+        """Returns all metrics, in Prometheus' text format."""
         return generate_latest(self.registry)
 
 
 class Request:
-    """What is known of a request when it ends: a model that exists, and gRPC's status."""
+    """Labels of a request, known when it ends: a model that exists, and gRPC's status."""
 
     def __init__(self) -> None:
-        # What clients make up must not become a label: each would stay in memory.
+        # Names made up by clients must not become labels: each would stay in memory.
         self.model = ""
         self.status = _UNTOLD

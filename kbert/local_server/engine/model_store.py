@@ -1,4 +1,4 @@
-"""All models of a server: found, loaded, looked after, asked."""
+"""All models of a server: discovery, loading, polling for new versions, and requests."""
 
 import asyncio
 import logging
@@ -25,28 +25,28 @@ class ModelStore:
     """The models of one path. For one event loop.
 
     Args:
-        base: See `kbert.local_server.engine.served_folders`.
-        metrics: Where batches are counted.
+        base: Path of the models, see `kbert.local_server.engine.served_folders`.
+        metrics: Counts the batches.
     """
 
     def __init__(self, base: str | os.PathLike[str], metrics: Metrics) -> None:
         self.base = base
         self.metrics = metrics
         self._models: dict[str, ServedModel] = {}
-        # Models run beside each other; of one model, one batch at a time.
+        # Models run in parallel; of one model, one batch at a time.
         self._executor = ThreadPoolExecutor(_THREADS, "kbert-model")
         self._loader = ThreadPoolExecutor(1, "kbert-loader")
 
     @property
     def models(self) -> Mapping[str, ServedModel]:
-        """Name -> model."""
+        """Returns name -> model."""
         return self._models
 
     def model(self, name: str) -> ServedModel:
-        """The model of a name.
+        """Returns a model by its name.
 
         Raises:
-            Refusal: There is none.
+            Refusal: There is no such model.
         """
         if name not in self._models:
             raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name[:200]})")
@@ -73,14 +73,14 @@ class ModelStore:
                 await self._models.pop(name).close()
 
     def _has_folder(self, name: str) -> bool:
-        """Whether a model lies in a folder of models still, without versions for now."""
+        """Returns whether a model's folder still exists, without versions for now."""
         return Path(self.base).is_dir() and self._models[name].folder.folder.is_dir()
 
     async def watch(self, seconds: float) -> None:
-        """Looks again and again, until it is cancelled.
+        """Refreshes periodically, until it is cancelled.
 
         Args:
-            seconds: The pause in between.
+            seconds: The pause between two refreshes.
         """
         told = ""
         while True:
@@ -89,8 +89,8 @@ class ModelStore:
                 await self.refresh()
                 told = ""
             except Exception as error:
-                # As of a folder or a file that is being written: what is loaded goes on answering,
-                # and the next look is taken. The same words are said once.
+                # Such as a folder or a file that is being written: loaded models stay in service
+                # until the next refresh. The same message is logged once.
                 if str(error) != told:
                     told = str(error)
                     logger.warning("The models stay as they are: %s", told)
@@ -98,13 +98,13 @@ class ModelStore:
     async def answer(
         self, version: LoadedVersion, signature: str, inputs: Arrays, deadline: float
     ) -> Answer:
-        """Asks a version.
+        """Answers a request with a version.
 
         Args:
-            version: Of `ServedModel.pick`.
-            signature: A name that `signature_of` knows.
+            version: Version from `ServedModel.pick`.
+            signature: Name of a signature of the version.
             inputs: Its inputs.
-            deadline: On the clock of `time.monotonic`.
+            deadline: Time on the clock of `time.monotonic`.
 
         Raises:
             Refusal: There is no answer, or not in time.
@@ -116,7 +116,7 @@ class ModelStore:
             raise Refusal("DEADLINE_EXCEEDED", "There was no answer in time") from error
 
     async def close(self) -> None:
-        """Lets all models finish."""
+        """Closes all models, after they have answered their requests."""
         for model in self._models.values():
             await model.close()
         self._executor.shutdown(wait=True)
@@ -124,10 +124,10 @@ class ModelStore:
 
 
 def signature_of(version: LoadedVersion, name: str) -> Signature:
-    """A signature of a version.
+    """Returns a signature of a version.
 
     Raises:
-        Refusal: It has none of this name.
+        Refusal: It has no signature of this name.
     """
     if name not in version.model.signatures:
         words = f'Serving signature name: "{name[:200]}" not found in signature def'
@@ -136,7 +136,7 @@ def signature_of(version: LoadedVersion, name: str) -> Signature:
 
 
 def check_inputs(signature: Signature, inputs: Arrays) -> None:
-    """Whether inputs are those of a signature, with as many rows each.
+    """Checks that inputs are those of a signature, with the same number of rows.
 
     Raises:
         Refusal: They are not.

@@ -1,7 +1,7 @@
-"""Which models a path means: one model, a folder of models, or a `model.config`.
+"""The models of a path: one model, a folder of models, or a `model.config`.
 
-Source of the file: tensorflow/serving, `model_server_config.proto`; of what counts as a version,
-`kbert.serving.format.version_folders`.
+Source of the file's format: tensorflow/serving, `model_server_config.proto`; for the names of
+versions see `kbert.serving.format.version_folders`.
 """
 
 import os
@@ -21,13 +21,13 @@ _EXTRA = (
 
 @dataclass(frozen=True)
 class ServedFolder:
-    """A model, and which of its versions are served.
+    """A model, and the policy for its served versions.
 
     Args:
         name: The model's name for clients.
-        folder: Where its versions lie.
-        latest: How many of the highest versions; 0 for all.
-        specific: These versions alone, where there are any.
+        folder: The folder of its versions.
+        latest: Number of the highest versions to serve; 0 for all.
+        specific: If not empty, the only versions to serve.
         labels: Label -> version.
     """
 
@@ -38,7 +38,7 @@ class ServedFolder:
     labels: dict[str, int] = field(default_factory=dict)
 
     def wanted(self) -> dict[int, Path]:
-        """The versions that are to be served and are there, lowest first."""
+        """Returns the existing versions that are to be served, lowest first."""
         there = {
             number: path
             for number, path in versions(self.folder).items()
@@ -50,19 +50,19 @@ class ServedFolder:
 
 
 def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
-    """The models of a path, as they are now.
+    """Finds the current models of a path.
 
     Args:
         base: The folder of one model (with a folder for each version), a folder of such folders,
             one version, or a `model.config`.
 
     Returns:
-        The models, by name.
+        The models, sorted by name.
 
     Raises:
         FileNotFoundError: There is no model.
         ValueError: The configuration cannot be read.
-        ImportError: It cannot, for want of the extra "serving".
+        ImportError: It cannot be read without the extra "serving".
     """
     path = Path(base).resolve()
     if path.is_file():
@@ -85,7 +85,7 @@ def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
 
 
 def _is_model(folder: Path) -> bool:
-    """Whether it has a version: other folders, as those of logs, may have numbers for names."""
+    """Returns whether a folder has a version; others, such as logs, may have numbers as names."""
     return any((found / SAVED_MODEL_FILE).is_file() for found in versions(folder).values())
 
 
@@ -109,7 +109,7 @@ def _configured(file: Path) -> list[ServedFolder]:
 
 
 def _entry(file: Path, one: Any) -> ServedFolder:
-    """A model of the list; where the folder is one of a container, its namesake beside the file."""
+    """Returns a model of the list; a container's path becomes its namesake beside the file."""
     labels = dict(one.version_labels)
     folder = Path(one.base_path)
     if not folder.is_dir():

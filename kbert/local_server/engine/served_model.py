@@ -1,8 +1,8 @@
-"""A model by its name: its versions, their states, and which one answers.
+"""A served model: its versions, their states, and the choice of the version that answers.
 
-A version is loaded beside those that answer, and takes their place only when it is ready; then the
-old ones finish what they have accepted, and go. One that cannot be loaded is told of in the status
-and never answers; the one before stays. Source of the states: tensorflow/serving,
+A version is loaded beside those in service, and replaces them only when it is ready; then the old
+ones finish their accepted requests, and are unloaded. The status reports one that cannot be loaded,
+which never answers; the previous version stays. Source of the states: tensorflow/serving,
 `get_model_status.proto`.
 """
 
@@ -20,13 +20,13 @@ from kbert.local_server.engine.loaded_version import LoadedVersion, first_line
 from kbert.local_server.engine.served_folders import ServedFolder
 
 logger = logging.getLogger(__name__)
-# How many versions that have ended the status still tells of.
+# Number of ended versions that the status still lists.
 _MOST_ENDED = 8
 
 
 @dataclass
 class VersionState:
-    """What the status says of a version: "LOADING", "AVAILABLE", "UNLOADING" or "END"."""
+    """The status of a version: "LOADING", "AVAILABLE", "UNLOADING" or "END"."""
 
     state: str
     error: str = ""
@@ -36,10 +36,10 @@ class ServedModel:
     """The versions of one model. For one event loop.
 
     Args:
-        folder: Where they lie, and which of them are wanted.
+        folder: Their folder, and the policy for those to serve.
         executor: Threads in which models run.
         loader: A thread in which versions are loaded, one after the other.
-        told: Is told the rows of each batch and the seconds that its oldest request waited.
+        told: Called with the rows of each batch, and the seconds that its oldest request waited.
     """
 
     def __init__(
@@ -55,23 +55,23 @@ class ServedModel:
         self._loader = loader
         self._told = told
         self._ready: dict[int, LoadedVersion] = {}
-        # Version -> the files that failed, so that it is not tried again until they are others.
+        # Version -> the files that failed, so that it is not tried again until they change.
         self._failed: dict[int, tuple[Any, ...]] = {}
 
     @property
     def ready(self) -> dict[int, LoadedVersion]:
-        """The versions that answer."""
+        """Returns the versions in service."""
         return self._ready
 
     def pick(self, version: int | None = None, label: str | None = None) -> LoadedVersion:
-        """The version that a request means.
+        """Returns the version for a request.
 
         Args:
             version: Its number.
             label: Its label; without either, the highest that is ready.
 
         Raises:
-            Refusal: It is not there.
+            Refusal: There is no such version.
         """
         name = self.folder.name
         if label is not None:
@@ -90,7 +90,7 @@ class ServedModel:
         return self._ready[version]
 
     async def refresh(self, loop: Any) -> None:
-        """Loads what is new and lets go what is no longer wanted.
+        """Loads new versions and unloads those that are no longer wanted.
 
         Args:
             loop: The running event loop.
@@ -104,7 +104,7 @@ class ServedModel:
                 await self._let_go(number)
 
     async def close(self) -> None:
-        """Lets all versions finish, and go."""
+        """Unloads all versions, after they have answered their requests."""
         for number in list(self._ready):
             await self._let_go(number)
 
@@ -116,10 +116,10 @@ class ServedModel:
         start = time.monotonic()
         try:
             version = await loop.run_in_executor(self._loader, LoadedVersion, number, path)
-        except Exception as error:  # TensorFlow raises any class for a folder that is not right
+        except Exception as error:  # TensorFlow raises any class for an invalid folder
             told = first_line(error)
             logger.error("%s, version %d: cannot be loaded: %s", self.folder.name, number, told)
-            # Clients are told no path of this machine; the log tells it.
+            # Clients get no path of this machine; it is logged.
             self.states[number] = VersionState("END", told.replace(str(path), path.name))
             self._failed[number] = mark
             return
@@ -142,12 +142,12 @@ class ServedModel:
             del self.states[old]
         logger.info("%s, version %d: gone.", self.folder.name, number)
         del version
-        # The graph's Python objects hold each other, and with them the weights.
+        # The graph's Python objects are in reference cycles, which keep the weights alive.
         gc.collect()
 
 
 def _mark(path: Path) -> tuple[Any, ...]:
-    """What changes when a folder is replaced, or when a copy of it goes on growing."""
+    """Returns a value that changes when a folder is replaced, or while it is still being copied."""
     found = []
     for file in sorted(path.rglob("*")):
         try:
@@ -165,12 +165,12 @@ STATES = {"UNKNOWN": 0, "START": 10, "LOADING": 20, "AVAILABLE": 30, "UNLOADING"
 def status_of(
     model: ServedModel, version: int | None = None, label: str | None = None
 ) -> list[dict[str, Any]]:
-    """The states, highest version first, as the REST interface writes them.
+    """Returns the states, highest version first, in the form of the REST API.
 
     Args:
         model: The model.
-        version: This one alone.
-        label: That of this label alone.
+        version: The only version to list, or None for all.
+        label: The label of the only version to list, or None for all.
 
     Raises:
         Refusal: There is no such version.

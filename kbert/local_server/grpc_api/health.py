@@ -1,4 +1,4 @@
-"""gRPC's health service; whoever watches it is told the end, and let go.
+"""gRPC's health service; watchers get the end of the server, and their calls return.
 
 Source: gRPC Health Checking Protocol (grpc/doc/health-checking.md).
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Health:
-    """Check, List and Watch of the whole server, which serves from its beginning to its end.
+    """Check, List and Watch of the whole server, which is SERVING from its start to its end.
 
     The Watch of grpcio-health-checking never returns, and a server that ends would wait for it.
     """
@@ -20,7 +20,7 @@ class Health:
         """Answers a HealthCheckRequest."""
         import grpc
 
-        if request.service:  # only what has no name is there
+        if request.service:  # only the whole server, which has no name, is known
             await context.abort(grpc.StatusCode.NOT_FOUND, "There is no such service")
         return self._state()
 
@@ -31,7 +31,7 @@ class Health:
         return health_pb2.HealthListResponse(statuses={"": self._state()})
 
     async def Watch(self, request: Any, context: Any) -> None:
-        """Tells the state, and the end."""
+        """Streams the state, and the end."""
         from grpc_health.v1 import health_pb2
 
         if request.service:
@@ -45,7 +45,7 @@ class Health:
         await context.write(self._state())
 
     def end(self) -> None:
-        """Tells everybody that nothing is served any more."""
+        """Notifies all watchers that the server ends."""
         self._over.set()
 
     def _state(self) -> Any:

@@ -22,9 +22,9 @@ from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 
 logger = logging.getLogger(__name__)
 _LARGE_BYTES = 64 * 2**10
-# TensorFlow may send one value for many equal ones: so many cells and no more are made of that.
+# TensorFlow may send one value for many equal ones: it is expanded to at most this many elements.
 _MOST_REPEATED = 64 * 2**10
-# Seconds by which a client's clock may be ahead.
+# Seconds that a client's clock may be ahead.
 _EARLY = 0.05
 # google.rpc.Code of an error that has no code of its own.
 _UNKNOWN = 2
@@ -35,7 +35,7 @@ class PredictionService:
 
     Args:
         store: The models.
-        gate: Lets requests in.
+        gate: Limits the requests.
     """
 
     def __init__(self, store: ModelStore, gate: Gate) -> None:
@@ -111,7 +111,7 @@ class PredictionService:
         return response
 
     async def Classify(self, request: Any, context: Any) -> Any:
-        """Left out."""
+        """Refuses the request: not implemented."""
         await _left_out(context)
 
     Regress = MultiInference = Classify
@@ -148,13 +148,13 @@ class ModelService:
         return response
 
     async def HandleReloadConfigRequest(self, request: Any, context: Any) -> Any:
-        """Left out."""
+        """Refuses the request: not implemented."""
         await _left_out(context)
 
 
 @dataclass(frozen=True)
 class GrpcServer:
-    """A server that listens.
+    """A listening server.
 
     Attributes:
         server: The `grpc.aio.Server`.
@@ -167,10 +167,10 @@ class GrpcServer:
     port: int
 
     async def stop(self, seconds: float) -> None:
-        """Takes no more requests, and waits for those that run.
+        """Accepts no more requests, and waits for those in progress.
 
         Args:
-            seconds: At most.
+            seconds: The longest wait.
         """
         self.healthy.end()
         await self.server.stop(seconds)
@@ -181,7 +181,7 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
 
     Args:
         store: The models.
-        gate: Lets requests in.
+        gate: Limits the requests.
         host: The address to listen at.
         port: The port; 0 for a free one.
 
@@ -204,10 +204,10 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
     options = (
         ("grpc.max_receive_message_length", gate.limits.max_request_bytes),
         ("grpc.max_send_message_length", -1),
-        # Otherwise two servers would share a port, and nobody would be told.
+        # Otherwise two servers would share a port without an error.
         ("grpc.so_reuseport", 0),
     )
-    most = 8 * gate.limits.max_concurrency + 64  # the gate refuses long before
+    most = 8 * gate.limits.max_concurrency + 64  # the gate refuses well before
     server = grpc.aio.server(options=options, maximum_concurrent_rpcs=most)
     predictions, models = PredictionService(store, gate), ModelService(store)
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(predictions, server)
@@ -242,11 +242,11 @@ def _fill_spec(spec: Any, request: Any, version: int) -> None:
 
 
 def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[str, np.ndarray]:
-    """The tensors of a request; a shape that promises more than was sent makes no memory."""
+    """Returns the tensors of a request; no memory is allocated for a shape beyond its data."""
     found = {}
     for name, proto in inputs.items():
         tensor = signature.inputs.get(name)
-        # Without rows there is nothing either; but a graph may make something of their length.
+        # Without rows there are no elements; but a graph may allocate by the other dimensions.
         sizes = [dim.size for dim in proto.tensor_shape.dim]
         cells = math.prod(max(1, size) for size in sizes)
         if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
@@ -263,20 +263,20 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
 
 
 def _sent(proto: Any) -> int:
-    """At least as many cells as a tensor was sent with."""
+    """Returns an upper bound of the number of elements that a tensor was sent with."""
     values = (name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val"))
     return max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
 
 
 def _why_cancelled(context: Any, whole: float | None) -> str:
-    """gRPC cancels a call that the client gives up, and one whose time is over.
+    """Returns the status of a call that gRPC cancels: by the client, or after its deadline.
 
-    Of the latter the client's word may come a little before the time is over here: gRPC tells a
-    server the time of a call rounded up, by at most a hundredth.
+    After a deadline the client's message may arrive a little before the time is over here: gRPC
+    rounds up the timeout of a call for the server, by at most a hundredth.
 
     Args:
         context: The call.
-        whole: Seconds that it had at first, or None.
+        whole: Its timeout at the start, in seconds, or None.
     """
     if whole is None or context.time_remaining() > _EARLY + 0.01 * whole:
         return "CANCELLED"

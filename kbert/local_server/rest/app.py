@@ -1,4 +1,4 @@
-"""The REST interface of TF Serving, and what the local server says of itself over HTTP.
+"""The REST API of TF Serving, and the local server's health and metrics over HTTP.
 
 Sources: tensorflow/serving, `g3doc/api_rest.md`, `http_rest_api_handler.cc`.
 """
@@ -31,7 +31,7 @@ WRITE_TIMEOUT = 30.0
 
 
 class TimedConnection(H11Protocol):
-    """One connection of HTTP/1.1, with its clock."""
+    """One connection of HTTP/1.1, with timeouts of the request's head and of writing."""
 
     head_timeout = HEAD_TIMEOUT
     write_timeout = WRITE_TIMEOUT
@@ -42,12 +42,12 @@ class TimedConnection(H11Protocol):
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Begins to wait for the head of a request."""
+        """Starts to wait for the head of a request."""
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Takes what came, and waits on where no head is complete yet."""
+        """Takes received data, and keeps waiting while no head is complete."""
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_head_timer()
@@ -55,19 +55,19 @@ class TimedConnection(H11Protocol):
             self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stops both clocks."""
+        """Stops both timers."""
         self._stop_head_timer()
         self._stop_write_timer()
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client takes less than it is sent: waits for it."""
+        """Starts the write timer, as the client reads too slowly."""
         super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(self.write_timeout, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Stops the write timer, as the client has caught up."""
         self._stop_write_timer()
         super().resume_writing()
 
@@ -93,7 +93,7 @@ _PATH = re.compile(
     r"(?::(?P<verb>predict|classify|regress)|(?P<metadata>/metadata))?"
 )
 _LARGEST_VERSION = 2**63 - 1
-# Bodies and answers of more are turned into arrays and back in a thread, so that others go on.
+# Larger bodies and answers are converted to arrays and back in a thread, not to block others.
 _LARGE_BYTES = 64 * 2**10
 _LARGE_CELLS = 5000
 _Handler = Callable[[Request], Awaitable[Response]]
@@ -101,14 +101,14 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class RestApp:
-    """The routes.
+    """The routes of the server.
 
     Args:
         store: The models.
-        gate: Lets requests in.
-        hosts: The names by which the server may be asked, so that no web page can reach it under a
-            name of its own; None for any.
-        routes: Further routes, as those of the page.
+        gate: Limits the requests.
+        hosts: The accepted host names of the server, so that no web page can reach it under a name
+            of its own (DNS rebinding); None for any.
+        routes: Further routes, such as those of the web page.
     """
 
     def __init__(
@@ -134,11 +134,11 @@ class RestApp:
     def _guarded(
         self, handler: _Handler, allowed: Callable[[Request], bool] = lambda request: False
     ) -> _Handler:
-        """Says every refusal in JSON, and no more than a word of what went wrong here.
+        """Wraps a handler: refusals become JSON, and other errors a message without details.
 
         Args:
-            handler: What answers.
-            allowed: Tells of a request from another web page whether it may come.
+            handler: The handler of a route.
+            allowed: Returns whether a request from another web page is allowed.
         """
 
         @functools.wraps(handler)
@@ -183,7 +183,7 @@ class RestApp:
             words = f"Malformed request: {request.method} {path}"
             raise Refusal("INVALID_ARGUMENT", words, None if path.startswith("/v1/") else 404)
         digits = (found["version"] or "").lstrip("0")
-        # Python reads no number of thousands of digits.
+        # Python does not parse numbers of thousands of digits.
         if len(digits) > len(str(_LARGEST_VERSION)) or int(digits or 0) > _LARGEST_VERSION:
             raise Refusal("INVALID_ARGUMENT", "Failed to convert version to numeric.")
         version = int(digits or 0) if found["version"] else None
@@ -236,7 +236,7 @@ def _refused(refusal: Refusal) -> Response:
 
 
 def _is_link(request: Request) -> bool:
-    """Whether a person goes to the page from another one, which does not see what it finds."""
+    """Returns whether a user follows a link to the page; the linking page cannot read it."""
     return request.headers.get("sec-fetch-mode") == "navigate"
 
 
@@ -245,7 +245,7 @@ def _without_port(host: str) -> str:
 
 
 def _metadata(name: str, version: LoadedVersion) -> dict[str, Any]:
-    """Source: `get_model_metadata.proto`, as its JSON."""
+    """Returns the metadata as the JSON of `get_model_metadata.proto`."""
     described = {
         signature: json_format.MessageToDict(
             definition,

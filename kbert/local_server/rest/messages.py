@@ -1,4 +1,4 @@
-"""Predict requests and answers of the REST interface: JSON -> arrays -> JSON.
+"""Predict requests and answers of the REST API: JSON -> arrays -> JSON.
 
 Source: tensorflow/serving, `g3doc/api_rest.md`, and `util/json_tensor.cc`.
 """
@@ -18,8 +18,8 @@ from kbert.local_server.engine.limits import Refusal
 from kbert.serving.format.json_tensors import from_json, to_json
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 
-# Of a body that is too large, so much more is read and thrown away, so that the client, which still
-# sends, gets to read the answer; then the connection is closed.
+# Of a body that is too large, this many times the limit is read and discarded, so that the client,
+# which still sends, can read the answer; then the connection is closed.
 _MORE = 4
 _LINGER = 5.0
 
@@ -29,8 +29,8 @@ async def read_body(request: Request, most: int, deadline: float) -> bytes:
 
     Args:
         request: The request.
-        most: Bytes.
-        deadline: On the clock of `time.monotonic`.
+        most: The most bytes.
+        deadline: Time on the clock of `time.monotonic`.
 
     Raises:
         Refusal: It is larger (413), or not all of it came in time (408).
@@ -52,7 +52,7 @@ async def read_body(request: Request, most: int, deadline: float) -> bytes:
     except TimeoutError as error:
         raise Refusal("DEADLINE_EXCEEDED", "The request did not arrive in time", 408) from error
     parts.clear()
-    # A client that asks first (Expect: 100-continue, as curl does) sends nothing more.
+    # A client that asks first (Expect: 100-continue, such as curl) sends nothing more.
     if not is_whole and "100-continue" not in request.headers.get("expect", "").lower():
         await _linger(request, _MORE * most)
     words = f"The request is larger than {most} bytes"
@@ -60,7 +60,7 @@ async def read_body(request: Request, most: int, deadline: float) -> bytes:
 
 
 async def _linger(request: Request, most: int) -> None:
-    """Reads on, for a while, and forgets what comes."""
+    """Reads and discards further data, for a limited time."""
     size = 0
     try:
         async with asyncio.timeout(_LINGER):
@@ -79,11 +79,11 @@ _BYTES = "_bytes"
 
 @dataclass(frozen=True)
 class PredictBody:
-    """A body that was read.
+    """A parsed body.
 
     Args:
         signature: The signature's name.
-        value: What stands under "instances" or "inputs".
+        value: The value of "instances" or "inputs".
         in_rows: Whether it was "instances"; the answer has the same form.
     """
 
@@ -93,13 +93,13 @@ class PredictBody:
 
 
 def parsed(body: bytes) -> PredictBody:
-    """The parts of a body.
+    """Parses a body.
 
     Args:
         body: The bytes.
 
     Raises:
-        Refusal: It is no JSON, or not of this form.
+        Refusal: It is not JSON, or not of this form.
     """
     try:
         found = json.loads(body)
@@ -120,11 +120,11 @@ def parsed(body: bytes) -> PredictBody:
 
 
 def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
-    """The inputs of a signature.
+    """Converts a body to the inputs of a signature.
 
     Args:
         body: The request.
-        signature: Of its name.
+        signature: The signature that it names.
 
     Raises:
         Refusal: The values are not of its types and shapes.
@@ -150,14 +150,14 @@ def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
 
 
 def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
-    """The body of an answer.
+    """Returns the body of an answer.
 
     Args:
         outputs: Name -> batch.
         in_rows: Whether the request was in rows.
 
     Raises:
-        Refusal: The outputs have no rows.
+        Refusal: The request was in rows, and the outputs differ in their numbers of rows.
     """
     listed = {name: _listed(name, batch) for name, batch in sorted(outputs.items())}
     single = next(iter(listed.values())) if len(listed) == 1 else None
@@ -173,7 +173,7 @@ def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
 
 
 def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
-    """Rows as columns."""
+    """Converts rows to columns."""
     if not isinstance(rows, list):
         raise Refusal("INVALID_ARGUMENT", f"'{_ROWS}' must be a list of rows")
     names = set(signature.inputs)
@@ -189,7 +189,7 @@ def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
 
 
 def _listed(name: str, batch: np.ndarray) -> Any:
-    """A batch as JSON; of an output that is said to hold bytes, all in base64."""
+    """Converts a batch to JSON; an output whose name ends in "_bytes" is base64 throughout."""
     if batch.ndim == 0:
         return _listed(name, batch[None])[0]
     if not name.endswith(_BYTES) or batch.dtype.kind != "O":

@@ -1,4 +1,4 @@
-"""The page to try models: three files, and a list of the models. The page asks over REST."""
+"""The web page to try models: static files, and a list of the models. It sends REST requests."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-cache",
 }
-# What tells the tasks of models that kbert did not export: names among the outputs.
+# Tasks of models that kbert did not export, by names among the outputs.
 _BY_OUTPUTS = (
     ("translation", "translation"),
     ("question_answering", "nbest_answer"),
@@ -47,7 +47,7 @@ _BY_CLASS = {task.model_name: task.page for task in all_tasks()}
 
 
 def page_routes(store: ModelStore) -> list[Route]:
-    """The routes of the page.
+    """Returns the routes of the page.
 
     Args:
         store: The models.
@@ -68,14 +68,14 @@ def page_routes(store: ModelStore) -> list[Route]:
 
 
 def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
-    """What the page must know of a model.
+    """Describes a model for the page.
 
     Args:
         name: Its name.
         version: The version that answers.
 
     Returns:
-        One entry; of an export with several tasks, one for each; of one without signatures none.
+        One entry; one per task for an export with several; none for one without signatures.
     """
     signatures: dict[str, dict[str, Any]] = {
         key: {"inputs": _in_order(key, version), "outputs": list(signature.outputs)}
@@ -102,11 +102,11 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
 
 
 def task_of(about: dict[str, Any], outputs: list[str]) -> str:
-    """The task by the class of the model; of others, by the names of the outputs.
+    """Returns the task by the class of the model, or else by the names of the outputs.
 
     Args:
-        about: What kbert.json says of the task, or nothing.
-        outputs: The names.
+        about: The metadata of the task in kbert.json, or {}.
+        outputs: The names of the outputs.
 
     Returns:
         A task, or "other".
@@ -117,7 +117,7 @@ def task_of(about: dict[str, Any], outputs: list[str]) -> str:
 
 
 def _in_order(signature: str, version: LoadedVersion) -> list[dict[str, Any]]:
-    """The inputs in the order of the function's arguments, where kbert.json tells it."""
+    """Returns the inputs in the order of the function's arguments, if kbert.json has it."""
     inputs = version.model.signatures[signature].inputs
     told = version.about.get("signatures", {}).get(signature, {}).get("inputs", [])
     names = [one["name"] for one in told]

@@ -1,8 +1,8 @@
 """Files of rows with their answers, written block by block so that a stop loses one block at most.
 
-Each block becomes a file of its own in a hidden folder beside the output, whole or not at all; when
-all are there, they are joined under a hidden name, which is then renamed. What a stopped run left
-is gone on with, if it was made of the same input by the same model.
+Each block is written atomically to a file of its own in a hidden folder beside the output; when all
+are complete, they are joined under a hidden name, which is then renamed. A stopped run is resumed,
+if it has the same input and the same model.
 """
 
 import csv
@@ -25,15 +25,15 @@ _ABOUT = "about.json"
 _COLUMNS = "columns.json"
 _LOCK = "lock"
 _WHOLE = "whole"
-# Before the name of an answer whose column the input has already, as a file with labels does.
+# Prefix of an answer whose name is a column of the input already, such as "label".
 _PREFIX = "predicted_"
 
 
 class AnswerFile:
-    """The blocks of an output that are there, and a place for the next; from `answer_file`.
+    """The finished blocks of an output, and the writer of the next; from `answer_file`.
 
     Args:
-        folder: Where the blocks lie.
+        folder: The folder of the blocks.
         output: The file that they become.
     """
 
@@ -43,7 +43,7 @@ class AnswerFile:
         self._kind, self._is_gzipped = file_format(output, "--output")
 
     def has(self, number: int) -> bool:
-        """Whether a block is there."""
+        """Returns whether a block is finished."""
         return self._part(number).is_file()
 
     def write(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> None:
@@ -54,8 +54,8 @@ class AnswerFile:
             answers: The answer of each, name -> value.
 
         Raises:
-            ValueError: The output has columns, and a row has others than the first block; or a
-                column of a Parquet file would get values of several types.
+            ValueError: A row has a column that the first block lacks, in an output with fixed
+                columns, or that is an answer's; or a Parquet column would get several types.
         """
         columns = self._columns(block, answers)
         named = columns["answers"]
@@ -72,9 +72,9 @@ class AnswerFile:
         write_atomically(self._part(block.number), data)
 
     def join(self, count: int) -> None:
-        """Makes the output of the first `count` blocks, and lets these go."""
+        """Joins the first `count` blocks to the output, and removes them."""
         parts = [self._part(number) for number in range(count)]
-        # In the folder, so that what a process that was killed left of it goes with the blocks.
+        # In the folder, so that the rest of a killed process is removed with the blocks.
         whole = self._folder / _WHOLE
         whole.unlink(missing_ok=True)
         try:
@@ -97,7 +97,7 @@ class AnswerFile:
         return self._folder / f"{number:09d}"
 
     def _columns(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The columns as the first block has them: of the input, and answer -> its column."""
+        """Returns the columns of the first block: of the input, and answer -> its column."""
         file = self._folder / _COLUMNS
         if not file.is_file():
             found = list(dict.fromkeys(name for answer in answers for name in answer))
@@ -108,7 +108,7 @@ class AnswerFile:
         return json.loads(file.read_text(encoding="utf-8"))
 
     def _check(self, row: Mapping[str, Any], columns: Mapping[str, Any], place: str) -> None:
-        """Raises if a row has a column that there is no room for."""
+        """Raises a ValueError if a row has a column that the output cannot have."""
         taken = set(columns["answers"].values())
         is_open = self._kind == "jsonl"
         new = [n for n in row if n in taken or not (is_open or n in columns["input"])]
@@ -154,19 +154,19 @@ class AnswerFile:
 def answer_file(
     output: str | os.PathLike[str], made_of: Mapping[str, Any]
 ) -> Iterator[AnswerFile]:
-    """Gives a file of answers to write, with the blocks that an earlier run has left.
+    """Opens a file of answers to write, with the blocks of an earlier run.
 
     Args:
-        output: The file to make; must not exist.
-        made_of: Names what the answers depend on -> its value, as JSON has it.
+        output: The file to create; must not exist.
+        made_of: Name of each thing that the answers depend on -> its value, in JSON types.
 
     Yields:
         The file.
 
     Raises:
-        FileExistsError: The output is there.
-        FileNotFoundError: Its folder is not there.
-        ValueError: A run was stopped that was made of something else; the message says of what.
+        FileExistsError: The output exists.
+        FileNotFoundError: Its folder does not exist.
+        ValueError: The stopped run has other values in `made_of`; the message says which.
     """
     path = Path(os.path.abspath(output))
     if not path.parent.is_dir():
@@ -176,10 +176,10 @@ def answer_file(
     folder.mkdir(exist_ok=True)
     with file_lock(folder / _LOCK, lambda: None):
         _check_new(path, output)
-        folder.mkdir(exist_ok=True)  # another run may just have finished, and been wiped away
+        folder.mkdir(exist_ok=True)  # another run may just have finished, and removed it
         about = folder / _ABOUT
         wanted = json.loads(json.dumps(made_of))
-        # An earlier run that answered nothing leaves nothing to go on with.
+        # An earlier run without a finished block leaves nothing to resume.
         if not about.is_file() or not _has_blocks(folder):
             write_atomically(about, json.dumps(wanted, indent=1))
         found = json.loads(about.read_text(encoding="utf-8"))
@@ -208,7 +208,7 @@ def _check_new(path: Path, output: Any) -> None:
 
 
 def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: bool) -> str:
-    """Rows as text; the first block of a file with a header begins with it."""
+    """Formats rows as text; the first block of a file with a header begins with it."""
     if kind == "jsonl":
         return "".join(f"{_json(row)}\n" for row in rows)
     table = [[_cell(row.get(name)) for name in names] for row in rows]
@@ -221,7 +221,7 @@ def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: boo
 
 def _csv_line(cells: list[str]) -> str:
     stream = io.StringIO(newline="")
-    # Only what is in the end of a line is quoted by Python: a lone CR would split the row.
+    # Python only quotes characters of the line terminator: a lone CR would split the row.
     csv.writer(stream, lineterminator="\r\n").writerow(cells)
     return stream.getvalue().removesuffix("\r\n") + "\n"
 
@@ -233,7 +233,7 @@ def _json(value: Any) -> str:
         text = _dumped(value := _finite(value))
     try:
         text.encode("utf-8")
-    except UnicodeEncodeError:  # halves of surrogate pairs, which JSON can escape
+    except UnicodeEncodeError:  # lone surrogates, which JSON can escape
         return _dumped(value, ensure_ascii=True)
     return text
 
@@ -243,7 +243,7 @@ def _dumped(value: Any, ensure_ascii: bool = False) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """A value with null for numbers that are not finite."""
+    """Replaces numbers that are not finite by None."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -252,7 +252,7 @@ def _finite(value: Any) -> Any:
 
 
 def _cell(value: Any) -> str:
-    """A value as the text of a cell: nested ones as JSON."""
+    """Formats a value as the text of a cell, nested values as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -265,13 +265,13 @@ def _cell(value: Any) -> str:
 
 
 def _on_one_line(cell: str) -> str:
-    """TSV has no quotes: what would end a field or a line becomes a space."""
+    """Replaces tabs and line ends by spaces, as TSV has no quotes."""
     text = cell.translate({ord("\t"): " ", ord("\n"): " ", ord("\r"): " "})
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> str:
-    """What JSON has no type for, as dates and decimal numbers of Parquet files."""
+    """Converts a value without a JSON type to str, such as dates and decimals of Parquet files."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Answers of an export within an Apache Beam pipeline (`pip install ".[beam]"`).
+"""Predictions of an export within an Apache Beam pipeline (`pip install ".[beam]"`).
 
     with beam.Pipeline() as pipeline:
         rows = pipeline | beam.io.ReadFromJson("mails*.jsonl") | beam.Map(lambda row: row._asdict())
@@ -28,17 +28,17 @@ MAX_BATCH_SIZE = 256
 
 
 class PredictText(beam.PTransform):
-    """Gives each element its answer.
+    """Adds to each element its answer.
 
-    An element is a text, or a dict with the inputs of the signature by name; what else it holds
-    goes through. It comes out as a dict: the element's entries (a text becomes the first input's)
-    and those of the answer, as `kbert predict` gives them; where an element has an entry of that
-    name already, the answer's is called `predicted_<name>`. Elements are joined into batches, whose
-    rows of like length run together; Beam keeps no order.
+    An element is a text, or a dict with the inputs of the signature by name; other entries are
+    passed on. The result is a dict: the element's entries (a text becomes the first input) and
+    those of the answer in `kbert predict`; where an element has an entry of that name already, the
+    answer's is called `predicted_<name>`. Elements are joined into batches, which are
+    length-bucketed; Beam keeps no order.
 
     Args:
         model_dir: The export: BASE/<model>/<version>, or BASE/<model>. Each worker must reach it.
-        signature: The name of the signature, as that of one of several tasks.
+        signature: The name of the signature, which of several tasks is the task's name.
         max_batch_size: The most elements of a batch.
 
     Raises:
@@ -57,7 +57,7 @@ class PredictText(beam.PTransform):
             raise ValueError(
                 f"`max_batch_size` must be positive. Received: max_batch_size={max_batch_size}"
             )
-        # All workers answer with the version that is the highest now.
+        # All workers use the version that is the highest now.
         self._path = os.path.abspath(find_export(model_dir))
         self._signature = signature
         self._max_batch_size = max_batch_size
@@ -116,7 +116,7 @@ class _Answer(beam.DoFn):
 
 
 def _as_row(element: Any, names: list[str]) -> dict[str, Any]:
-    """An element as name -> value."""
+    """Returns an element as name -> value."""
     row = dict(element) if isinstance(element, Mapping) else {names[0]: element}
     missing = [name for name in names if name not in row]
     if missing:

@@ -1,4 +1,4 @@
-"""Answers to all rows of a file, of any size, with a memory that does not grow with it."""
+"""Predictions for all rows of a file of any size, in constant memory."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from kbert.serving.batch_prediction.row_files import (
 )
 from kbert.storage.checksums import sha256_of
 
-# What a row holds of each input of a model.
+# The values of a row for the inputs of a model.
 Row = tuple[Any, ...]
 _CHOICES = "choices"
 _SHOWN = 80
@@ -36,30 +36,30 @@ def predict_file(
 ) -> int:
     """Answers the rows of a file, block by block, and writes them with their answers.
 
-    The same call goes on with a run that was stopped at any moment, and makes the same bytes.
+    The same call resumes a run that was stopped at any moment, and makes the same bytes.
 
     Args:
         source: The file; see `kbert.serving.batch_prediction.row_files`.
-        output: The file to make: the columns of the input and those of the answers. Its name tells
-            its format.
-        inputs: What the model reads, as ("text",), under the names of the columns. One called
-            "choices" holds a list of texts, in TSV and CSV as JSON.
-        columns: Other names of these columns; of several choices the first that is there counts.
-        answer: From rows, each with a text for each input, to their answers, in order; it is called
-            with a block at a time, and puts rows of like length together itself.
-        made_of: What the answers depend on besides the input, as a checksum of the model.
+        output: The file to create, with the columns of the input and the answers. The ending of its
+            name is its format.
+        inputs: The model's inputs, such as ("text",), which are the names of the columns. The input
+            "choices" is a list of texts, in TSV and CSV as JSON.
+        columns: Alternative names of these columns; the first alternative that exists is used.
+        answer: Maps rows, each with a text for each input, to their answers, in order; it is called
+            with a block at a time, and does the length bucketing itself.
+        made_of: Further things that the answers depend on, such as a checksum of the model.
         block_rows: Rows of a block.
-        on_progress: Told the share of the file that is done, 0 to 1, and the rows.
+        on_progress: Called with the share of the file that is done, 0 to 1, and the rows.
 
     Returns:
         The number of rows.
 
     Raises:
-        ValueError: A row is not as it should be: the message names file, line and what is expected.
-            Or a stopped run was made of something else.
+        ValueError: A row is invalid: the message names file, line and what is expected. Or a
+            stopped run has another input or other values in `made_of`.
         FileNotFoundError: There is no such file.
-        FileExistsError: The output is there.
-        ImportError: A file is Parquet, and pyarrow is not there.
+        FileExistsError: The output exists.
+        ImportError: A file is Parquet, and pyarrow is not installed.
     """
     if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
         pyarrow("pyarrow.parquet")
@@ -88,7 +88,7 @@ def predict_file(
 def _answers(
     texts: list[Row], inputs: list[str], answer: Callable[[list[Row]], list[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """The answers of a block. Rows of unlike numbers of choices cannot share a batch."""
+    """Returns the answers of a block. Rows share a batch only if they have as many choices."""
     if not texts:
         return []
     if _CHOICES not in inputs:
@@ -104,7 +104,7 @@ def _answers(
 def _texts(
     block: Block, inputs: Sequence[str], columns: Sequence[Sequence[str]], source: str
 ) -> list[Row]:
-    """What the model reads of each row, from the first columns that the block has."""
+    """Returns the model's inputs of each row, from the first columns that the block has."""
     rows = []
     there = [names for names in columns if set(names) <= set(block.columns)]
     chosen = (there or list(columns))[0]

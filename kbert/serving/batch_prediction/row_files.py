@@ -1,6 +1,6 @@
-"""Rows of files of any size, some at a time: JSON Lines, TSV, CSV and Parquet.
+"""Readers of rows of files of any size, some at a time: JSON Lines, TSV, CSV and Parquet.
 
-JSON Lines has an object a line. TSV is split at its tabs alone; CSV has the quotes of RFC 4180;
+JSON Lines has an object a line. TSV is split at its tabs only; CSV has the quotes of RFC 4180;
 both have a header. These three may be gzipped. Parquet needs pyarrow: `pip install
 ".[parquet]"`.
 """
@@ -20,7 +20,7 @@ from typing import IO, Any
 BLOCK_ROWS = 8192
 # A block of longer texts has fewer rows, so that memory does not grow with the texts.
 BLOCK_BYTES = 32_000_000
-# Rows of a Parquet file that are taken at a time, whatever they weigh.
+# Rows of a Parquet file that are read at a time, whatever their size.
 _PARQUET_ROWS = 256
 _FORMATS = {
     ".jsonl": "jsonl",
@@ -30,7 +30,7 @@ _FORMATS = {
     ".parquet": "parquet",
 }
 _SHOWN = 80
-# Name of a column -> its value, a row; the line where it starts; how many bytes it has.
+# Of a row: name of each column -> its value; the line where it starts; its bytes.
 _Found = tuple[dict[str, Any], int, int]
 
 
@@ -42,8 +42,8 @@ class Block:
         number: 0 for the first block.
         columns: The names of the columns; of JSON Lines those that occur in these rows.
         rows: Name of each column -> its value.
-        places: Where each row is, for messages: "line 3", "row 3".
-        schema: The types of a Parquet file, as pyarrow has them, or None.
+        places: Location of each row, for messages: "line 3", "row 3".
+        schema: The pyarrow schema of a Parquet file, or None.
     """
 
     number: int
@@ -54,17 +54,17 @@ class Block:
 
 
 def file_format(path: str | os.PathLike[str], option: str) -> tuple[str, bool]:
-    """The format of a file by its name, and whether it is gzipped.
+    """Returns the format of a file by its name, and whether it is gzipped.
 
     Args:
-        path: The file; it need not be there.
-        option: What the user calls it, for the message.
+        path: The file; it need not exist.
+        option: The user's option for it, for the message.
 
     Returns:
         "jsonl", "tsv", "csv" or "parquet"; True for a name that ends in ".gz".
 
     Raises:
-        ValueError: The name has another end.
+        ValueError: The name has another ending.
     """
     name = Path(path).name.lower()
     is_gzipped = name.endswith(".gz")
@@ -82,20 +82,20 @@ def read_blocks(
     block_rows: int = BLOCK_ROWS,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[Block]:
-    """Reads a file block by block. The same file gives the same blocks.
+    """Reads a file block by block. The same file has the same blocks.
 
     Args:
-        path: The file; its name tells the format.
+        path: The file; the ending of its name is its format.
         block_rows: Rows of a block; fewer where they are long.
-        on_progress: Told the share of the file that has been read, 0 to 1, after each block.
+        on_progress: Called after each block with the share of the file that has been read, 0 to 1.
 
     Yields:
-        The blocks; one without rows for a file without.
+        The blocks; a file without rows has one block without rows.
 
     Raises:
-        ValueError: A row is not as the format wants it; the message names file and line.
+        ValueError: A row does not follow the format; the message names file and line.
         FileNotFoundError: There is no such file.
-        ImportError: The file is Parquet, and pyarrow is not there.
+        ImportError: The file is Parquet, and pyarrow is not installed.
     """
     kind, is_gzipped = file_format(path, "--input")
     if kind == "parquet":
@@ -116,13 +116,13 @@ def read_blocks(
 
 
 def pyarrow(module: str) -> Any:
-    """A module of pyarrow, imported where it is used.
+    """Imports a module of pyarrow, where it is used.
 
     Args:
-        module: Its name, as "pyarrow.parquet".
+        module: Its name, such as "pyarrow.parquet".
 
     Raises:
-        ImportError: It is not there; the message says how to get it.
+        ImportError: It is not installed; the message says how to install it.
     """
     try:
         return importlib.import_module(module)
@@ -136,7 +136,7 @@ def pyarrow(module: str) -> Any:
 def _blocks(
     found: Iterator[_Found], header: list[str], block_rows: int, unit: str = "line"
 ) -> Iterator[Block]:
-    """Divides rows into blocks; `header` is filled when the first row has been asked for."""
+    """Divides rows into blocks; `header` is filled when the first row is read."""
     rows: list[dict[str, Any]] = []
     places: list[str] = []
     number = size = 0
@@ -156,7 +156,7 @@ def _columns(header: list[str], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _lines(source: str, stream: IO[bytes]) -> Iterator[tuple[int, str]]:
-    """Number and text of each line, with its end."""
+    """Yields number and text of each line, with its end."""
     number = 0
     try:
         for number, line in enumerate(stream, start=1):
@@ -198,7 +198,7 @@ def _no_constant(name: str) -> None:
 def _delimited_rows(
     source: str, lines: Iterator[tuple[int, str]], kind: str, header: list[str]
 ) -> Iterator[_Found]:
-    """The rows of TSV or CSV; the names of the columns are put into `header`."""
+    """Yields the rows of TSV or CSV; puts the names of the columns into `header`."""
     for number, fields in _tab_fields(lines) if kind == "tsv" else _csv_fields(source, lines):
         if not header:
             header += fields
@@ -221,7 +221,7 @@ def _tab_fields(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, list[st
     for number, line in lines:
         # Only these end a line: str.splitlines would also split at U+2028 inside a text.
         content = line.removesuffix("\n").removesuffix("\r")
-        # In a table of one column a line without anything is a row, whose text is empty.
+        # In a table of one column an empty line is a row, whose text is empty.
         if content or columns == 1:
             fields = content.split("\t")
             columns = columns or len(fields)
@@ -242,7 +242,7 @@ def _csv_fields(source: str, lines: Iterator[tuple[int, str]]) -> Iterator[tuple
                 f"{source}, line {start}: the row must be CSV, with quotes as RFC 4180 has them. "
                 f"Received: {error}"
             ) from error
-        # As in `_tab_fields`.
+        # In a table of one column an empty line is a row.
         if fields or columns == 1:
             columns = columns or len(fields)
             yield start, fields or [""]
@@ -258,7 +258,7 @@ def _parquet_rows(file: Any) -> Iterator[_Found]:
 
 
 def _width(value: Any) -> int:
-    """About the bytes of a value."""
+    """Estimates the bytes of a value."""
     if isinstance(value, list):
         return sum(map(_width, value))
     return len(value) if isinstance(value, str | bytes) else 8

@@ -1,6 +1,6 @@
-"""What lies beside the exports of a folder: how to start a server for them, and how to ask it.
+"""Files beside the exports of a folder: configuration of a server, and instructions for its use.
 
-`model.config`, `monitoring.config` and `README.md` are written anew with each export. One that does
+`model.config`, `monitoring.config` and `README.md` are rewritten with each export. One that does
 not begin with kbert's mark was written or changed by somebody else, and stays as it is.
 """
 
@@ -44,10 +44,10 @@ def write_base_files(base: str | os.PathLike[str]) -> None:
 
 
 def model_config(names: list[str]) -> str:
-    """The message ModelServerConfig, as text, for models below /models.
+    """Returns the message ModelServerConfig, as text, for models below /models.
 
     Args:
-        names: The models' names, which are those of their folders.
+        names: The models' names, which are the names of their folders.
     """
     lines = ["model_config_list {"]
     for name in names:
@@ -66,7 +66,7 @@ def _monitoring() -> str:
 
 
 def _models(base: Path) -> Iterator[tuple[str, Path]]:
-    """Name of each model that has a version -> the folder of its highest version."""
+    """Yields the name of each model with a version, and the folder of its highest version."""
     for folder in sorted(base.iterdir()):
         if versions(folder):
             try:
@@ -133,7 +133,7 @@ def _status_calls(name: str) -> list[str]:
 
 
 def _examples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each signature with the inputs of one short row, from the golden answers."""
+    """Yields each signature with the inputs of one short row, from the golden answers."""
     try:
         signatures = read_metadata(path)["signatures"]
         golden = json.loads((path / GOLDEN_FILE).read_text(encoding="utf-8"))
@@ -149,7 +149,7 @@ def _examples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _row(values: list[Any]) -> list[Any]:
-    """The second row, which has the shortest text, as a batch."""
+    """Returns the second row, which has the shortest text, as a batch."""
     return values[1:2] or values[:1]
 
 
@@ -162,7 +162,7 @@ def _rest_call(name: str, signature: str, inputs: dict[str, Any]) -> list[str]:
 
 
 def _grpc_call(name: str, signature: str, inputs: dict[str, Any]) -> list[str]:
-    """With the packages grpcio and tensorflow-serving-api."""
+    """Returns a call with the packages grpcio and tensorflow-serving-api."""
     lines = [
         "```python",
         "import grpc",

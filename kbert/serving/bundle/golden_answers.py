@@ -1,8 +1,8 @@
-"""Requests of an export with the answers that its model gave in Python: golden_answers.json.
+"""Requests of an export with the answers of its model in Python: golden_answers.json.
 
-Whoever receives an export can tell whether it still answers as it should: with `kbert check`, or by
-posting a request to a server and comparing. Requests and answers are written as TF Serving's REST
-interface has them, in columns.
+With it a recipient of an export can check that it still gives the right answers: with `kbert
+check`, or by posting a request to a server and comparing. Requests and answers are in the columnar
+format of TF Serving's REST API.
 """
 
 import json
@@ -19,7 +19,7 @@ from kbert.serving.format.signatures import Signature
 
 GOLDEN_FILE = Path("assets.extra", "golden_answers.json")
 _SHOWN = 80
-# How far a number may be off: what other processors and other orders of adding make of it.
+# How far a number may be off, due to other processors and other orders of summation.
 TOLERANCES = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 1e-2}
 
 
@@ -31,7 +31,7 @@ class GoldenAnswer:
         signature: The name of the signature.
         inputs: Name of each input -> its batch.
         outputs: Name of each output -> its batch.
-        tolerance: How far a number may be off, absolutely and relatively.
+        tolerance: Absolute and relative tolerance of floats.
     """
 
     signature: str
@@ -70,10 +70,10 @@ def read_golden(
         signatures: Name -> signature, for the dtypes.
 
     Returns:
-        None where there is no file.
+        The answers, or None if there is no file.
 
     Raises:
-        ValueError: The file is damaged, or speaks of other signatures, inputs or outputs.
+        ValueError: The file is damaged, or has other signatures, inputs or outputs.
     """
     file = Path(export_dir) / GOLDEN_FILE
     if not file.is_file():
@@ -89,13 +89,13 @@ def read_golden(
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], tolerance: float
 ) -> list[str]:
-    """What is different between two answers, one sentence an output.
+    """Describes the differences between two answers, one sentence an output.
 
     Args:
         found: Name of each output -> its batch.
-        expected: The same, as it should be.
-        tolerance: How far a number may be off, absolutely and relatively. Texts, whole numbers and
-            truth values must be equal.
+        expected: Name of each output -> its expected batch.
+        tolerance: Absolute and relative tolerance of floats. Texts, integers and bools must be
+            equal.
     """
     told = []
     if set(found) != set(expected):

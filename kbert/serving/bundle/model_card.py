@@ -1,4 +1,4 @@
-"""The card of an export: assets.extra/README.md, for whoever receives the folder alone."""
+"""The model card of an export: assets.extra/README.md, for recipients of the folder alone."""
 
 import os
 from collections.abc import Mapping
@@ -27,11 +27,11 @@ def write_card(
 
     Args:
         export_dir: The folder.
-        metadata: What kbert.json holds.
-        about: What is known of the training: "data", a list of dicts with `part`, `examples` and
+        metadata: The contents of kbert.json.
+        about: Facts about the training: "data", a list of dicts with `part`, `examples` and
             `source`; "metrics", part -> name -> number; "precisions", with `source`, `examples`,
             `processor` and `of`: precision -> `weight_bytes`, `rows_per_second` and `metrics`, name
-            -> number. None where nothing is.
+            -> number. None if unknown.
     """
     file = Path(export_dir) / CARD_FILE
     file.parent.mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ def write_card(
 
 
 def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> str:
-    """The card as Markdown; the arguments are those of `write_card`."""
+    """Returns the card as Markdown; for `metadata` and `about` see `write_card`."""
     kind = metadata["class"]
     does = f": it {_DOES[kind]}" if kind in _DOES else ""
     lines = [
@@ -123,7 +123,7 @@ def _limits(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def _precisions(measured: Mapping[str, Any]) -> list[str]:
-    """A row for each precision that was measured on one file."""
+    """Returns a table with a row for each precision that was measured on one file."""
     if not measured:
         return []
     rows = [
@@ -144,7 +144,7 @@ def _precisions(measured: Mapping[str, Any]) -> list[str]:
 
 
 def _tasks(tasks: Mapping[str, Any]) -> list[str]:
-    """What each of several tasks is."""
+    """Returns a table of the tasks, where there are several."""
     if not tasks:
         return []
     lines = ["## Tasks", "", "| signature | model | labels |", "| --- | --- | --- |"]

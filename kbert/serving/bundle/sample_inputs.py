@@ -1,7 +1,7 @@
-"""Requests with real texts that fit a model: for its warm-up, and for answers that are kept.
+"""Sample requests with real texts for a model: for its warm-up, and for golden answers.
 
-The texts are those that kbert brings along (`kbert/data/samples`): reports of a few hundred words,
-and questions on them.
+The texts are shipped with kbert (`kbert/data/samples`): reports of a few hundred words, and
+questions on them.
 """
 
 import functools
@@ -17,7 +17,7 @@ from kbert.tasks.registry import task_of
 
 _TOKENS = ("token_ids", "segment_ids", "lengths")
 _SHORTEST_LONG = 8
-# What tokenizers find hard: nothing, white space, cases, accents, other scripts, broken UTF-8.
+# Edge cases for tokenizers: empty, white space, cases, accents, other scripts, invalid UTF-8.
 HARD_TEXTS: tuple[str | bytes, ...] = (
     "",
     " \t\n",
@@ -30,12 +30,12 @@ _EVERY_MASK = 6
 
 
 def text_lengths(model: Any) -> tuple[int, int, int]:
-    """The lengths of long, short and middling texts for a model, in words.
+    """Returns the lengths of long, short and medium texts for a model, in words.
 
     Args:
-        model: A model on raw texts. The long ones fill what it reads at a time, and two windows of
-            one that reads in windows; a translator gets sentences, since its time grows with the
-            length of what it says.
+        model: A model on raw texts. The long texts fill its maximum length, or two windows of a
+            model that reads in windows; a translator gets sentences, since its time grows with the
+            length of its output.
     """
     longest = int(
         getattr(model, "max_sequence_length", None) or getattr(model, "max_source_length", 0) or 64
@@ -50,14 +50,14 @@ def text_lengths(model: Any) -> tuple[int, int, int]:
 def sample_inputs(
     specs: Sequence[tf.TensorSpec], model: Any, words: Sequence[int], hard: bool = False
 ) -> dict[str, np.ndarray]:
-    """A request of several rows.
+    """Makes a request of several rows.
 
     Args:
         specs: The inputs of a signature. Strings become texts; token ids with `lengths` are made
             from texts by the model's `preprocess`; other numbers count up from 0.
         model: The model.
         words: The length of each row's text, in words.
-        hard: Whether `HARD_TEXTS` follow as further rows, where the first input is a text.
+        hard: Whether `HARD_TEXTS` follow as further rows, where all inputs are texts.
 
     Returns:
         Name of each input -> its batch.
@@ -96,7 +96,7 @@ def _text(name: str, number: int, words: int, masks: bool) -> str:
     contexts, questions = _reports()
     if name == "question":
         return questions[number % len(questions)]
-    # A report, and what follows it where it is too short.
+    # A report, continued by the next ones where it is too short.
     source = [word for report in contexts for word in report.split()]
     start = sum(len(report.split()) for report in contexts[: number % len(contexts)])
     chosen = [source[(start + i) % len(source)] for i in range(words)]
@@ -106,7 +106,7 @@ def _text(name: str, number: int, words: int, masks: bool) -> str:
 
 
 def _strings(rows: list[str | bytes], rank: int) -> np.ndarray:
-    """(B,) strings; with a second dimension, two of each, the second one shorter."""
+    """Returns (B,) strings; with a second dimension, two of each, the second one shorter."""
     encoded = [row.encode("utf-8") if isinstance(row, str) else row for row in rows]
     batch = np.array(encoded, object)
     for _ in range(rank - 1):
@@ -118,7 +118,7 @@ def _strings(rows: list[str | bytes], rank: int) -> np.ndarray:
 
 @functools.cache
 def _reports() -> tuple[list[str], list[str]]:
-    """Contexts and questions."""
+    """Reads the contexts and the questions of the sample data."""
     found = json.loads(sample_path("questions/questions.json").read_text(encoding="utf-8"))
     paragraphs = [part for article in found["data"] for part in article["paragraphs"]]
     questions = [one["question"] for part in paragraphs for one in part["qas"]]

@@ -1,6 +1,6 @@
 """The requests that a server runs when it loads an export: tf_serving_warmup_requests.
 
-What a process does at its first request (memory, kernels, threads) is then done before anybody
+A process's work at its first request (memory, kernels, threads) is then done before any client
 waits. A record that fails makes the loading fail, so the file tests the export too. Source:
 tensorflow/serving, `g3doc/saved_model_warmup.md` and `saved_model_warmup_util.cc`.
 """
@@ -55,7 +55,7 @@ def read_warmup(export_dir: str | os.PathLike[str]) -> list[PredictRequest] | No
         The requests in order, or None where there is no file.
 
     Raises:
-        ValueError: The file is damaged, or a record is no predict request.
+        ValueError: The file is damaged, or a record is not a predict request.
     """
     file = Path(export_dir) / WARMUP_FILE
     if not file.is_file():

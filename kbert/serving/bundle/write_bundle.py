@@ -1,4 +1,4 @@
-"""What an export brings beside its SavedModel: warm-up, batching, metadata, answers, a card."""
+"""The files of an export beside its SavedModel: warm-up, batching, metadata, answers, a card."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,16 +34,16 @@ def write_bundle(
     max_batch_size: int,
     about: Mapping[str, Any] | None,
 ) -> None:
-    """Writes all of it into a version folder that holds the SavedModel already.
+    """Writes these files into a version folder that holds the SavedModel already.
 
     Args:
         export_dir: The folder.
         model: The model.
-        traced: Its signatures. One that the SavedModel has besides is the first of these.
-        report: What the check of the SavedModel found.
-        metadata: What kbert.json is to hold; sizes and batching are added here.
-        max_batch_size: The most rows of a batch of the server's; 0 for none.
-        about: What the card says of the training; see `kbert.serving.bundle.model_card`.
+        traced: Its signatures. Others of the SavedModel are aliases of the first of these.
+        report: Report of the check of the SavedModel.
+        metadata: The contents of kbert.json; sizes and batching are added here.
+        max_batch_size: The most rows of a server's batch; 0 for no batching.
+        about: Facts about the training for the card; see `kbert.serving.bundle.model_card`.
 
     Raises:
         ValueError: `max_batch_size` is negative.
@@ -71,16 +71,16 @@ def write_bundle(
 def warmup_requests(
     name: str, model: Any, signatures: Traced, batching: Batching | None
 ) -> Iterator[PredictRequest]:
-    """Requests for each signature and each size of batch, of texts of several lengths.
+    """Yields requests for each signature and batch size, of texts of several lengths.
 
-    Of one row there are three requests, one of each length; in larger batches the lengths take
-    turns.
+    There are three requests of one row, one of each length; in larger batches the lengths
+    alternate.
 
     Args:
-        name: The model's name for the server.
+        name: The model's name on the server.
         model: The model.
         signatures: Its signatures.
-        batching: The sizes of batches; None for requests of one row alone.
+        batching: The batch sizes; None for requests of one row only.
     """
     sizes = (1,) if batching is None else batching.allowed_batch_sizes
     for signature, (_, specs) in signatures.items():
@@ -94,7 +94,7 @@ def warmup_requests(
 
 
 def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
-    """A request for each signature, with its answer by the function that was exported.
+    """Yields a request for each signature, with the answer of the exported function.
 
     Args:
         model: The model.

@@ -1,4 +1,4 @@
-"""Asks a model in TF Serving, over REST or gRPC."""
+"""Client of a model in TF Serving, over REST or gRPC."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Client(AbstractContextManager["Client"]):
-    """One model of a server. A context manager; threads may share it.
+    """One model of a server. A context manager; thread-safe.
 
     Args:
         url: "http://host:8501" or "https://..." for REST, "grpc://host:8500" or "grpcs://..." (TLS)
@@ -29,10 +29,10 @@ class Client(AbstractContextManager["Client"]):
         timeout: Seconds for one call of a method, pauses and all its requests included.
         max_batch_size: The most rows of a request; a server with batching refuses more than its
             own `max_batch_size`.
-        retries: When a request is asked again.
+        retries: The policy for repeating requests.
 
     Raises:
-        ValueError: `url` is of another kind, or a number is not positive.
+        ValueError: `url` has another scheme, or a number is not positive.
         ImportError: gRPC's packages are missing.
     """
 
@@ -55,7 +55,7 @@ class Client(AbstractContextManager["Client"]):
         self._signatures: dict[str, Signature] | None = None
 
     def signatures(self) -> dict[str, Signature]:
-        """The model's signatures, asked once.
+        """Returns the model's signatures, which are requested once.
 
         Raises:
             ServerError: There was no answer.
@@ -63,7 +63,7 @@ class Client(AbstractContextManager["Client"]):
         return self._known_signatures(time.monotonic() + self.timeout)
 
     def status(self) -> dict[int, str]:
-        """Version -> state, as "AVAILABLE" or "LOADING".
+        """Returns version -> state, such as "AVAILABLE" or "LOADING".
 
         Raises:
             ServerError: There was no answer.
@@ -71,7 +71,7 @@ class Client(AbstractContextManager["Client"]):
         return self._ask(self._transport.status, time.monotonic() + self.timeout)
 
     def is_ready(self) -> bool:
-        """Whether a version is available; False too where nobody answers."""
+        """Returns whether a version is available; False too if the server does not answer."""
         try:
             return "AVAILABLE" in self.status().values()
         except RuntimeError:
@@ -80,7 +80,7 @@ class Client(AbstractContextManager["Client"]):
     def predict(
         self, inputs: Mapping[str, Sequence[Any]], signature: str = SERVING_DEFAULT
     ) -> dict[str, np.ndarray]:
-        """Calls a signature on n rows, a request a batch; rows of like length share one.
+        """Calls a signature on n rows, a request per batch; batches are length-bucketed.
 
         Args:
             inputs: Name of each input -> n values: str or bytes for texts.
@@ -90,8 +90,8 @@ class Client(AbstractContextManager["Client"]):
             Name of each output -> n answers, (n, ...), in the order of the rows. Strings are bytes.
 
         Raises:
-            ValueError: There is no such signature, its inputs are others, or differ in length.
-            ServerError: There was no answer to a request; nothing of the others is given then.
+            ValueError: There is no such signature, it has other inputs, or they differ in length.
+            ServerError: There was no answer to a request; the other answers are lost then.
         """
         return self._predict(inputs, signature, time.monotonic() + self.timeout)
 
@@ -99,15 +99,15 @@ class Client(AbstractContextManager["Client"]):
         """Answers raw texts through "serving_default", as objects of the task.
 
         Args:
-            *texts: n str or bytes for each input, in the order in which kbert's models name them:
-                text; text_a, text_b; question, context; context, choices.
+            *texts: n str or bytes for each input, in the order of kbert's models: text; text_a,
+                text_b; question, context; context, choices.
 
         Returns:
             One object a row; see `kbert.serving.client.typed_answers`.
 
         Raises:
             ValueError: The number of sequences is not that of the inputs, or they differ in length.
-            ServerError: As `predict`.
+            ServerError: There was no answer to a request.
         """
         deadline = time.monotonic() + self.timeout
         known = self._known_signatures(deadline).get(SERVING_DEFAULT)
@@ -182,6 +182,6 @@ def _transport(url: str, model: str, version: int | None) -> RestTransport | Grp
 
 
 def _in_order(name: str) -> tuple[int, str]:
-    """Questions come before contexts, and contexts before choices."""
+    """Returns a sort key: questions come before contexts, and contexts before choices."""
     order = ("text", "text_a", "text_b", "question", "context", "choices")
     return (order.index(name) if name in order else len(order), name)

@@ -1,9 +1,9 @@
-"""Connections of `requests` whose timeout is that of the whole exchange.
+"""Connections of `requests` with a timeout of the whole exchange.
 
-`requests` and urllib3 begin anew to wait at each read and each write: a server that says a byte now
-and then keeps a request for ever. Here a timeout is a moment by which all is over: connecting, the
-question, the answer's head and its body. Not held are looking up a name, and the second address of
-a name whose first one does not answer, which is given as much time again.
+`requests` and urllib3 restart the timeout at each read and each write: a server that sends a byte
+now and then keeps a request for ever. Here a timeout is a deadline of everything: connecting, the
+request, the response's head and its body. Not covered are DNS look-ups, and the second address of a
+name whose first one does not answer, which has the same time again.
 """
 
 import http.client
@@ -16,14 +16,14 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-# A socket whose timeout is zero does not wait at all, and says so in other words.
+# A socket with a timeout of zero does not wait at all, and raises another error.
 _LEAST = 0.001
-# Bytes of one write: as many as a record of TLS holds, for each of which a socket waits anew.
+# Bytes of one write: those of a TLS record, for each of which a socket restarts its timeout.
 _PART = 2**14
 
 
 class _TimedReads(io.RawIOBase):
-    """What a socket brings until a moment, on the clock of `time.monotonic`."""
+    """A socket's stream with a deadline, on the clock of `time.monotonic`."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, deadline: float) -> None:
         self._raw = raw
@@ -46,7 +46,7 @@ class _TimedReads(io.RawIOBase):
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer all of which must come within the timeout that its socket has at first."""
+    """A response all of which must come within the initial timeout of its socket."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -57,7 +57,7 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _Timed:
-    """A connection whose `timeout`, once it is set, becomes less as time goes by."""
+    """A connection whose `timeout`, once set, decreases as time passes."""
 
     response_class: Any = _TimedResponse
     sock: Any
@@ -77,10 +77,10 @@ class _Timed:
     timeout: Any = property(_left, _begin)
 
     def send(self, data: Any) -> None:
-        # mypy sees the base of this mix-in alone, `object`; of connections `super()` has a `send`.
+        # mypy sees only the base of this mix-in, `object`; a connection's `super()` has a `send`.
         send = super().send  # type: ignore[misc]
         if self.sock is None or not isinstance(data, bytes):
-            send(data)  # the head, which connects first
+            send(data)  # the head, whose sending connects first
             return
         view = memoryview(data)
         for start in range(0, len(view), _PART):
@@ -107,20 +107,21 @@ class _SecurePool(HTTPSConnectionPool):
 
 
 class DeadlineAdapter(HTTPAdapter):
-    """Mount it in a `requests.Session`, and give each request a `urllib3.Timeout(total=seconds)`.
+    """An adapter with deadlines, to mount in a `requests.Session`.
 
-    Through a SOCKS proxy a timeout is what it is elsewhere.
+    Each request needs a `urllib3.Timeout(total=seconds)`. Through a SOCKS proxy a timeout has its
+    usual meaning.
     """
 
     _POOLS = {"http": _Pool, "https": _SecurePool}
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the connections without a proxy."""
+        """Creates the pools of connections without a proxy."""
         super().init_poolmanager(*args, **kwargs)
         self.poolmanager.pool_classes_by_scheme = self._POOLS
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        """Makes those through a proxy."""
+        """Creates the pools of connections through a proxy."""
         manager = super().proxy_manager_for(proxy, **kwargs)
         if not proxy.lower().startswith("socks"):
             manager.pool_classes_by_scheme = self._POOLS

@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import meta_graph_pb2
 from kbert.serving.client.server_errors import ServerError, server_error
 from kbert.serving.format.signatures import Signature, signatures_of
 
-# No limit of our own: the server has one.
+# No limit here: the server has one.
 _OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
 _EXTRA = (
     "gRPC needs the packages grpcio and tensorflow-serving-api: "
@@ -23,7 +23,7 @@ class GrpcTransport:
     """One model of a server, over gRPC.
 
     Args:
-        address: As "localhost:8500".
+        address: Host and port, such as "localhost:8500".
         model: The model's name.
         version: Its version, or None for the server's choice.
         secure: Whether to use TLS, with the certificates of this machine.
@@ -74,7 +74,7 @@ class GrpcTransport:
             raise server_error("INTERNAL", words, self.target) from error
 
     def signatures(self, seconds: float) -> dict[str, Signature]:
-        """The model's signatures; see `RestTransport.signatures`."""
+        """Requests the model's signatures; see `RestTransport.signatures`."""
         from tensorflow_serving.apis import get_model_metadata_pb2
 
         request = self._spec(get_model_metadata_pb2.GetModelMetadataRequest())
@@ -89,7 +89,7 @@ class GrpcTransport:
         return signatures_of(meta_graph)
 
     def status(self, seconds: float) -> dict[int, str]:
-        """Version -> state; see `RestTransport.status`."""
+        """Requests version -> state; see `RestTransport.status`."""
         from tensorflow_serving.apis import get_model_status_pb2
 
         request = self._spec(get_model_status_pb2.GetModelStatusRequest())

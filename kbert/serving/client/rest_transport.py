@@ -18,15 +18,15 @@ from kbert.serving.format.json_tensors import from_json, to_json
 from kbert.serving.format.signatures import Signature, SignatureTensor
 
 _SHOWN = 500
-# Connections that are kept: as many threads may ask at a time without making new ones.
+# Pooled connections: as many threads may send requests at a time without opening new ones.
 _THREADS = 64
 
 
 class RestTransport:
-    """One model of a server, over HTTP; connections are kept.
+    """One model of a server, over HTTP; connections are kept alive.
 
     Args:
-        url: As "http://localhost:8501".
+        url: Base URL, such as "http://localhost:8501".
         model: The model's name.
         version: Its version, or None for the server's choice.
     """
@@ -46,12 +46,12 @@ class RestTransport:
 
         Args:
             name: Its name.
-            signature: What it takes and gives.
+            signature: Its inputs and outputs.
             inputs: Name of each input -> its batch.
             seconds: How long to wait.
 
         Raises:
-            ServerError: There was no answer, or one that cannot be understood.
+            ServerError: There was no answer, or one that cannot be parsed.
         """
         columns = {key: to_json(batch) for key, batch in inputs.items()}
         body = {"signature_name": name, "inputs": columns}
@@ -66,13 +66,13 @@ class RestTransport:
             }
 
     def signatures(self, seconds: float) -> dict[str, Signature]:
-        """The model's signatures.
+        """Requests the model's signatures.
 
         Args:
             seconds: How long to wait.
 
         Raises:
-            ServerError: As `predict`.
+            ServerError: There was no answer, or one that cannot be parsed.
         """
         found = self._ask("GET", "/metadata", seconds)
         with self._reading("metadata that cannot be read"):
@@ -84,13 +84,13 @@ class RestTransport:
             }
 
     def status(self, seconds: float) -> dict[int, str]:
-        """Version -> state, as "AVAILABLE".
+        """Requests version -> state, such as "AVAILABLE".
 
         Args:
             seconds: How long to wait.
 
         Raises:
-            ServerError: As `predict`.
+            ServerError: There was no answer, or one that cannot be parsed.
         """
         found = self._ask("GET", "", seconds)
         with self._reading("a status that cannot be read"):
@@ -101,12 +101,12 @@ class RestTransport:
         self._session.close()
 
     def _is_named(self, outputs: Any, signature: Signature) -> bool:
-        """Of a single output TF Serving leaves out the name."""
+        """Returns whether outputs have names; TF Serving omits the name of a single output."""
         return isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
 
     @contextlib.contextmanager
     def _reading(self, otherwise: str) -> Iterator[None]:
-        """Says what came where a reply has not the form that it should have."""
+        """Raises a ServerError that describes a reply of another form."""
         try:
             yield
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -124,7 +124,7 @@ class RestTransport:
             )
             content = answer.content
         except requests.RequestException as error:
-            # A body that stops coming is no `requests.Timeout`.
+            # A stalled body does not raise `requests.Timeout`.
             if isinstance(error, requests.Timeout) or time.monotonic() >= deadline:
                 words = f"no answer within {seconds:.3g} s"
                 raise server_error("DEADLINE_EXCEEDED", words, url) from error
@@ -147,7 +147,7 @@ class RestTransport:
 
 
 def _of_rank(batch: np.ndarray, shape: tuple[int | None, ...] | None) -> np.ndarray:
-    """An empty batch with all its dimensions: JSON has none inside an empty list."""
+    """Restores all dimensions of an empty batch: JSON has none inside an empty list."""
     if batch.size or shape is None or batch.ndim >= len(shape):
         return batch
     return batch.reshape(*batch.shape, *(size or 0 for size in shape[batch.ndim :]))

@@ -1,4 +1,4 @@
-"""Requests asked again after pauses that double, and never past a deadline."""
+"""Retries of requests with exponential backoff, never past a deadline."""
 
 import random
 import time
@@ -13,17 +13,17 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Retries:
-    """How often and when a request is asked again.
+    """A policy for repeating requests.
 
-    Only what may pass is: a server that refuses more or cannot be reached. A request changes
-    nothing in a server, so that to ask it twice does no harm.
+    Only transient errors are retried: a server that refuses more or cannot be reached. Requests do
+    not change a server's state, so repeating them does no harm.
 
     Args:
-        most: How often at most, after the first time.
-        pause: Seconds before the second time; each further pause is twice as long. A pause is
-            between half of it and all of it, by chance, so that many clients do not come back at
-            the same moment.
-        longest_pause: Seconds.
+        most: The most retries after the first attempt.
+        pause: Seconds before the second attempt; each further pause is twice as long. A pause is
+            randomly between half of it and all of it, so that many clients do not come back at the
+            same moment.
+        longest_pause: The longest pause, in seconds.
 
     Raises:
         ValueError: A number is negative.
@@ -41,18 +41,18 @@ class Retries:
                 )
 
     def run(self, ask: Callable[[float], Answer], deadline: float, target: str) -> Answer:
-        """Asks until there is an answer.
+        """Repeats a request until there is an answer.
 
         Args:
             ask: Takes the seconds that are left, and answers or raises a `ServerError`.
-            deadline: On the clock of `time.monotonic`.
-            target: Who is asked, for the error.
+            deadline: Time on the clock of `time.monotonic`.
+            target: Address of the model, for the error.
 
         Returns:
             The answer.
 
         Raises:
-            ServerError: The last one; `DeadlineExceeded` where there was no time to ask at all.
+            ServerError: The last error; `DeadlineExceeded` where no time was left for a request.
         """
         for attempt in range(self.most + 1):
             left = deadline - time.monotonic()

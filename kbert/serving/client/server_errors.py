@@ -1,7 +1,7 @@
-"""What a server, or the way to it, says when it gives no answer."""
+"""Errors of a server, or of the connection to it."""
 
-# gRPC's status codes by their names, and what HTTP says instead. Source: tensorflow/serving,
-# `http_server.cc`, ToHTTPStatusCode.
+# HTTP status -> name of gRPC's status code. Source: tensorflow/serving, `http_server.cc`,
+# ToHTTPStatusCode.
 _HTTP = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -19,7 +19,7 @@ _HTTP = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-# What may go well when it is asked again a little later.
+# Transient errors.
 _PASSING = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED")
 
 
@@ -27,9 +27,9 @@ class ServerError(RuntimeError):
     """A server did not answer a request.
 
     Args:
-        code: The name of gRPC's status code, as "UNAVAILABLE".
-        message: The server's words.
-        target: Who was asked.
+        code: The name of gRPC's status code, such as "UNAVAILABLE".
+        message: The server's message.
+        target: Address of the model.
     """
 
     def __init__(self, code: str, message: str, target: str) -> None:
@@ -40,7 +40,7 @@ class ServerError(RuntimeError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the same request may be answered a little later."""
+        """Returns whether the same request may be answered a little later."""
         return self.code in _PASSING
 
 
@@ -71,12 +71,12 @@ _CLASSES: dict[str, type[ServerError]] = {
 
 
 def server_error(code: str | int, message: str, target: str) -> ServerError:
-    """The error for a status.
+    """Returns the error for a status.
 
     Args:
         code: The name of gRPC's status code, or the number of HTTP's.
-        message: The server's words.
-        target: Who was asked.
+        message: The server's message.
+        target: Address of the model.
     """
     name = code if isinstance(code, str) else _HTTP.get(code, "UNKNOWN")
     return _CLASSES.get(name, ServerError)(name, message, target)

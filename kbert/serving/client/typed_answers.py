@@ -1,4 +1,4 @@
-"""What a server answers, as objects with names and types: one class a task."""
+"""A server's answers as typed objects: one class a task."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from kbert.pipelines.inference.json_answers import plain_answer
 
 @dataclass(frozen=True)
 class Classification:
-    """The class of a text: its name, its probability, and those of all classes by name."""
+    """The class of a text: its name, its probability, and the probabilities of all classes."""
 
     label: str
     score: float
@@ -26,7 +26,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Choice:
-    """The index of the best choice, its probability, and those of all."""
+    """The index of the best choice, its probability, and the probabilities of all."""
 
     choice: int
     score: float
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of a text: what it says, from where to where in characters, and how sure it is."""
+    """A span of a text: its text, its offsets in characters, and its score."""
 
     text: str
     start: int
@@ -47,7 +47,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a question; `best` is None where the context has none. `nbest`, best first."""
+    """The answer to a question; `best` is None if the context has none; `nbest` is best first."""
 
     best: Span | None
     nbest: list[Span]
@@ -75,7 +75,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class Mask:
-    """One [MASK]: its place in characters, and the likeliest words with their probabilities."""
+    """One [MASK]: its offsets in characters, and the likeliest words with their probabilities."""
 
     start: int
     end: int
@@ -84,7 +84,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Filling:
-    """A text whose [MASK] are filled with the likeliest words, and what else each may be."""
+    """A text whose [MASK] are filled with the likeliest words, and the candidates for each."""
 
     filled: str
     masks: list[Mask]
@@ -96,13 +96,13 @@ AnyAnswer = (
 
 
 def typed_answer(row: dict[str, Any]) -> AnyAnswer:
-    """The outputs of a main signature for one row as an object of the class that fits them.
+    """Converts the outputs of a main signature for one row to an object of the matching class.
 
     Args:
         row: Name of each output -> its NumPy value for the row.
 
     Returns:
-        The object; of outputs that fit no class, a dict of plain values.
+        The object; a dict of plain values for outputs that match no class.
     """
     plain = plain_answer(row)
     cut = plain.get("truncated")

@@ -1,4 +1,4 @@
-"""Models as SavedModels that TF Serving serves from raw strings."""
+"""Export of models as SavedModels that TF Serving serves from raw strings."""
 
 import logging
 import os
@@ -28,11 +28,11 @@ from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.file_lock import file_lock
 
 logger = logging.getLogger(__name__)
-# Held by the one export into a folder of models that is going on.
+# Held by the one running export into a folder of models.
 LOCK = ".kbert.lock"
 _WAITING = "Another export into %s is going on; this one waits for it."
 
-# Attributes of a model that a reader of the export may want to know, where the model has them.
+# Attributes of a model that the metadata lists, where the model has them.
 _ATTRIBUTES = ("labels", "max_sequence_length", "pair", "tasks")
 _ABSENT = object()
 
@@ -52,26 +52,25 @@ def export(
 ) -> Path:
     """Writes BASE/<name>/<version>/, a SavedModel with a signature for each function of the model.
 
-    The folder appears whole or not at all: it is written beside its place, under a name that TF
-    Serving takes for no version, checked by `check_export`, and renamed. Weights are stored once;
-    dropout is off; batch and length stay free. What it brings beside the SavedModel is told in
-    `kbert.serving.bundle.write_bundle`. Then the files of BASE are written anew, see
+    The folder appears atomically: it is written beside it, under a name that TF Serving does not
+    take for a version, checked by `check_export`, and renamed. Weights are stored once; dropout is
+    off; batch and length stay free. For the files beside the SavedModel see
+    `kbert.serving.bundle.write_bundle`. Then the files of BASE are rewritten, see
     `kbert.serving.bundle.base_files`. Exports into one BASE wait for each other.
 
     Args:
-        model: A model with `signatures()`, which gives for each name a function of tensors and the
-            specs of its arguments: each spec named, the first dimension the batch. The first
+        model: A model with `signatures()`, which returns for each name a function of tensors and
+            the specs of its arguments: each spec named, the first dimension the batch. The first
             signature becomes "serving_default" too. A function may capture variables and eager
-            constants, no lookup tables.
+            constants, but not lookup tables.
         base: The folder of all models.
-        name: The model's name for the server; the Keras model's name by default.
-        version: An integer of at least 1; one more than the highest present by default.
+        name: The model's name on the server; the Keras model's name by default.
+        version: An integer of at least 1; one more than the highest existing one by default.
         max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
-        keep: How many of the highest versions stay; None for all.
-        about: What the card of the export says of the training; see
-            `kbert.serving.bundle.model_card`.
+        keep: Number of the highest versions to keep; None for all.
+        about: Facts about the training for the model card; see `kbert.serving.bundle.model_card`.
         precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
-            that of the model.
+            the model's own.
 
     Returns:
         The version folder.
@@ -79,8 +78,8 @@ def export(
     Raises:
         TypeError: `model` has no `signatures()`.
         ValueError: Name, version or a signature cannot be served, a number is too small, or the
-            model cannot be had in that precision.
-        FileExistsError: The version is there already.
+            model cannot be converted to that precision.
+        FileExistsError: The version exists already.
     """
     _endpoints(model)  # raises before anything is made
     written = in_precision(model, precision)
@@ -109,7 +108,7 @@ def write_export(
     keep: int | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Writes BASE/<name>/<version>/ of a model as it is; see `export`.
+    """Writes BASE/<name>/<version>/ of a model in its own precision; see `export`.
 
     Args:
         model: What has `signatures()`. Several in one have `models_by_signature`.
@@ -125,9 +124,9 @@ def write_export(
         The version folder.
 
     Raises:
-        TypeError: As there.
-        ValueError: As there.
-        FileExistsError: As there.
+        TypeError: `model` has no `signatures()`.
+        ValueError: Name, version or a signature cannot be served, or a number is too small.
+        FileExistsError: The version exists already.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
@@ -179,7 +178,7 @@ def _metadata(
 
 
 def _endpoints(model: Any) -> Endpoints:
-    """The model's signatures, if every argument is named and has a batch dimension."""
+    """Returns the model's signatures, after a check that arguments have names and a batch."""
     if not callable(getattr(model, "signatures", None)):
         raise TypeError(
             "`model` must have `signatures()`, as kbert's models on raw texts have. "
@@ -201,12 +200,12 @@ def _endpoints(model: Any) -> Endpoints:
 
 
 def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) -> Traced:
-    """Writes the graph and the weights; the functions of the graph, as Python can call them.
+    """Writes the graph and the weights; returns the functions of the graph, callable in Python.
 
-    Each is traced once: of a `tf.function` that is saved as such, and not as a concrete function,
-    TensorFlow makes a second trace. The weights that are stored are those that the functions read.
+    Each is traced once: a `tf.function` that is saved as such, and not as a concrete function, is
+    traced a second time by TensorFlow. Only the weights that the functions read are stored.
     """
-    # Nobody trains an export, and TensorFlow's table of gradients would hold each model that was
+    # Exports are not trained, and TensorFlow's gradient registry would hold each model that was
     # loaded into Python for ever: a server that replaces models would grow with each.
     with without_gradients():
         traced = {
@@ -224,7 +223,7 @@ def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) 
 
 
 def _described(endpoints: Endpoints, written: dict[str, Signature]) -> dict[str, Any]:
-    """The signatures for kbert.json: inputs in the order of the function's arguments."""
+    """Returns the signatures for kbert.json, inputs in the order of the function's arguments."""
     described = {}
     for name, signature in written.items():
         source = name if name in endpoints else next(iter(endpoints))

@@ -1,8 +1,8 @@
-"""Large weights as whole numbers of eight bits, each row or column with a scale of its own.
+"""Int8 quantization of large weights, with a scale per row or column.
 
 Symmetric: weight = scale * code, code in [-127, 127], scale = the largest magnitude / 127. A
 matrix (in, out) has a scale for each column, the outputs; a table of embeddings one for each row,
-so that a row can be looked up before it is made a float. Source: Jacob et al. 2018
+so that a row can be looked up before it is dequantized. Source: Jacob et al. 2018
 (arXiv:1712.05877), section 2.1, with zero point 0; per channel as Krishnamoorthi 2018
 (arXiv:1806.08342), section 3.1.
 """
@@ -13,13 +13,13 @@ import numpy as np
 import tensorflow as tf
 
 _MOST = 127
-# Below this a scale costs about as much as it saves, and biases are no matrices.
+# Below this a scale costs about as much as it saves, and biases are not matrices.
 _LEAST_NUMBERS = 2048
 _TABLE = "embeddings"
 
 
 def is_stored_as_int8(variable: Any) -> bool:
-    """Whether a weight is large enough: a float matrix of at least 2,048 numbers.
+    """Returns whether a weight is large enough: a float matrix of at least 2,048 numbers.
 
     Args:
         variable: A Keras variable.
@@ -29,11 +29,11 @@ def is_stored_as_int8(variable: Any) -> bool:
 
 
 def int8_codes(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Codes and scales of a matrix.
+    """Quantizes a matrix to codes and scales.
 
     Args:
         matrix: (in, out), or a table (V, D).
-        name: The name of the variable: a table's is "embeddings".
+        name: The name of the variable, which is "embeddings" for a table.
 
     Returns:
         int8 of the same shape, and float32 (1, out) or (V, 1).
@@ -47,13 +47,13 @@ def int8_codes(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def rounded_to_int8(matrix: np.ndarray, name: str) -> np.ndarray:
-    """A matrix as its codes give it back, float32; the arguments are those of `int8_codes`."""
+    """Quantizes and dequantizes a matrix, to float32; for the arguments see `int8_codes`."""
     codes, scales = int8_codes(matrix, name)
     return codes.astype("float32") * scales
 
 
 class Int8Weight:
-    """A weight as an export stores it.
+    """A weight stored as int8.
 
     Args:
         variable: The Keras variable.
@@ -66,10 +66,10 @@ class Int8Weight:
         self._scales = tf.Variable(scales, trainable=False, name=f"{name}/scales")
 
     def matrix(self) -> tf.Tensor:
-        """All of it as float32, as graph code."""
+        """Returns the whole matrix as float32, as graph code."""
         return tf.cast(self._codes, tf.float32) * self._scales
 
     def rows(self, ids: Any) -> tf.Tensor:
-        """The rows of a table, (...) -> (..., D) float32, as graph code."""
+        """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
         codes = tf.gather(self._codes, ids)
         return tf.cast(codes, tf.float32) * tf.gather(self._scales, ids)

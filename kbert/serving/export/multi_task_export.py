@@ -1,4 +1,4 @@
-"""Several tasks in one export: they share a frozen encoder, whose weights are stored once."""
+"""Export of several tasks that share a frozen encoder, whose weights are stored once."""
 
 import os
 import re
@@ -37,28 +37,28 @@ def export_together(
 ) -> Path:
     """Writes one SavedModel for several tasks, with a signature for each.
 
-    The encoder that the models share is stored once; each has its head, its pooler and its adapters
-    (with the LayerNorms that are trained with these) for itself, where they differ.
+    The encoder that the models share is stored once; each has its own head, pooler and adapters
+    (with the LayerNorms that are trained with these), where they differ.
 
     Args:
-        models: The name of each task, which becomes that of its signature, -> a model with an
-            `encoder`. The first is "serving_default" too. They stay as they are.
+        models: The name of each task, which becomes the name of its signature, -> a model with an
+            `encoder`. The first is "serving_default" too. The models are not changed.
         base: The folder of all models.
-        name: The name of all of it for the server.
-        version: An integer of at least 1; one more than the highest present by default.
+        name: The name of the export on the server.
+        version: An integer of at least 1; one more than the highest existing one by default.
         max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
-        keep: How many of the highest versions stay; None for all.
-        about: What the card of the export says of the training.
-        precision: "float32", "bfloat16" or "int8"; None for that of the models.
+        keep: Number of the highest versions to keep; None for all.
+        about: Facts about the training for the model card.
+        precision: "float32", "bfloat16" or "int8"; None for the models' own.
 
     Returns:
         The version folder.
 
     Raises:
         TypeError: A model has no `signatures()`.
-        ValueError: A name, the version or a number cannot be one, or the encoders differ: the
-            message says in which weights.
-        FileExistsError: The version is there already.
+        ValueError: A name, the version or a number is invalid, or the encoders differ: the message
+            says in which weights.
+        FileExistsError: The version exists already.
     """
     _check_names(models)
     written = {task: in_precision(model, precision) for task, model in models.items()}
@@ -79,7 +79,7 @@ def export_together(
 
 
 class Together:
-    """Several models behind the face of one, as an export sees it.
+    """Several models with the interface of one, for an export.
 
     Args:
         name: Their name.
@@ -92,7 +92,7 @@ class Together:
 
     @property
     def tasks(self) -> dict[str, Any]:
-        """What is known of each task, as JSON has it."""
+        """Returns metadata of each task, in JSON types."""
         return {
             task: {
                 "class": type(model).__name__,
@@ -103,7 +103,7 @@ class Together:
 
     @property
     def compute_dtype(self) -> str:
-        """The type that all of them compute in."""
+        """Returns the compute dtype of all models."""
         return str(next(iter(self._models.values())).compute_dtype)
 
     @property
@@ -112,20 +112,20 @@ class Together:
         return self._models
 
     def signatures(self) -> dict[str, Any]:
-        """The main function of each task and the specs of its inputs."""
+        """Returns the main function of each task and the specs of its inputs."""
         return {task: model.signatures()[SERVING_DEFAULT] for task, model in self._models.items()}
 
 
 def share_encoder(models: Mapping[str, Any], stand_ins: StandIns) -> None:
-    """Lets the encoder of the first model stand for those of the others.
+    """Replaces the encoders of the other models by that of the first.
 
     Args:
         models: Name -> model with an `encoder`.
-        stand_ins: Where it is noted.
+        stand_ins: Records the substitutes.
 
     Raises:
-        ValueError: Weights differ that are neither adapters, nor LayerNorms beside such, nor the
-            pooler.
+        ValueError: Weights differ that are neither adapters, nor LayerNorms beside adapters, nor
+            the pooler.
     """
     first, *others = models
     kept = named_weights(models[first].encoder)
@@ -174,9 +174,9 @@ def _check_names(models: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _one_tokenizer(models: Mapping[str, Any]) -> Iterator[None]:
-    """Lets models with like tokenizers use one: its tables, constants of the graph, lie there once.
+    """Lets models with equal tokenizers share one, so that the graph has its tables once.
 
-    Their own ones come back at the end.
+    Their own tokenizers are restored at the end.
     """
     own = {name: model.tokenizer for name, model in models.items()}
     kept: list[Any] = []

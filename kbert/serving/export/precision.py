@@ -1,4 +1,4 @@
-"""The types of numbers that an export stores and computes with."""
+"""The dtypes in which an export stores its weights and computes."""
 
 import logging
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ from kbert.serving.export.int8_weights import is_stored_as_int8, rounded_to_int8
 from kbert.serving.format.metadata import PRECISIONS
 
 logger = logging.getLogger(__name__)
-# What Linux calls the instructions that multiply bfloat16.
+# Linux's names of the instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def in_precision(model: Any, precision: str | None) -> Any:
-    """A model as it is to be exported.
+    """Converts a model to the precision of an export.
 
     Args:
-        model: A Keras model that can be made from its configuration, as kbert's can. It stays as
-            it is.
-        precision: "float32"; "bfloat16", in which it stores its weights and computes: softmax,
-            LayerNorm and logits as the layers do it with such a policy; or "int8", with the large
-            weights rounded as `kbert.serving.export.int8_weights` tells, computing in float32. None
-            leaves the model as it is.
+        model: A Keras model that can be made from its configuration, as kbert's can. It is not
+            changed.
+        precision: "float32"; "bfloat16", for storage and computation: softmax, LayerNorm and logits
+            as the layers compute them under that policy; or "int8", with the large weights
+            quantized by `kbert.serving.export.int8_weights`, computing in float32. None leaves the
+            model as it is.
 
     Returns:
-        The model itself where nothing changes, else a copy.
+        The model itself where nothing changes, otherwise a copy.
 
     Raises:
         ValueError: There is no such precision, or the model cannot be copied.
@@ -58,11 +58,11 @@ def in_precision(model: Any, precision: str | None) -> Any:
 
 
 def computes_bfloat16(cpu_info: Path = _CPU_INFO) -> bool:
-    """Whether the processor multiplies bfloat16 by instructions of its own.
+    """Returns whether the processor has instructions that multiply bfloat16.
 
     Args:
-        cpu_info: Where Linux tells the processor's abilities. Where nothing is told, it is taken
-            to be able, and no warning is given.
+        cpu_info: Linux's file of the processor's features. If it lists none, the result is True,
+            so that no warning is logged.
     """
     try:
         lines = cpu_info.read_text(encoding="utf-8").splitlines()
@@ -80,7 +80,7 @@ def _is_all_in(model: Any, dtype: str) -> bool:
 
 
 def _copied(model: Any, dtype: str) -> Any:
-    """A copy with another policy, and the same weights."""
+    """Returns a copy with another dtype policy, and the same weights."""
     if not isinstance(model, keras.Model):
         raise ValueError(
             "`model` must be a Keras model to be exported in another precision. "
@@ -101,7 +101,7 @@ def _copied(model: Any, dtype: str) -> Any:
 
 
 def _with_policy(config: Any, dtype: str) -> Any:
-    """A configuration with another policy at every place that has one."""
+    """Returns a configuration in which every dtype policy is replaced."""
     if isinstance(config, Mapping):
         if config.get("class_name") == "DTypePolicy":
             return {**config, "config": {**config["config"], "name": dtype}}

@@ -1,4 +1,4 @@
-"""What an export stores instead of some variables of a model: shared ones, or smaller ones."""
+"""Substitutes that an export stores for some variables of a model: shared ones, or smaller ones."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +17,7 @@ _LOOK_UP = TokenEmbedding.look_up.__name__
 
 
 class StandIns:
-    """Variables that others stand for while the functions of an export are traced.
+    """Substitutes of variables, used while the functions of an export are traced.
 
     Args:
         models: The models that are exported together.
@@ -30,21 +30,21 @@ class StandIns:
         self._small: dict[int, Int8Weight | HalfWeight] = {}
 
     def share(self, variable: Any, kept: Any) -> None:
-        """Lets one variable stand for another.
+        """Substitutes one variable for another.
 
         Args:
-            variable: What is not stored.
-            kept: What is stored instead, of the same values.
+            variable: The variable that is not stored.
+            kept: The variable that is stored instead, of the same values.
         """
         if variable is not kept:  # models may have one encoder object
             self._shared[id(variable)] = kept
 
     def store_small(self, precision: str | None) -> None:
-        """Stores large weights in fewer bytes than they have.
+        """Stores large weights in fewer bytes.
 
         Args:
-            precision: "int8" for `Int8Weight`, all that are large. Else `HalfWeight`, those that
-                lose nothing by it.
+            precision: "int8" for `Int8Weight`, of all large weights; otherwise `HalfWeight`, of
+                those that it represents exactly.
         """
         fits, stored = (
             (is_stored_as_int8, Int8Weight)
@@ -59,11 +59,11 @@ class StandIns:
 
     @property
     def stores_int8(self) -> bool:
-        """Whether weights are stored as int8."""
+        """Returns whether weights are stored as int8."""
         return any(isinstance(stored, Int8Weight) for stored in self._small.values())
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that computes with the stand-ins where the given one reads variables.
+        """Returns a function that computes with the substitutes of the variables.
 
         Args:
             function: Graph code.
@@ -79,7 +79,7 @@ class StandIns:
         return computed
 
     def _value(self, variable: Any) -> Any:
-        """What stands for a variable, as graph code; None for the variable itself."""
+        """Returns the value of a variable's substitute, as graph code; None if it has none."""
         kept = self._shared.get(id(variable))
         stored = self._small.get(id(variable if kept is None else kept))
         if stored is not None:
@@ -88,7 +88,7 @@ class StandIns:
 
     @contextmanager
     def _rows(self) -> Iterator[None]:
-        """Lets the tables that are stored small look up rows before they make floats of them."""
+        """Makes embedding tables that are stored small look up rows before they dequantize."""
         with ExitStack() as stack:
             for model in self._models if self._small else ():
                 for layer in model._flatten_layers():

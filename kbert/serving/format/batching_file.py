@@ -1,8 +1,8 @@
-"""How a server joins requests into batches: the file `batching_params.pbtxt` of an export.
+"""Batching of requests by a server: the file `batching_params.pbtxt` of an export.
 
-A server reads it with `--enable_batching --enable_per_model_batching_parameters`; where the file is
-missing it does not batch the model, and where it cannot be read it does not load it. The pool of
-threads is the server's own. Source: tensorflow/serving, `bundle_factory_util.cc` and the message
+A server reads it with `--enable_batching --enable_per_model_batching_parameters`; if the file is
+missing it does not batch the model, and if it cannot be read it does not load the model. The thread
+pool is the server's own. Source: tensorflow/serving, `bundle_factory_util.cc` and the message
 BatchingParameters of `session_bundle_config.proto`.
 """
 
@@ -25,7 +25,7 @@ from kbert.serving.format.signatures import Signature
 
 BATCHING_FILE = "batching_params.pbtxt"
 MAX_BATCH_SIZE = 32
-# The input that tells how much of a row is real, so that what a server appends is not seen.
+# The input with the unpadded length of each row, so that a server's padding is ignored.
 LENGTHS = "lengths"
 # Name of each field, its number, and its type.
 _FIELDS = (
@@ -43,18 +43,18 @@ _FIELDS = (
 
 @dataclass(frozen=True)
 class Batching:
-    """What a server is told about batches.
+    """Batching parameters of a server.
 
     Args:
         max_batch_size: The most rows of a batch, and of one request.
         batch_timeout_micros: How long a request waits for others, in microseconds.
-        max_enqueued_batches: Batches that may wait; a server refuses what is more.
-        allowed_batch_sizes: The sizes to which it fills batches up with copies of rows: rising,
+        max_enqueued_batches: Batches that may wait; a server refuses more.
+        allowed_batch_sizes: The sizes to which it fills batches up with copies of rows: ascending,
             the last `max_batch_size`.
         pad_variable_length_inputs: Whether requests of different lengths share a batch.
 
     Raises:
-        ValueError: A number is not positive, or the sizes do not rise to `max_batch_size`.
+        ValueError: A number is not positive, or the sizes do not ascend to `max_batch_size`.
     """
 
     max_batch_size: int
@@ -83,22 +83,22 @@ class Batching:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers, as kbert.json has them."""
+        """Returns the numbers for kbert.json."""
         return {**asdict(self), "allowed_batch_sizes": list(self.allowed_batch_sizes)}
 
 
 def batching_for(
     signatures: Mapping[str, Signature | SavedSignature], max_batch_size: int = MAX_BATCH_SIZE
 ) -> Batching | None:
-    """The batching that suits a model: sizes 1, 2, 4, ... up to the most.
+    """Returns the batching that suits a model: sizes 1, 2, 4, ... up to the largest.
 
     Args:
         signatures: Name -> signature.
         max_batch_size: The most rows of a batch; 0 for none.
 
     Returns:
-        None where requests must not be joined: an input besides tokens with `lengths` has a free
-        dimension besides the batch, and what a server appends to it would be taken for real.
+        The batching; None where requests must not be joined: an input besides tokens with `lengths`
+        has a free dimension besides the batch, in which a server's padding would be read as data.
 
     Raises:
         ValueError: `max_batch_size` is negative.
@@ -124,7 +124,7 @@ def write_batching(export_dir: str | os.PathLike[str], batching: Batching) -> No
 
     Args:
         export_dir: The folder.
-        batching: What the file says.
+        batching: The parameters to write.
     """
     lines = [
         f"{name} {{ value: {getattr(batching, name)} }}"
@@ -143,10 +143,10 @@ def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
         export_dir: The folder.
 
     Returns:
-        None where there is no file. Numbers that it leaves out are the server's defaults.
+        The batching, with the server's defaults for missing numbers; None if there is no file.
 
     Raises:
-        ValueError: It is no text of the message BatchingParameters, or its numbers do not fit.
+        ValueError: It is not a text of the message BatchingParameters, or its numbers do not fit.
     """
     file = Path(export_dir, BATCHING_FILE)
     if not file.is_file():
@@ -167,7 +167,7 @@ def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
 
 
 def _message_class() -> Any:
-    """The message BatchingParameters, which no package on PyPI has."""
+    """Returns the class of the message BatchingParameters, which no package on PyPI has."""
     kinds = {"int64": 3, "bool": 8}
     file = descriptor_pb2.FileDescriptorProto(
         name="kbert/batching_parameters.proto",

@@ -1,7 +1,7 @@
-"""Batches as JSON, as TF Serving's REST interface writes them.
+"""Batches as JSON, in the format of TF Serving's REST API.
 
-Texts are strings; bytes that are no UTF-8, or hold a NUL, are {"b64": ...}; numbers that are none
-are the bare words NaN, Infinity and -Infinity. Source: tensorflow/serving, `g3doc/api_rest.md`.
+Texts are strings; bytes that are not UTF-8, or hold a NUL, are {"b64": ...}; non-finite numbers are
+the bare words NaN, Infinity and -Infinity. Source: tensorflow/serving, `g3doc/api_rest.md`.
 """
 
 import base64
@@ -15,13 +15,14 @@ _BASE64 = "b64"
 
 
 def to_json(batch: np.ndarray) -> Any:
-    """A batch as nested lists that JSON can hold.
+    """Converts a batch to nested lists for JSON.
 
     Args:
         batch: An array of any shape; strings are bytes in an array of objects.
 
     Returns:
-        float32 numbers, and smaller ones, in the fewest digits that give them back.
+        Nested lists; numbers of float32 and smaller floats have the fewest digits that restore
+        them.
     """
     if batch.dtype.kind == "O":
         return _nested(batch, _text)
@@ -32,7 +33,7 @@ def to_json(batch: np.ndarray) -> Any:
 
 
 def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
-    """A batch from nested lists.
+    """Converts nested lists to a batch.
 
     Args:
         value: Lists of any depth, all of one shape.
@@ -45,7 +46,7 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
         if dtype != tf.string:
             return _numbers(value, dtype)
         shape = _shape(value)
-        # First what was sent: the shape of the first list alone may promise any size.
+        # The values first: the shape, taken from the first lists alone, may be of any size.
         flat = [_bytes(leaf) for leaf in _leaves(value, shape)]
         strings = np.empty(shape, object)
         strings.reshape(-1)[:] = flat
@@ -58,7 +59,7 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
 
 
 def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Numbers of a dtype; NumPy alone would cut 1.5 to 1 and read "1" as 1."""
+    """Returns numbers of a dtype; NumPy alone would truncate 1.5 to 1 and read "1" as 1."""
     found = np.asarray(value)
     kinds = "b" if dtype.is_bool else "iu" if dtype.is_integer else "iuf"
     if found.size and found.dtype.kind not in kinds:

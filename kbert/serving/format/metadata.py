@@ -1,6 +1,6 @@
-"""What an export is, for people and for `kbert`: assets.extra/kbert.json.
+"""Metadata of an export, for users and for `kbert`: assets.extra/kbert.json.
 
-TF Serving leaves the folder assets.extra alone. The file is read without TensorFlow.
+TF Serving ignores the folder assets.extra. The file is read without TensorFlow.
 """
 
 import json
@@ -20,14 +20,14 @@ def write_metadata(export_dir: str | os.PathLike[str], metadata: dict[str, Any])
 
     Args:
         export_dir: A version folder.
-        metadata: What JSON can hold, in the order in which it is to be read.
+        metadata: The metadata, in JSON types and in the order to be written.
     """
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(export_dir) / METADATA_FILE, text)
 
 
 def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
-    """The metadata of an export.
+    """Reads the metadata of an export.
 
     Args:
         export_dir: A version folder.
@@ -38,7 +38,7 @@ def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
         versions of kbert, Keras and TensorFlow that wrote it.
 
     Raises:
-        FileNotFoundError: The folder is no export of kbert.
+        FileNotFoundError: The folder is not an export of kbert.
         ValueError: The file is damaged.
     """
     file = Path(export_dir) / METADATA_FILE

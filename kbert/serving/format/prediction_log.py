@@ -1,7 +1,7 @@
-"""Predict requests as records of TF Serving's log: the bytes of the message PredictionLog.
+"""Predict requests as records of TF Serving's log: serialized messages PredictionLog.
 
-The messages are few and hold nothing but texts and other messages, so they are written and read
-here field by field, and an export needs no package besides TensorFlow. Sources: tensorflow/serving,
+The messages are few and hold only texts and other messages, so they are written and read here field
+by field, and an export needs no package besides TensorFlow. Sources: tensorflow/serving,
 `apis/prediction_log.proto`, `predict.proto`, `model.proto`.
 """
 
@@ -28,7 +28,7 @@ class PredictRequest:
     """A request to a model.
 
     Args:
-        model: The model's name for the server.
+        model: The model's name on the server.
         signature: The name of the signature.
         inputs: Name of each input -> its batch, (B, ...). Strings are bytes in an array of objects.
     """
@@ -39,12 +39,12 @@ class PredictRequest:
 
     @property
     def rows(self) -> int:
-        """B."""
+        """Returns B, the number of rows."""
         return len(next(iter(self.inputs.values()))) if self.inputs else 0
 
 
 def encode_request(request: PredictRequest) -> bytes:
-    """A request as the bytes of a PredictionLog.
+    """Serializes a request to a PredictionLog.
 
     Args:
         request: The request.
@@ -59,13 +59,13 @@ def encode_request(request: PredictRequest) -> bytes:
 
 
 def decode_request(record: bytes) -> PredictRequest:
-    """The request of a PredictionLog.
+    """Parses the request of a PredictionLog.
 
     Args:
-        record: The bytes of the message.
+        record: The serialized message.
 
     Raises:
-        ValueError: They are no such message, or one without a predict request.
+        ValueError: It is not such a message, or one without a predict request.
     """
     try:
         request = _only(_only(record, _PREDICT_LOG), _REQUEST)
@@ -86,12 +86,12 @@ def _array(content: bytes) -> np.ndarray:
 
 
 def _contents(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of each text and message among the fields; others are read over."""
+    """Yields number and content of each text and message among the fields; skips others."""
     for field in read_fields(message):
         if isinstance(field.value, bytes):
             yield field.number, field.value
 
 
 def _only(message: bytes, number: int) -> bytes:
-    """The field of a message; the last one counts."""
+    """Returns the field of a message; the last one counts."""
     return dict(_contents(message))[number]

@@ -1,8 +1,8 @@
 """The graph and the signatures of a SavedModel, read from its file without TensorFlow.
 
-What is read has the names of TensorFlow's messages (`saved_model.proto`, `meta_graph.proto`,
+The objects have the names of TensorFlow's messages (`saved_model.proto`, `meta_graph.proto`,
 `graph.proto`, `function.proto`, `node_def.proto`, `tensor_shape.proto`), so that the same functions
-look through either.
+read either.
 """
 
 import os
@@ -15,7 +15,7 @@ from kbert.checkpoints.arrays.wire_format import read_fields
 from kbert.serving.format.version_folders import SAVED_MODEL_FILE
 
 SERVING_TAG = "serve"
-# What the loader runs once; no client can call it.
+# The loader runs it once; no client can call it.
 INIT_OP = "__saved_model_init_op"
 _COMPILED = b"_XlaMustCompile"
 
@@ -25,7 +25,7 @@ class SavedTensor:
     """An input or output of a signature.
 
     Attributes:
-        shape: Its dimensions, None for one that may vary; None where not even the rank is known.
+        shape: Its dimensions, None for one that may vary; None if the rank is unknown.
     """
 
     shape: tuple[int | None, ...] | None
@@ -46,10 +46,10 @@ class SavedSignature:
 
 @dataclass(frozen=True)
 class SavedGraph:
-    """What a SavedModel holds for serving.
+    """The graph of a SavedModel for serving.
 
     Attributes:
-        graph: As a GraphDef: `node`, `library.function`; of attributes `_XlaMustCompile` alone.
+        graph: Like a GraphDef: `node`, `library.function`; of attributes only `_XlaMustCompile`.
         signatures: Name -> signature, in alphabetical order, its tensors too.
         tensorflow_version: The TensorFlow that wrote it.
     """
@@ -67,7 +67,7 @@ def read_saved_graph(export_dir: str | os.PathLike[str]) -> SavedGraph:
 
     Raises:
         FileNotFoundError: There is no saved_model.pb.
-        ValueError: The file is no SavedModel, or has no graph for serving.
+        ValueError: The file is not a SavedModel, or has no graph for serving.
     """
     file = saved_model_file(export_dir)
     tags = []
@@ -84,13 +84,13 @@ def read_saved_graph(export_dir: str | os.PathLike[str]) -> SavedGraph:
 
 
 def saved_model_file(export_dir: str | os.PathLike[str]) -> Path:
-    """The file of a SavedModel's graph.
+    """Returns the path of a SavedModel's graph.
 
     Args:
         export_dir: A version folder.
 
     Raises:
-        FileNotFoundError: There is none.
+        FileNotFoundError: There is no such file.
     """
     file = Path(export_dir) / SAVED_MODEL_FILE
     if not file.is_file():
@@ -99,11 +99,11 @@ def saved_model_file(export_dir: str | os.PathLike[str]) -> Path:
 
 
 def no_graph_for_serving(file: Path, tags: list[list[str]]) -> ValueError:
-    """The error of a SavedModel none of whose graphs is for serving.
+    """Returns the error of a SavedModel without a graph for serving.
 
     Args:
         file: Its file.
-        tags: Those of each graph.
+        tags: The tags of each graph.
     """
     return ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
 
@@ -143,7 +143,7 @@ def _node(message: bytes) -> SimpleNamespace:
 
 
 def _attributes(entries: list[bytes]) -> dict[str, SimpleNamespace]:
-    """The one attribute that is looked at, where it is there."""
+    """Returns the one attribute that is checked, if present."""
     found = [entry for entry in entries if _COMPILED in entry and _last(entry, 1) == _COMPILED]
     return {
         _COMPILED.decode(): SimpleNamespace(b=bool(_last(_last(entry, 2), 5, 0)))
@@ -165,7 +165,7 @@ def _tensors(entries: list[bytes]) -> dict[str, SavedTensor]:
 
 
 def _entries(entries: list[bytes]) -> dict[str, bytes]:
-    """The entries of a map, in the order of their keys."""
+    """Returns the entries of a map, in the order of their keys."""
     return dict(sorted((_last(entry, 1).decode(), _last(entry, 2)) for entry in entries))
 
 
@@ -173,5 +173,5 @@ def _shape(message: bytes) -> tuple[int | None, ...] | None:
     if _last(message, 3, 0):
         return None
     sizes = [_last(dimension, 1, 0) for dimension in _all(message, 2)]
-    # A number below 0 is written as one of 64 bits.
+    # Negative numbers are encoded as unsigned 64-bit ones.
     return tuple(None if size >= 1 << 63 else size for size in sizes)

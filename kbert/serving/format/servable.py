@@ -1,4 +1,4 @@
-"""Whether TF Serving can load and run an export: a check of its file, without a server."""
+"""Check that TF Serving can load and run an export, from its files, without a server."""
 
 import functools
 import importlib.util
@@ -15,7 +15,7 @@ from kbert.serving.format.version_folders import find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COMPILED_ATTRIBUTE = "_XlaMustCompile"
-# What a device's name begins with in a process of its own, as a server is one.
+# Prefix of device names in a single process, such as a server.
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
 # TensorFlow puts its own saving and restoring on the CPU, on any machine.
 _SAVER_FUNCTIONS = ("__inference__traced_save_", "__inference__traced_restore_")
@@ -23,7 +23,7 @@ _SAVER_FUNCTIONS = ("__inference__traced_save_", "__inference__traced_restore_")
 
 @dataclass(frozen=True)
 class ExportReport:
-    """What `check_export` found.
+    """Report of `check_export`.
 
     Args:
         path: The version folder.
@@ -33,7 +33,7 @@ class ExportReport:
         tensorflow_version: The TensorFlow that wrote the export; the server's must not be older.
         variable_bytes: Size of the weights on disk.
         other_bytes: Size of everything else: graph, vocabulary, metadata.
-        problems: What keeps TF Serving from serving it, one sentence each; empty when nothing does.
+        problems: Reasons why TF Serving cannot serve it, one sentence each; empty if there is none.
     """
 
     path: Path
@@ -47,7 +47,7 @@ class ExportReport:
 
     @property
     def is_servable(self) -> bool:
-        """Whether no problem was found."""
+        """Returns whether no problem was found."""
         return not self.problems
 
 
@@ -55,19 +55,19 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     """Checks an export against what TF Serving needs.
 
     Every op must be TensorFlow's or tensorflow-text's and none may call Python or need ICU's data;
-    no function may insist on XLA, no op on a device; every tensor of a signature must have the
-    batch as its first dimension. It reads the files only: that the graph runs is shown by
+    no function may require XLA, no op a device; every tensor of a signature must have the batch as
+    its first dimension. It only reads the files; to check that the graph runs, see
     `kbert.serving.loading.session_loader`. TensorFlow is not imported.
 
     Args:
-        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
 
     Returns:
         The report.
 
     Raises:
         FileNotFoundError: There is no export.
-        ValueError: The file is no SavedModel.
+        ValueError: The file is not a SavedModel.
     """
     export_dir = find_export(path)
     saved = read_saved_graph(export_dir)
@@ -93,7 +93,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
 
 @functools.cache
 def core_ops() -> frozenset[str]:
-    """The ops of the installed TensorFlow, as `tf.raw_ops` names them, without importing it.
+    """Returns the names of the installed TensorFlow's ops in `tf.raw_ops`, without importing it.
 
     Raises:
         ImportError: It is not installed.
@@ -107,20 +107,20 @@ def core_ops() -> frozenset[str]:
 
 
 def ops_of(graph: Any) -> set[str]:
-    """The ops that a GraphDef and its functions use."""
+    """Returns the ops that a GraphDef and its functions use."""
     ops = {node.op for _, node in nodes_of(graph)}
     return ops - {function.signature.name for function in graph.library.function}
 
 
 def nodes_of(graph: Any) -> Iterator[tuple[str, Any]]:
-    """Every node of the graph and of its functions, with the function's name, or ""."""
+    """Yields every node of the graph and of its functions, with the function's name, or ""."""
     yield from (("", node) for node in graph.node)
     for function in graph.library.function:
         yield from ((function.signature.name, node) for node in function.node_def)
 
 
 def op_problems(ops: set[str]) -> Iterator[str]:
-    """Ops that no server has, and ops that fail where it lacks their data."""
+    """Finds ops that no server has, and ops that fail on a server without their data."""
     for op in sorted(ops):
         if op in PYTHON_OPS:
             yield f"The op {op} calls Python, which a server does not have."
@@ -131,7 +131,7 @@ def op_problems(ops: set[str]) -> Iterator[str]:
 
 
 def compilation_problems(graph: Any) -> Iterator[str]:
-    """XLA is off in a server unless it was started with --xla_cpu_compilation_enabled."""
+    """Finds functions that need XLA, off in servers without --xla_cpu_compilation_enabled."""
     compiled = {where or node.name for where, node in nodes_of(graph) if _insists(node.attr)}
     compiled |= {f.signature.name for f in graph.library.function if _insists(f.attr)}
     for name in sorted(compiled):
@@ -143,7 +143,7 @@ def _insists(attributes: Any) -> bool:
 
 
 def device_problems(graph: Any) -> Iterator[str]:
-    """Ops that insist on a device."""
+    """Finds ops that are pinned to a device."""
     pinned: dict[str, str] = {}
     for where, node in nodes_of(graph):
         device = node.device.removeprefix(_LOCAL_TASK)
@@ -155,7 +155,7 @@ def device_problems(graph: Any) -> Iterator[str]:
 
 
 def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
-    """Tensors without a batch, which a server cannot join with those of other requests."""
+    """Finds tensors without a batch, which a server cannot join with those of other requests."""
     if not signatures:
         yield "There is no signature to call."
     for name, signature in signatures.items():
@@ -169,7 +169,7 @@ def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _sizes(export_dir: Path) -> tuple[int, int]:
-    """Bytes of the weights, and of everything else."""
+    """Returns the bytes of the weights, and of everything else."""
     weights = other = 0
     for file in export_dir.rglob("*"):
         if file.is_file():

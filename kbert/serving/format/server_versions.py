@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-# Versions that are known here, oldest first.
+# Known versions, oldest first.
 SERVERS = ("2.16", "2.17", "2.18", "2.19", "2.20")
 _CSR = "XlaSparseDenseMatmulCustomCombinerOnTc"
 _STATIC = "XlaSparseDenseMatmul"
@@ -57,7 +57,7 @@ NEW_OPS: dict[str, frozenset[str]] = {
 
 
 def server_number_or_zero(version: str) -> tuple[int, int]:
-    """As `server_number`, and (0, 0) for a version older than is known."""
+    """Returns `server_number`, or (0, 0) for a version that is older than the known ones."""
     try:
         return server_number(version)
     except ValueError:
@@ -65,13 +65,13 @@ def server_number_or_zero(version: str) -> tuple[int, int]:
 
 
 def server_number(version: str) -> tuple[int, int]:
-    """A version as a pair that can be compared.
+    """Parses a version to a pair that can be compared.
 
     Args:
-        version: As "2.20" or "2.20.0".
+        version: A version such as "2.20" or "2.20.0".
 
     Raises:
-        ValueError: It is no version, or one older than is known here.
+        ValueError: It is not a version, or older than the known ones.
     """
     match = re.match(r"(\d+)\.(\d+)(\.|$)", version)
     number = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -84,7 +84,7 @@ def server_number(version: str) -> tuple[int, int]:
 
 
 def least_server(ops: Iterable[str]) -> str:
-    """The oldest version of TF Serving that has all these ops linked, by their names.
+    """Returns the oldest version of TF Serving that has all these ops linked, by their names.
 
     Args:
         ops: Names of ops of TensorFlow and tensorflow-text.
@@ -95,17 +95,17 @@ def least_server(ops: Iterable[str]) -> str:
 
 
 def ops_missing_in(ops: Iterable[str], server: str) -> dict[str, str]:
-    """The ops that a version of TF Serving lacks.
+    """Returns the ops that a version of TF Serving lacks.
 
     Args:
-        ops: As in `least_server`.
-        server: A version, as "2.18".
+        ops: Names of ops of TensorFlow and tensorflow-text.
+        server: A version, such as "2.18".
 
     Returns:
-        Op -> the version that first has it.
+        Op -> the first version that has it.
 
     Raises:
-        ValueError: As `server_number`.
+        ValueError: `server` is not a version, or older than the known ones.
     """
     number = server_number(server)
     used = set(ops)
@@ -173,7 +173,7 @@ ICU_OPS = frozenset(LIBRARIES["ops/_normalize_ops.so"]) - {"FindSourceOffsets"}
 
 
 def libraries_with(ops: Iterable[str]) -> list[Path]:
-    """The installed libraries that register some of these ops.
+    """Returns the installed libraries that register some of these ops.
 
     Args:
         ops: Names of ops; those of TensorFlow itself need no library.

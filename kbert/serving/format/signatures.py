@@ -1,4 +1,4 @@
-"""The signatures of a SavedModel, read from its file: what TF Serving lets clients call."""
+"""The signatures of a SavedModel, which clients of TF Serving can call, read from its file."""
 
 import os
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class SignatureTensor:
     """One input or output of a signature.
 
     Args:
-        tensor: Its name in the graph, as "serving_default_text:0".
+        tensor: Its name in the graph, such as "serving_default_text:0".
         dtype: Its dtype.
-        shape: Its dimensions, None for one that may vary; None where not even the rank is known.
+        shape: Its dimensions, None for one that may vary; None if the rank is unknown.
     """
 
     tensor: str
@@ -34,7 +34,7 @@ class SignatureTensor:
     shape: tuple[int | None, ...] | None
 
     def batch(self, name: str, value: Any) -> np.ndarray:
-        """A batch for this tensor, as an array of its dtype.
+        """Converts a batch for this tensor to an array of its dtype.
 
         Args:
             name: The name of the input, for the error.
@@ -42,13 +42,13 @@ class SignatureTensor:
                 since NumPy's own strings drop the NUL bytes at their ends.
 
         Raises:
-            ValueError: The rank is another one.
+            ValueError: The batch has another rank.
         """
         array = np.asarray(value, object if self.dtype == tf.string else self.dtype.as_numpy_dtype)
         if self.shape is None or array.ndim == len(self.shape):
             return array
         if array.size == 0 and array.ndim < len(self.shape):
-            # No rows, each of one cell: a graph may need a first token or a first choice.
+            # No rows, each of one element: a graph may need a first token or a first choice.
             return array.reshape(0, *[1] * (len(self.shape) - 1))
         raise ValueError(
             f"`inputs[{name!r}]` must have {len(self.shape)} dimension(s). "
@@ -56,7 +56,7 @@ class SignatureTensor:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """dtype and shape, as kbert.json has them."""
+        """Returns dtype and shape for kbert.json."""
         return {"dtype": self.dtype.name, "shape": None if self.shape is None else list(self.shape)}
 
 
@@ -74,14 +74,14 @@ class Signature:
 
 
 def read_meta_graph(export_dir: str | os.PathLike[str]) -> Any:
-    """The MetaGraphDef for serving, without loading any weights.
+    """Reads the MetaGraphDef for serving, without loading any weights.
 
     Args:
         export_dir: A version folder.
 
     Raises:
         FileNotFoundError: There is no saved_model.pb.
-        ValueError: The file is no SavedModel, or has no graph for serving.
+        ValueError: The file is not a SavedModel, or has no graph for serving.
     """
     file = saved_model_file(export_dir)
     saved_model = saved_model_pb2.SavedModel()
@@ -97,7 +97,7 @@ def read_meta_graph(export_dir: str | os.PathLike[str]) -> Any:
 
 
 def signatures_of(meta_graph: Any) -> dict[str, Signature]:
-    """The signatures of a MetaGraphDef, each with its tensors in alphabetical order."""
+    """Returns the signatures of a MetaGraphDef, each with its tensors in alphabetical order."""
     return {
         name: Signature(_tensors(definition.inputs), _tensors(definition.outputs))
         for name, definition in sorted(meta_graph.signature_def.items())

@@ -1,7 +1,7 @@
-"""Where exports lie: BASE/<model>/<version>/, as TF Serving looks for them.
+"""Folders of exports, BASE/<model>/<version>/, in the layout of TF Serving.
 
-TF Serving takes each folder of a model whose name is an integer of 64 bits for a version, and
-serves the highest. What has another name it does not see. Source: tensorflow/serving,
+TF Serving takes each folder of a model whose name is a 64-bit integer for a version, and serves the
+highest. It ignores other names. Source: tensorflow/serving,
 `sources/storage_path/file_system_storage_path_source.cc`.
 """
 
@@ -19,7 +19,7 @@ _LARGEST_VERSION = 2**63 - 1
 
 
 def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
-    """The versions of a model, lowest first.
+    """Returns the versions of a model, lowest first.
 
     Args:
         folder: BASE/<model>. It need not exist.
@@ -34,7 +34,7 @@ def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
 
 
 def is_version(name: str) -> bool:
-    """Tells whether a server takes a folder of this name for a version.
+    """Returns whether a server takes a folder of this name for a version.
 
     Args:
         name: The folder's name.
@@ -43,13 +43,13 @@ def is_version(name: str) -> bool:
 
 
 def model_name(folder: str | os.PathLike[str]) -> str:
-    """The name that a model in a folder, or of a published name, has on a server by default.
+    """Returns the default name on a server of a model in a folder, or of a published name.
 
     Args:
         folder: The folder, or the name.
 
     Returns:
-        Its last part without `.keras`, with `_` for what `new_version` takes for no part of a name.
+        Its last part without `.keras`, with `_` for characters that `new_version` does not allow.
     """
     last = Path(os.path.abspath(folder)).name.removesuffix(".keras")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", last)
@@ -59,20 +59,20 @@ def model_name(folder: str | os.PathLike[str]) -> str:
 def new_version(
     base: str | os.PathLike[str], name: str, version: int | None = None
 ) -> tuple[Path, int]:
-    """The folder of a version that is not there yet.
+    """Returns the folder of a new version.
 
     Args:
         base: The folder of all models.
-        name: The model's name: letters, digits, `_`, `-` and `.`, as it stands in a URL.
+        name: The model's name in URLs: letters, digits, `_`, `-` and `.`.
         version: The version's number; None for one more than the highest, or 1.
 
     Returns:
         BASE/<name>/<version>, which does not exist, and the version.
 
     Raises:
-        ValueError: The name or the version cannot be one, or `base` is a model's own folder.
+        ValueError: The name or the version is invalid, or `base` is a model's own folder.
         NotADirectoryError: `base` is a file.
-        FileExistsError: The version is there already.
+        FileExistsError: The version exists already.
     """
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
         raise ValueError(
@@ -100,7 +100,7 @@ def new_version(
 
 
 def _check_base(base: Path) -> None:
-    """Checks that a folder may hold models: it is no model, no version of one and no run."""
+    """Checks that a folder may hold models: it is not a model, a version of one or a run."""
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`base` must be a folder. Received: {base}, a file")
     if (base / SAVED_MODEL_FILE).is_file():
@@ -119,15 +119,15 @@ def _check_base(base: Path) -> None:
 def remove_old_versions(
     folder: str | os.PathLike[str], keep: int | None, spare: int | None = None
 ) -> list[int]:
-    """Removes the lowest versions of a model, each at once.
+    """Removes the lowest versions of a model, each atomically.
 
     Args:
         folder: BASE/<model>.
-        keep: How many of the highest stay; None for all.
-        spare: A version that stays, however low it is.
+        keep: Number of the highest versions to keep; None for all.
+        spare: A version to keep, however low it is.
 
     Returns:
-        The numbers of those that went.
+        The removed versions.
     """
     present = versions(folder)
     old = list(present)[: 0 if keep is None else max(0, len(present) - keep)]
@@ -138,16 +138,16 @@ def remove_old_versions(
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:
-    """The version folder that `path` means.
+    """Finds the version folder of an export.
 
     Args:
-        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
 
     Returns:
         A folder that holds saved_model.pb.
 
     Raises:
-        FileNotFoundError: There is none; the message names what is there.
+        FileNotFoundError: There is none; the message lists what exists.
     """
     folder = Path(path)
     if (folder / SAVED_MODEL_FILE).is_file():
@@ -167,7 +167,7 @@ def find_export(path: str | os.PathLike[str]) -> Path:
 
 
 def exports_in(base: str | os.PathLike[str]) -> list[Path]:
-    """The models of a folder of exports, by their names.
+    """Returns the models of a folder of exports, sorted by name.
 
     Args:
         base: BASE. It need not exist.

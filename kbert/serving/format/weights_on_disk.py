@@ -1,4 +1,4 @@
-"""The weights of an export: how many, of which types, and whether any are stored twice."""
+"""The weights of an export: their number, their dtypes, and duplicates among them."""
 
 import hashlib
 import os
@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-# What TensorFlow raises where a file is not as it was written.
+# Errors that TensorFlow raises for damaged files.
 _DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, TypeError)
-# What is smaller may be alike by chance, as new biases are.
+# Smaller arrays may be equal by chance, such as new biases.
 _LARGE_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
 class Weights:
-    """What the folder `variables` of an export holds.
+    """Counts of the weights in the folder `variables` of an export.
 
     Args:
         arrays: Number of arrays.
-        parameters: Number of numbers.
+        parameters: Number of parameters.
         bytes: Their size.
-        dtypes: Name of each dtype -> its numbers.
+        dtypes: Name of each dtype -> number of its parameters.
     """
 
     arrays: int
@@ -40,7 +40,7 @@ def weights_of(export_dir: str | os.PathLike[str]) -> Weights:
         export_dir: The folder.
 
     Raises:
-        ValueError: The weights cannot be read. None are no error.
+        ValueError: The weights cannot be read. A model without weights is not an error.
     """
     dtypes: dict[str, int] = {}
     arrays = size = 0
@@ -53,14 +53,14 @@ def weights_of(export_dir: str | os.PathLike[str]) -> Weights:
 
 
 def stored_twice(export_dir: str | os.PathLike[str]) -> list[tuple[str, ...]]:
-    """Large weights that a version folder holds more than once.
+    """Finds large weights that a version folder holds more than once.
 
     Args:
         export_dir: The folder.
 
     Returns:
-        For each array that is there several times the names of its copies. Arrays of one number
-        throughout are left out: they are new, and alike by right.
+        The names of the copies of each duplicated array. Constant arrays are left out: they are
+        newly initialized, and rightly equal.
 
     Raises:
         ValueError: The weights cannot be read.
@@ -93,7 +93,7 @@ def _reader(export_dir: str | os.PathLike[str]) -> Any:
 
 
 def _arrays(reader: Any) -> Iterator[tuple[str, list[int], tf.DType]]:
-    """Name, shape and dtype of all arrays; the names of the objects are no weights."""
+    """Yields name, shape and dtype of all arrays; strings are names of objects, not weights."""
     if reader is None:
         return
     dtypes = reader.get_variable_to_dtype_map()

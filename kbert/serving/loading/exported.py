@@ -21,13 +21,13 @@ _BATCH_ROWS = 32
 
 
 class Exported:
-    """An export, ready to answer. `load_export` makes it.
+    """A loaded export, made by `load_export`.
 
     Args:
         path: The version folder.
 
     Raises:
-        FileNotFoundError: The folder is no export of kbert.
+        FileNotFoundError: The folder is not an export of kbert.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,11 +38,11 @@ class Exported:
 
     @property
     def labels(self) -> list[str] | None:
-        """The class names in the order of the scores, or None for a model without."""
+        """Returns the class names in the order of the scores; None for a model without classes."""
         return self.metadata.get("labels")
 
     def input_names(self, signature: str = SERVING_DEFAULT) -> list[str]:
-        """The names of a signature's inputs, in the order of the arguments.
+        """Returns the names of a signature's inputs, in the order of the arguments.
 
         Raises:
             ValueError: There is no such signature.
@@ -68,7 +68,7 @@ class Exported:
             Name of each output -> its batch, (B, ...). Strings are bytes.
 
         Raises:
-            ValueError: The signature is unknown, its inputs are others, or have another rank.
+            ValueError: The signature is unknown, it has other inputs, or one has another rank.
         """
         names = self.input_names(signature)
         if set(inputs) != set(names):
@@ -80,7 +80,7 @@ class Exported:
 
     @property
     def tasks(self) -> list[str]:
-        """The signatures of the tasks that share the export; none where it has but one."""
+        """Returns the signatures of the tasks that share the export; none if it has one task."""
         return list(self.metadata.get("tasks") or {})
 
     def predict(
@@ -89,16 +89,16 @@ class Exported:
         batch_size: int = _BATCH_ROWS,
         signature: str = SERVING_DEFAULT,
     ) -> dict[str, np.ndarray]:
-        """Answers raw texts through a signature.
+        """Runs a signature on raw texts.
 
-        Texts of like length share a batch; the answers come in the order of the texts.
+        Batches are length-bucketed; the answers are in the order of the texts.
 
         Args:
-            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
-                dict or table with these columns.
+            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`; or
+                one dict or table with these columns.
             batch_size: Rows a batch, fewer of long texts; see
                 `kbert.pipelines.inference.size_batches`.
-            signature: The name of the signature, as that of one of several tasks.
+            signature: The name of the signature, which of several tasks is the task's name.
 
         Returns:
             Name of each output -> n answers, (n, ...).
@@ -106,7 +106,7 @@ class Exported:
         Raises:
             ValueError: The number of sequences is not that of the inputs, they differ in length, or
                 there is no such signature.
-            TypeError: An entry is no text.
+            TypeError: An entry is not a text.
         """
         run = functools.partial(self.run, signature=signature)
         return in_batches(run, self._columns(texts, signature), batch_size)
@@ -117,13 +117,13 @@ class Exported:
         batch_size: int = _BATCH_ROWS,
         signature: str = SERVING_DEFAULT,
     ) -> list[dict[str, Any]]:
-        """What people want to know of each text.
+        """Returns readable answers for raw texts.
 
         Args:
-            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`; or one
-                dict or table with these columns.
+            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`; or
+                one dict or table with these columns.
             batch_size: Rows a batch, fewer of long texts.
-            signature: The name of the signature, as that of one of several tasks.
+            signature: The name of the signature, which of several tasks is the task's name.
 
         Returns:
             A dict a row, of plain Python values; see `kbert.pipelines.inference.json_answers`.
@@ -135,12 +135,12 @@ class Exported:
             found = self.run(chosen, signature)
             return {key: found[key] for key in sorted(found)}
 
-        # Row by row: what a batch pads to its longest row need not be padded to that of all.
+        # Row by row: a batch's padding to its longest row need not be extended to that of all.
         sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
         return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
 
     def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
-        """Name of each input -> its texts."""
+        """Returns name of each input -> its texts."""
         names = self.input_names(signature)
         if len(texts) == 1:
             table = read_columns(texts[0], tuple(names))
@@ -169,7 +169,7 @@ class Exported:
         return dict(zip(names, columns))
 
     def __repr__(self) -> str:
-        """The model's class and name, and where the export lies."""
+        """Returns the model's class, name and version."""
         what = f"{self.metadata.get('class')} {self.metadata.get('name')!r}"
         return f"<Exported {what} version {self.metadata.get('version')}>"
 
@@ -178,12 +178,12 @@ def load_export(path: str | os.PathLike[str]) -> Exported:
     """Loads an export into Python.
 
     Args:
-        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
 
     Returns:
         The export: `run`, `predict`, `answers`, `labels`, `metadata`.
 
     Raises:
-        FileNotFoundError: There is none; the message names what is there.
+        FileNotFoundError: There is none; the message lists what exists.
     """
     return Exported(find_export(path))

@@ -1,4 +1,4 @@
-"""`kbert.load`: saved models, and exports too."""
+"""`kbert.load`, for saved models and exports."""
 
 import os
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ class ExportedTask:
 
     @property
     def labels(self) -> list[str] | None:
-        """The class names in the order of the scores, or None for a model without."""
+        """Returns the class names in the order of the scores; None for a model without classes."""
         return self.export.metadata["tasks"][self.name].get("labels")
 
     def predict(self, *texts: Sequence[Any]) -> dict[str, np.ndarray]:
-        """Answers raw texts.
+        """Runs the task on raw texts.
 
         Args:
-            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`.
 
         Returns:
             Name of each output -> n answers, (n, ...).
@@ -42,10 +42,10 @@ class ExportedTask:
         return self.export.predict(*texts, signature=self.name)
 
     def answers(self, *texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """What people want to know of each text.
+        """Returns readable answers for raw texts.
 
         Args:
-            *texts: A sequence of n str or bytes for each input, as `text_a` and `text_b`.
+            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`.
 
         Returns:
             A dict a row, of plain Python values.
@@ -61,7 +61,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             model with a head; a `.keras` file; the name of a model that comes with kbert, such as
             "minilm-squad"; or an export of kbert, BASE/<model> or BASE/<model>/<version>.
         **kwargs: Arguments of the model's class, such as `dtype`; with a file, of
-            `keras.models.load_model`; none for an export, which is as it was written.
+            `keras.models.load_model`; none for an export, which is fixed.
 
     Returns:
         A model on raw texts, such as `kbert.Classifier`; of an export a
@@ -69,8 +69,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         its `ExportedTask`.
 
     Raises:
-        ValueError: It holds an encoder alone or a task that this version does not know, an export
-            was given arguments, or `directory` holds exports.
+        ValueError: It holds only an encoder, or a task unknown to this version, an export was
+            given arguments, or `directory` is a folder of several exports.
         FileNotFoundError: There is no such folder, file or name.
     """
     path = _export(directory)
@@ -86,7 +86,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
 
 
 def _export(directory: str | os.PathLike[str]) -> Path | None:
-    """The version folder of an export of kbert, or None where a path or name is none."""
+    """Returns the version folder of an export of kbert; None if a path or name is not one."""
     try:
         path = find_export(directory)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A SavedModel loaded into Python, whoever wrote it: its signatures, and calls of them."""
+"""A SavedModel of any origin, loaded into Python: its signatures, and calls of them."""
 
 import os
 from collections.abc import Mapping
@@ -13,20 +13,20 @@ from kbert.serving.format.signatures import read_meta_graph, signatures_of
 
 
 class LoadedModel:
-    """The graph and the weights of a version folder. Threads may share it.
+    """The graph and the weights of a version folder; thread-safe.
 
     Args:
         path: The folder.
 
     Raises:
         FileNotFoundError: There is no saved_model.pb.
-        ValueError: It is no SavedModel for serving.
+        ValueError: It is not a SavedModel for serving.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.meta_graph = read_meta_graph(path)
-        # Only the signatures are told to clients; the nodes would stay in memory for nothing.
+        # Clients only see the signatures; the nodes would stay in memory for nothing.
         self.meta_graph.ClearField("graph_def")
         self.signatures = signatures_of(self.meta_graph)
         # The object keeps the weights alive; the signatures alone do not.

@@ -1,4 +1,4 @@
-"""Rows in batches of like length, and their answers back in order."""
+"""Length-bucketed batches of rows, with the answers in the order of the rows."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ def in_batches(
     """Runs rows a batch at a time, the longest first.
 
     Args:
-        run: Takes name -> a column of some rows, and gives name -> their answers (B, ...).
-        columns: Name -> n values, as texts or lists of numbers.
+        run: Takes name -> a column of some rows, and returns name -> their answers (B, ...).
+        columns: Name -> n values, such as texts or lists of numbers.
         batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.inference.size_batches`.
 
     Returns:
-        Name of each output -> n answers, (n, ...), in the order of the rows. What each batch pads
-        to its longest row is padded to the longest of all.
+        Name of each output -> n answers, (n, ...), in the order of the rows. Dimensions that each
+        batch pads to its longest row are padded to the longest of all.
 
     Raises:
         ValueError: `batch_size` is not positive.
@@ -32,7 +32,7 @@ def in_batches(
     if not batch_size > 0:
         raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
     sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
-    # An empty batch, where there is no other, tells the shapes of the outputs.
+    # Without rows, an empty batch yields the shapes of the outputs.
     chosen = like_sizes(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
     batches = [
         run({name: [column[i] for i in rows] for name, column in columns.items()})
@@ -44,20 +44,20 @@ def in_batches(
 
 
 def size_of(value: Any) -> int:
-    """A measure of a text's length, for sorting only; of a list, of all that it holds."""
+    """Returns the length of a text, or of all texts of a list, for sorting only."""
     if isinstance(value, str | bytes):
         return len(value)
     return sum(map(size_of, value)) if isinstance(value, Iterable) else 1
 
 
 def joined_batches(batches: Sequence[np.ndarray]) -> np.ndarray:
-    """Batches as one.
+    """Concatenates batches.
 
     Args:
         batches: Arrays (B, ...); their further dimensions may differ.
 
     Returns:
-        They, one after the other, padded to the largest of each dimension with 0 or b"".
+        One array, padded to the largest of each dimension with 0 or b"".
     """
     sizes = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches))]
     empty = b"" if batches[0].dtype == object else 0

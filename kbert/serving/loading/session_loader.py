@@ -1,9 +1,9 @@
 """SavedModels run without Python: by TensorFlow's C++ session loader, as TF Serving runs them.
 
-`tf.saved_model.load` builds the functions anew in Python and so hides faults that a server meets:
-ops that are not linked, variables that are not found (keras issue 20095). Here a small C program,
-`session_loader.c`, loads the folder through `TF_LoadSessionFromSavedModel`. It does not stand in
-for the server's HTTP, batching and version handling.
+`tf.saved_model.load` rebuilds the functions in Python and so hides faults that a server meets: ops
+that are not linked, variables that are not found (keras issue 20095). Here a small C program,
+`session_loader.c`, loads the folder through `TF_LoadSessionFromSavedModel`. It does not replace
+the server's HTTP, batching and version handling.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ from kbert.serving.loading.tensor_stream import (
 SOURCE = Path(__file__).with_name("session_loader.c")
 _SHARED_OBJECTS = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
 _SHOWN_CHARACTERS = 2000
-# TF_Code -> its name, as 3 -> INVALID_ARGUMENT.
+# TF_Code -> its name, such as 3 -> INVALID_ARGUMENT.
 _CODES = {getattr(tf.errors, name): name for name in dir(tf.errors) if name.isupper()}
 
 
@@ -47,15 +47,15 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
     """Compiles the C program against the installed TensorFlow, once.
 
     Args:
-        folder: Where the program is kept; by default $XDG_CACHE_HOME/kbert/session_loader, where
+        folder: Folder of the program; by default $XDG_CACHE_HOME/kbert/session_loader, where
             XDG_CACHE_HOME is ~/.cache if it is not set. The compiler is $CC, or gcc.
 
     Returns:
-        The program. Another source, TensorFlow or compiler gives another file.
+        The program. Another source, TensorFlow or compiler has another file name.
 
     Raises:
         FileNotFoundError: There is no compiler, or TensorFlow has no C++ library.
-        SessionError: The compiler failed; the message holds its words.
+        SessionError: The compiler failed; the message holds its output.
     """
     compiler = os.environ.get("CC") or "gcc"
     if shutil.which(compiler) is None:
@@ -80,7 +80,7 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
     program = parent / f"session_loader-{digest}"
     if not program.is_file():
         parent.mkdir(parents=True, exist_ok=True)
-        # Beside its place, then renamed: two processes may build at the same time.
+        # Built beside it, then renamed: two processes may build at the same time.
         with tempfile.TemporaryDirectory(dir=parent) as scratch:
             partial = Path(scratch, program.name)
             done = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
@@ -96,17 +96,17 @@ def _cache_folder() -> Path:
 
 
 class Session(AbstractContextManager["Session"]):
-    """A SavedModel in a process of its own that holds no Python. A context manager.
+    """A SavedModel in a process of its own without Python. A context manager.
 
     Args:
-        path: BASE/<model>/<version>, or BASE/<model>, which means its highest version.
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
         libraries: Shared objects with ops to load first; by default those of tensorflow-text that
             the graph needs, which TF Serving has linked.
-        folder: See `build_session_loader`.
+        folder: Folder of the program, see `build_session_loader`.
 
     Raises:
         FileNotFoundError: There is no export, no compiler or no C++ library of TensorFlow.
-        SessionError: The loader refuses the SavedModel; the message holds TensorFlow's words.
+        SessionError: The loader refuses the SavedModel; the message holds TensorFlow's.
     """
 
     def __init__(
@@ -147,12 +147,12 @@ class Session(AbstractContextManager["Session"]):
             Name of each output -> its batch, (B, ...). Strings are bytes objects.
 
         Raises:
-            ValueError: The signature is unknown, its inputs are others, or have another rank.
-            SessionError: The graph failed; the message holds TensorFlow's words.
+            ValueError: The signature is unknown, it has other inputs, or one has another rank.
+            SessionError: The graph failed; the message holds TensorFlow's.
         """
         called = self._checked(signature, inputs)
         arrays = {name: tensor.batch(name, inputs[name]) for name, tensor in called.inputs.items()}
-        # As a whole: of a question that cannot be written the process must not have read a part.
+        # As a whole: the process must not read a part of a request that cannot be serialized.
         question = io.BytesIO()
         write_count(question, len(arrays))
         for name, array in arrays.items():
@@ -220,16 +220,18 @@ def run_session(
     """Loads a SavedModel without Python, calls one signature once, and ends.
 
     Args:
-        path: As for `Session`.
-        signature: As for `Session.run`.
-        inputs: As for `Session.run`.
-        folder: See `build_session_loader`.
+        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
+        signature: The name of the signature.
+        inputs: Name of each input -> its batch, an array or nested list (B, ...).
+        folder: Folder of the program, see `build_session_loader`.
 
     Returns:
-        As `Session.run`.
+        Name of each output -> its batch, (B, ...). Strings are bytes objects.
 
     Raises:
-        As `Session` and `Session.run`.
+        FileNotFoundError: There is no export, no compiler or no C++ library of TensorFlow.
+        ValueError: The signature is unknown, it has other inputs, or one has another rank.
+        SessionError: The SavedModel cannot be loaded, or the graph failed.
     """
     with Session(path, folder=folder) as session:
         return session.run(signature, inputs)

@@ -1,4 +1,4 @@
-"""Tensors as bytes, as `session_loader.c` reads and writes them (its first comment tells how)."""
+"""Serialized tensors in the format of `session_loader.c` (see its first comment)."""
 
 import struct
 from typing import Any, BinaryIO
@@ -27,9 +27,9 @@ def write_tensor(stream: BinaryIO, array: np.ndarray, dtype: tf.DType) -> None:
     """Writes an array as a tensor.
 
     Args:
-        stream: Where to.
+        stream: The stream to write to.
         array: Numbers of `dtype`; for strings an array of objects, each str or bytes. Lone
-            surrogates of a str, which UTF-8 cannot write, become U+FFFD.
+            surrogates of a str, which UTF-8 cannot encode, become U+FFFD.
         dtype: The tensor's dtype.
     """
     write_count(stream, dtype.as_datatype_enum)
@@ -66,7 +66,7 @@ def read_name(stream: BinaryIO) -> str:
 
 
 def read_tensor(stream: BinaryIO) -> np.ndarray:
-    """Reads a tensor: an array of its dtype, or of bytes objects.
+    """Reads a tensor as an array of its dtype, or of bytes objects.
 
     Raises:
         EOFError: The stream ends.

@@ -1,9 +1,9 @@
-"""Random numbers that belong to a row: graph code without any state.
+"""Stateless random numbers for each example, as graph code.
 
-What a row gets depends on its own seed alone, not on the batch that it is in, the worker that makes
-it or what was drawn before. Every number of a row has an index and is computed from seed and index.
+The numbers of an example depend on its own seed alone, not on batch composition, on the worker that
+makes it or on what was drawn before: each has an index and is computed from seed and index.
 
-The numbers are those of SplitMix64 begun with the seed of the row: Steele, Lea and Flood, "Fast
+They are those of SplitMix64 started with the seed of the example: Steele, Lea and Flood, "Fast
 splittable pseudorandom number generators", OOPSLA 2014, figure 16 (`mix64` is variant 13 of
 Stafford's finalizers, as in Java's SplittableRandom).
 """
@@ -18,11 +18,11 @@ _FLOAT_BITS = 24  # all of them fit float32
 
 
 def random_bits(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-    """Numbers `index` of the sequences that the rows' seeds begin.
+    """Returns the numbers at `index` of the random sequences of `seeds`.
 
     Args:
-        seeds: int64 (B,), the seed of each row.
-        index: int32 or int64 (K,), the same for all rows, or (B, K); from 0.
+        seeds: int64 (B,), the seed of each example.
+        index: int32 or int64 (K,), the same for all examples, or (B, K); from 0.
 
     Returns:
         uint64 (B, K), all bits random.
@@ -38,16 +38,18 @@ def random_bits(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
 
 
 def random_uniform(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-    """Uniform numbers of [0, 1), float32 (B, K). Arguments as of `random_bits`."""
+    """Returns uniform numbers of [0, 1), float32 (B, K), for the arguments of `random_bits`."""
     bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(40, tf.uint64))
     return tf.cast(bits, tf.float32) * tf.constant(2.0**-_FLOAT_BITS)
 
 
 def random_index(seeds: tf.Tensor, index: tf.Tensor, size: int) -> tf.Tensor:
-    """Whole numbers of 0 to `size` - 1, int32 (B, K). The other arguments as of `random_bits`.
+    """Returns integers from 0 to `size` - 1, int32 (B, K).
 
     Args:
-        size: how many there are to choose from, at most 2^31.
+        seeds: int64 (B,), the seed of each example.
+        index: int (K,) or (B, K), positions in the random sequences.
+        size: the number of integers to choose from, at most 2^31.
     """
     # Of 2^63 numbers the remainder prefers none by more than 2^-32.
     bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(1, tf.uint64))
@@ -55,14 +57,14 @@ def random_index(seeds: tf.Tensor, index: tf.Tensor, size: int) -> tf.Tensor:
 
 
 def row_seeds(*numbers: int, count: int) -> np.ndarray:
-    """Seeds for rows that are known by numbers, such as seed, epoch and block, and by their index.
+    """Returns seeds for examples, from shared numbers such as seed, epoch and block, and an index.
 
     Args:
-        numbers: whole numbers of at least 0 that all rows share.
-        count: how many rows.
+        numbers: integers of at least 0 that all examples share.
+        count: the number of examples.
 
     Returns:
-        int64 (count,); each is a pure function of the numbers and of the row's index.
+        int64 (count,); each is a pure function of the numbers and of the example's index.
     """
     (base,) = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
     state = base + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)

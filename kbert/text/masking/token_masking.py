@@ -1,4 +1,4 @@
-"""What a masked language model has to guess: chosen and hidden anew for every seed, as graph code.
+"""Masking for masked language modeling: tokens chosen and masked by seed, as graph code.
 
 Source: Devlin et al. 2019, "BERT", section 3.1 (task 1) and appendix A.1; google-research/bert
 `create_pretraining_data.py`, `create_masked_lm_predictions`. Whole words: the note of May 2019 in
@@ -20,19 +20,19 @@ from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 _CONTINUES = "##"  # how a piece inside a word begins
 _UNUSED = re.compile(r"\[unused\d+\]")
-# Of what is chosen: shares that become [MASK], and [MASK] or a random token.
+# Of the chosen tokens: shares that become [MASK], and [MASK] or a random token.
 _MASKED, _CHANGED = 0.8, 0.9
-# Where the numbers of each purpose begin in a row's sequence.
+# Offsets of the numbers of each purpose in an example's random sequence.
 _ACTION, _REPLACEMENT, _CHOICE = 0, 1 << 24, 2 << 24
 
 
 class Masked(NamedTuple):
-    """Rows with something to guess.
+    """A masked batch.
 
     Attributes:
-        token_ids: int32 (B, T), the rows with what is hidden or changed.
-        positions: int32 (B, P), where the chosen tokens are, in their order; 0 for padding.
-        targets: int32 (B, P), the tokens that were there; -1 for padding.
+        token_ids: int32 (B, T), with chosen tokens masked or replaced.
+        positions: int32 (B, P), the positions of the chosen tokens, sorted; 0 for padding.
+        targets: int32 (B, P), the original tokens there; -1 for padding.
     """
 
     token_ids: tf.Tensor
@@ -41,26 +41,26 @@ class Masked(NamedTuple):
 
 
 class TokenMasking:
-    """Chooses tokens of a text and hides them: 80 % [MASK], 10 % another token, 10 % as they are.
+    """Chooses tokens and masks them: 80 % [MASK], 10 % a random token, 10 % unchanged.
 
-    Of a row of n tokens, `[CLS]` and `[SEP]` included, `max(1, round(share * n))` are chosen, as
-    google-research/bert counts, and never more than `max_predictions`. No special token of the text
-    is chosen, [UNK] included, and nothing becomes one but [MASK]. Another token is any ordinary one
-    with the same chance: no special one, no `[unused7]`.
+    Of an example of n tokens, `[CLS]` and `[SEP]` included, `max(1, round(share * n))` are chosen,
+    counted like google-research/bert, and at most `max_predictions`. No special token of the text
+    is chosen, [UNK] included, and nothing becomes one but [MASK]. A random token is any ordinary
+    one with equal probability: no special one, no `[unused7]`.
 
-    With `whole_words`, all pieces of a word or none are chosen, and they share their fate. Words
-    are taken in random order, and one that is longer than what is left to choose is passed over.
-    With `ngram` n, runs of up to n words are taken; a run of k words has the weight 1/k.
+    With `whole_words`, all pieces of a word or none are chosen, and all are treated the same. Words
+    are taken in random order, and one that is longer than the remaining budget is skipped. With
+    `ngram` n, runs of up to n words are taken; a run of k words has the weight 1/k.
 
     Args:
         vocabulary: The tokens.
-        max_predictions: P, the most tokens that are chosen of a row.
-        share: The share of the tokens of a row that is chosen.
+        max_predictions: P, the most tokens that are chosen of an example.
+        share: The fraction of the tokens of an example that is chosen.
         whole_words: Whether words are chosen instead of their pieces.
         ngram: The most words that are chosen in a run; needs `whole_words`.
 
     Raises:
-        ValueError: The vocabulary has no [MASK] or no ordinary token, or a number makes no sense.
+        ValueError: The vocabulary has no [MASK] or no ordinary token, or a number is out of range.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class TokenMasking:
         self._continues = np.array([token.startswith(_CONTINUES) for token in tokens])
 
     def mask(self, token_ids: tf.Tensor, padding_mask: tf.Tensor, seeds: tf.Tensor) -> Masked:
-        """Chooses and hides.
+        """Chooses and masks tokens.
 
         Args:
             token_ids: int32 (B, T).
             padding_mask: bool (B, T), True for a real token.
-            seeds: int64 (B,). The same row with the same seed gives the same, whatever else is in
-                the batch and however much padding follows; see
+            seeds: int64 (B,). An example and its seed determine the result, whatever the batch
+                composition and the padding; see
                 `kbert.text.masking.stateless_random.row_seeds`.
         """
         may_be_chosen = padding_mask & ~tf.gather(self._special, token_ids)
@@ -119,9 +119,9 @@ class TokenMasking:
         return Masked(token_ids, tf.where(real, positions, 0), tf.where(real, targets, -1))
 
     def _budget(self, padding_mask: tf.Tensor, may_be_chosen: tf.Tensor) -> tf.Tensor:
-        """How many tokens are chosen of each row, int32 (B,)."""
+        """Returns the number of tokens to choose of each example, int32 (B,)."""
         real = tf.reduce_sum(tf.cast(padding_mask, tf.float64), axis=1)
-        # float64, or half of an even number would be rounded otherwise than in the original.
+        # float64, otherwise halves would be rounded differently from the original.
         wanted = tf.cast(tf.round(real * tf.constant(self.share, tf.float64)), tf.int32)
         there = tf.reduce_sum(tf.cast(may_be_chosen, tf.int32), axis=1)
         return tf.minimum(tf.maximum(wanted, 1), tf.minimum(there, self.max_predictions))
@@ -129,7 +129,7 @@ class TokenMasking:
     def _single_tokens(
         self, may_be_chosen: tf.Tensor, budget: tf.Tensor, seeds: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Positions (B, P) of as many tokens as the budget says, and which of these are real."""
+        """Returns positions (B, P) of `budget` random tokens, and which of these are real."""
         width = tf.shape(may_be_chosen)[1]
         keys = random_uniform(seeds, _CHOICE + tf.range(width))
         keys = tf.where(may_be_chosen, keys, 2.0)
@@ -140,14 +140,14 @@ class TokenMasking:
 
 
 def _first_places(chosen: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """The first `count` columns that are chosen, (B, P), and which of these are real."""
+    """Returns the first `count` columns that are chosen, (B, P), and which of these are real."""
     width = tf.shape(chosen)[1]
     places = tf.sort(tf.where(chosen, tf.range(width), width))
     return _padded(places[:, :count], width, count)
 
 
 def _padded(places: tf.Tensor, width: tf.Tensor, count: int) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sorted places, `width` for none, as (B, count) with 0 for none; and which are real."""
+    """Pads sorted positions, `width` for none, to (B, count), 0 for none; and which are real."""
     missing = count - tf.shape(places)[1]
     places = tf.pad(places, [[0, 0], [0, missing]], constant_values=width)
     places = tf.ensure_shape(places, (None, count))
@@ -156,7 +156,7 @@ def _padded(places: tf.Tensor, width: tf.Tensor, count: int) -> tuple[tf.Tensor,
 
 
 def _put(token_ids: tf.Tensor, positions: tf.Tensor, values: tf.Tensor) -> tf.Tensor:
-    """`token_ids` with `values` (B, P) at `positions`; padding puts what is there already."""
+    """Writes `values` (B, P) to `token_ids` at `positions`; padding writes the present value."""
     rows = tf.broadcast_to(tf.range(tf.shape(positions)[0])[:, tf.newaxis], tf.shape(positions))
     cells = tf.stack([rows, positions], axis=-1)
     return tf.tensor_scatter_nd_update(token_ids, cells, values)

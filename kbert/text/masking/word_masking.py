@@ -1,9 +1,9 @@
-"""Which words, or runs of words, are chosen to be masked: graph code.
+"""Choice of words, or runs of words, to mask, as graph code.
 
 What google-research/bert and Model Garden do one example at a time with lists (`_masking_ngrams` of
-`official/nlp/data/create_pretraining_data.py`), here for all rows of a batch at once: draw a number
-of words, take the next run of as many words in random order, and keep it if it is not too long and
-nothing of it is taken yet; go on until enough is taken or nothing is left to try.
+`official/nlp/data/create_pretraining_data.py`), here for all examples of a batch at once: draw a
+number of words, take the next run of as many words in random order, and keep it if it is not too
+long and none of it is taken yet; repeat until enough is taken or nothing is left to try.
 
 Shapes: B rows, T tokens, K the most words of a run.
 """
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from kbert.text.masking.stateless_random import random_uniform
 
-_KEYS, _SIZES = 0, 1 << 22  # where the numbers of each purpose begin
+_KEYS, _SIZES = 0, 1 << 22  # offsets of the numbers of each purpose
 
 
 class _Runs(NamedTuple):
@@ -23,7 +23,7 @@ class _Runs(NamedTuple):
     Attributes:
         begin: int32 (B, K, T), first token of each run.
         end: int32 (B, K, T), the token after its last.
-        count: int32 (B, K), how many of these are runs; the rest is filler.
+        count: int32 (B, K), how many of these are runs; the rest is padding.
     """
 
     begin: tf.Tensor
@@ -32,10 +32,10 @@ class _Runs(NamedTuple):
 
 
 class _State(NamedTuple):
-    """How far the choice has come.
+    """Loop state of the choice.
 
     Attributes:
-        round: int32 (), rounds that are over.
+        round: int32 (), finished rounds.
         tried: int32 (B, K), how many runs of each length have been tried.
         left: int32 (B,), tokens that may still be taken.
         unit: int32 (B, T), the first token of the run that each taken token belongs to, else -1.
@@ -50,7 +50,7 @@ class _State(NamedTuple):
 def _next_run(
     runs: _Runs, state: _State, size: tf.Tensor, going_on: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """First token, and the one after the last, int32 (B,), of each row's next run of a length."""
+    """Returns first token, and the one after the last, int32 (B,), of the next run of a length."""
     place = tf.stack([size, tf.gather(state.tried, size, batch_dims=1)], axis=1)
     place = tf.where(going_on[:, tf.newaxis], place, 0)
     begin = tf.gather_nd(runs.begin, place, batch_dims=1)
@@ -72,11 +72,11 @@ def chosen_words(
 
     Args:
         may_be_chosen: bool (B, T).
-        continues: bool (B, T), whether a token goes on with the word of the one before.
+        continues: bool (B, T), whether a token continues the word of the previous one.
         budget: int32 (B,), the most tokens that are chosen.
         ngram: K, the most words of a run; a run of k words has the weight 1/k.
         seeds: int64 (B,), see `kbert.text.masking.stateless_random`.
-        first_number: where to begin in the rows' sequences of random numbers; 2^23 are for this.
+        first_number: first index in the examples' random sequences; 2^23 numbers are reserved.
 
     Returns:
         Bool (B, T), which tokens are chosen; int32 (B, T), the first token of the run of each.
@@ -87,7 +87,7 @@ def chosen_words(
     columns = tf.range(tf.shape(may_be_chosen)[1])
 
     def usable(state: _State) -> tf.Tensor:
-        # Lengths that may be drawn, bool (B, K): runs are left, and may be short enough.
+        # Lengths that may be drawn, bool (B, K): runs remain, and may be short enough.
         return (state.tried < runs.count) & (lengths <= state.left[:, tf.newaxis])
 
     def advance(*values: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -126,7 +126,7 @@ def _shuffled_runs(
     columns = tf.range(width)
     follows = tf.pad(may_be_chosen[:, :-1], [[0, 0], [1, 0]])
     is_inside = may_be_chosen & continues & follows
-    # Where something begins: a word, or a token that may not be chosen. Then filler.
+    # Start positions of words and of tokens that may not be chosen, then padding.
     begin = tf.sort(tf.where(is_inside, width, columns))
     starts_word = tf.gather(may_be_chosen, tf.minimum(begin, width - 1), batch_dims=1)
     is_word = (begin < width) & starts_word
@@ -144,14 +144,14 @@ def _shuffled_runs(
 
 
 def _ahead(values: tf.Tensor, by: int, filler: tf.Tensor | bool) -> tf.Tensor:
-    """What stands `by` columns further on, (B, T)."""
+    """Shifts values left by `by` columns, (B, T)."""
     rows, width = tf.unstack(tf.shape(values))
     missing = tf.fill((rows, by), filler)
     return tf.concat([values, missing], axis=1)[:, by : by + width]
 
 
 def _weighted(weights: tf.Tensor, drawn: tf.Tensor) -> tf.Tensor:
-    """The index that a uniform number chooses among weights (B, K), int32 (B,)."""
+    """Returns the index that a uniform number chooses among weights (B, K), int32 (B,)."""
     bounds = tf.cumsum(weights, axis=1)
     passed = tf.cast(drawn * bounds[:, -1:] >= bounds, tf.int32)
     return tf.minimum(tf.reduce_sum(passed, axis=1), tf.shape(weights)[1] - 1)

@@ -1,14 +1,14 @@
-"""Where sentences end: rules on plain text, for pretraining and the like.
+"""Sentence splitting: rules on plain text, for pretraining and similar uses.
 
-The frame is Unicode Standard Annex 29, section 5 (Sentence Boundary Rules): a full stop, with the
-quotes and brackets that close after it, ends a sentence, unless a small letter follows (SB8). The
-terminators of other scripts are those of the property Sentence_Terminal (PropList.txt of the
+The base is Unicode Standard Annex 29, section 5 (Sentence Boundary Rules): a full stop, with the
+quotes and brackets that close after it, ends a sentence, unless a lower-case letter follows (SB8).
+The terminators of other scripts are those of the property Sentence_Terminal (PropList.txt of the
 Unicode Character Database). It is tailored for written prose:
 
 - a full stop of the Latin kind needs white space after it ("3.14", "kbert.text", "Hello!World");
-- a small letter also keeps a sentence together after "!" and "?" ('"Boh!" cried the voice');
+- a lower-case letter also continues a sentence after "!" and "?" ('"Boh!" cried the voice');
 - abbreviations, initials, enumerators and ordinals do not end one. Which abbreviations may be the
-  last word of a sentence, and that a frequent first word tells so, is from Kiss and Strunk 2006,
+  last word of a sentence, and that a frequent first word marks that, is from Kiss and Strunk 2006,
   "Unsupervised Multilingual Sentence Boundary Detection", Computational Linguistics 32(4).
 
 Languages without full stops, such as Thai, are not split.
@@ -34,18 +34,18 @@ _OPENING = (
 )
 _OPENING_OR_SPACE = f"{_OPENING} "
 _GOES_ON = ",;:)]}\u00bb\u2019\u201d\u203a"  # SContinue, and what should have closed before
-# What fails is not tried again in another way, so that the time is linear in any text.
+# Possessive quantifiers: no backtracking, so that the time is linear in any text.
 _END = re.compile(
     rf"(?<![{_STOPS}])(?P<stops>[{_STOPS}]++)[{_CLOSING}]*+\s++"
     rf"|[{_OTHER_STOPS}]++[{_STOPS}{_OTHER_STOPS}]*+[{_CLOSING}]*+\s*+"
 )
 _MARK = re.compile(f"[{_STOPS}{_OTHER_STOPS}]")  # how all of these begin
-_NEAR = 64  # characters that are looked at around a full stop
+_NEAR = 64  # characters that are examined around a full stop
 _ACRONYM = re.compile(r"(?:\w\.)+\w")
 _ENUMERATOR = re.compile(r"[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[ivxlcIVXLC]{1,6}|\w)")
 _ORDINAL = re.compile(r"\d{1,2}")
 
-# Never the last word of a sentence. Words that are no abbreviations as well are in none of these.
+# Never the last word of a sentence. Words that are also ordinary words are in none of these.
 _NEVER_LAST = frozenset(
     """
     adm brig capt cmdr col comdr cpl dr drs fr gen gov hon insp lieut lt maj messrs mlle mlles mme
@@ -93,14 +93,14 @@ _WORD = re.compile(r"\w+")
 
 
 def split_sentences(text: str) -> list[str]:
-    r"""Cuts a text into sentences.
+    r"""Splits a text into sentences.
 
     Args:
-        text: any text. A line's end ("\n") always ends a sentence.
+        text: any text. A line end ("\n") always ends a sentence.
 
     Returns:
-        The sentences in their order, without white space around them; none is empty, and nothing
-        but white space is left out.
+        The sentences in order, without surrounding white space; none is empty, and only white
+        space is left out.
     """
     sentences: list[str] = []
     for line in text.split("\n"):
@@ -116,7 +116,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _marks(line: str) -> Iterator[re.Match[str]]:
-    """What `_END.finditer` finds, in half the time."""
+    """Yields what `_END.finditer` would, in half the time."""
     mark = _MARK.search(line)
     while mark is not None:
         found = _END.match(line, mark.start())
@@ -126,13 +126,14 @@ def _marks(line: str) -> Iterator[re.Match[str]]:
 
 
 def _ends(line: str, begin: int, stop: int, end: int, stops: str | None) -> bool:
-    """Whether a sentence ends at a mark that is not the last of its line.
+    """Returns whether a sentence ends at a mark that is not the last of its line.
 
     Args:
-        begin: where the sentence begins.
-        stop: where the mark is.
-        end: where the next sentence would begin.
-        stops: the marks that need a look at what is around them, or None.
+        line: the line.
+        begin: offset of the sentence's start.
+        stop: offset of the mark.
+        end: offset where the next sentence would begin.
+        stops: the marks that depend on their context, or None.
     """
     if stops is None:
         return True
@@ -147,7 +148,7 @@ def _ends(line: str, begin: int, stop: int, end: int, stops: str | None) -> bool
 
 
 def _is_abbreviation(line: str, begin: int, stop: int, end: int) -> bool:
-    """Whether the single full stop at `stop` belongs to the word before it."""
+    """Returns whether the single full stop at `stop` belongs to the word before it."""
     before = line[max(begin, stop - _NEAR) : stop].split()
     word = before[-1].lstrip(_OPENING) if before else ""
     is_first = len(before) == 1

@@ -1,22 +1,22 @@
-"""Lines that were broken to fit a page, put together again."""
+"""Joining of lines that were wrapped to fit a page."""
 
 import re
 
-# A text may be wrapped where its long lines have about one length, within these bounds.
+# A text may be wrapped if its long lines have about the same length, within these bounds.
 _NARROWEST, _WIDEST = 40, 100
-_LONG = 0.9  # the quantile of the lines' lengths that tells the width of a page
-_FULL = 0.8  # of that width, a line with the first word of the next: it was broken there
-_MOST = 0.5  # the share of broken lines that makes a text a wrapped one
-_FEW = 8  # lines of a text that are too few for shares
+_LONG = 0.9  # the quantile of the lines' lengths that is taken as the page width
+_FULL = 0.8  # of that width: a line that exceeds it with the next line's first word was broken
+_MOST = 0.5  # the share of broken lines from which a text counts as wrapped
+_FEW = 8  # lines, below which shares are not meaningful
 _FINISHED = re.compile(r"[.!?:][\"'\u2019\u201d\u00bb)\]]*$")
 
 
 def joined_lines(text: str) -> str:
-    r"""Joins the lines of a wrapped text, as Project Gutenberg and e-mails have them.
+    r"""Joins the lines of a wrapped text, such as those of Project Gutenberg and e-mails.
 
-    Lines are broken greedily: a line was broken where the first word of the next one had no room in
-    the width of the page. Where half of the lines and more look so, those that do are joined with
-    the next, unless that is indented. A text with a sentence or a paragraph a line stays as it is.
+    Lines are broken greedily: a line was broken if the first word of the next one did not fit into
+    the page width. If at least half of the lines look so, those that do are joined with the next,
+    unless that is indented. A text with one sentence or paragraph per line stays as it is.
 
     Args:
         text: a document, or a part of one. Blank lines stay.
@@ -45,7 +45,7 @@ def joined_lines(text: str) -> str:
 
 
 def _joins(line: str, following: str, least: float) -> bool:
-    """Whether a line was broken because its page was full."""
+    """Returns whether a line was broken because it was full."""
     if not line or not following or following[0].isspace():
         return False
     return len(line) + 1 + len(following.split(None, 1)[0]) > least

@@ -1,4 +1,4 @@
-"""Many sequences through one function in pieces of bounded size, as graph code."""
+"""Application of a function to many sequences in chunks of bounded size, as graph code."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,20 +15,20 @@ def map_in_chunks(
 ) -> list[tf.Tensor]:
     """Applies a function to sequences, longest first, as many at a time as fit.
 
-    Like lengths share a chunk, so that little is padding, and few chunks are in memory.
+    Sequences of similar length share a chunk: little padding, and few chunks are in memory.
 
     Args:
         function: takes the indices of some sequences, int32 (k,), and returns tensors.
         lengths: int32 (W,), the length of each sequence, at least 1.
-        chunk_cells: most cells, sequences times longest sequence, of a chunk; a longer sequence is
-            a chunk of its own.
-        outputs: a spec for each of the tensors; the first dimension may differ from chunk to chunk.
-        at_once: how many chunks may be worked on at a time. More than one pays for a function of
-            many small steps, each too small for all cores; and only for one without effects, such
-            as reading a variable is.
+        chunk_cells: the most positions, sequences times longest sequence, of a chunk; a longer
+            sequence is a chunk of its own.
+        outputs: a spec for each of the tensors; the first dimension may differ between chunks.
+        at_once: how many chunks may run in parallel. More than one pays for a function of many
+            small steps, each too small for all cores; and only without side effects (reading a
+            variable is one).
 
     Returns:
-        For each output the tensors of all chunks, one after the other; see `places_in_chunks`.
+        For each output the tensors of all chunks, concatenated; see `places_in_chunks`.
     """
     order = _longest_first(lengths)
     total = tf.size(order)
@@ -63,10 +63,10 @@ def map_in_chunks(
 
 
 def places_in_chunks(lengths: tf.Tensor) -> tf.Tensor:
-    """Where each sequence stands among the outputs of `map_in_chunks`, where these are one each.
+    """Returns each sequence's index in outputs of `map_in_chunks` with one row per sequence.
 
     Args:
-        lengths: as there.
+        lengths: int32 (W,), the length of each sequence.
 
     Returns:
         int32 (W,): gathering an output by them puts it into the order of the sequences.

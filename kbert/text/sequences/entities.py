@@ -1,4 +1,4 @@
-"""Tags of words as entities: no impossible sequence, and where each entity stands.
+"""Entities from tags of words: valid tag sequences, and the words of each entity.
 
 Shapes: B rows, U words of the longest row, C tags.
 """
@@ -16,7 +16,7 @@ class Entities(NamedTuple):
     """Entities of rows. All are ragged (B, (entities)).
 
     Attributes:
-        kind: int32, the number of the type in `entity_types`.
+        kind: int32, the index of the type in `entity_types`.
         first: int32, the first word.
         last: int32, the last word.
         score: float32, the mean probability of its words' tags.
@@ -29,18 +29,18 @@ class Entities(NamedTuple):
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """A tag as its prefix and its type: "B-LOC" as "B", "LOC"; "B" as "B", ""; "O" as "O", ""."""
+    """Splits a tag into prefix and type: "B-LOC" to "B", "LOC"; "B" to "B", ""; "O" to "O", ""."""
     prefix, _, kind = tag.partition("-")
     return prefix, kind
 
 
 def entity_types(tags: Sequence[str]) -> list[str]:
-    """The types of tags, in the order in which they come."""
+    """Returns the types of tags, in order of appearance."""
     return list(dict.fromkeys(split_tag(tag)[1] for tag in tags if tag != "O"))
 
 
 def tag_rules(tags: Sequence[str]) -> TagRules:
-    """The rules of BIO (IOB2) tags, or of IOBES where there are E- and S- tags.
+    """Returns the rules of BIO (IOB2) tags, or of IOBES if there are E- or S- tags.
 
     Source: Ramshaw and Marcus 1995; Ratinov and Roth 2009 (as BILOU).
 
@@ -66,10 +66,10 @@ def tag_rules(tags: Sequence[str]) -> TagRules:
 
 
 def unreachable_tags(tags: Sequence[str]) -> list[str]:
-    """The tags that stand in no sequence that `tag_rules` allow, such as "I-PER" without "B-PER".
+    """Returns the tags that no valid sequence contains, such as "I-PER" without "B-PER".
 
     Args:
-        tags: as `tag_rules` takes them.
+        tags: C tags: "O", and "B", "I", "E", "S" with or without "-TYPE".
     """
     rules = tag_rules(tags)
     from_begin, to_end = rules.begin, rules.end
@@ -80,12 +80,12 @@ def unreachable_tags(tags: Sequence[str]) -> list[str]:
 
 
 def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
-    """The likeliest allowed tags of each row, as graph code.
+    """Returns the likeliest allowed tags of each row, as graph code.
 
     Rows whose likeliest tags are allowed as they are need no search.
 
     Args:
-        scores: float32 (B, U, C), log probabilities.
+        scores: float32 (B, U, C), log-probabilities.
         lengths: int32 (B,), words of each row.
         rules: which tags may follow each other.
 
@@ -109,7 +109,7 @@ def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tens
 def _allowed(
     path: tf.Tensor, real: tf.Tensor, lengths: tf.Tensor, rules: TagRules
 ) -> tf.Tensor:
-    """Which rows of a path break no rule, bool (B,)."""
+    """Returns which rows of a path break no rule, bool (B,)."""
     follow, begin, end = tf.constant(rules.follow), tf.constant(rules.begin), tf.constant(rules.end)
     flat = path[:, :-1] * len(rules.begin) + path[:, 1:]
     steps = tf.gather(tf.reshape(follow, [-1]), flat) | ~real[:, 1:]
@@ -122,7 +122,7 @@ def _allowed(
 def find_entities(
     path: tf.Tensor, probabilities: tf.Tensor, lengths: tf.Tensor, tags: Sequence[str]
 ) -> Entities:
-    """Reads entities off allowed tags, as graph code.
+    """Extracts entities from allowed tags, as graph code.
 
     Args:
         path: int32 (B, U), from `best_path`.

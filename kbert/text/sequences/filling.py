@@ -1,4 +1,4 @@
-"""Words put into the places that a text keeps for them."""
+"""Filling of [MASK] tokens in a text with words."""
 
 import tensorflow as tf
 
@@ -8,13 +8,13 @@ _CONTINUED = "##"
 
 
 def filled(text: tf.Tensor, words: tf.RaggedTensor) -> tf.Tensor:
-    """Puts words in the place of each "[MASK]", as graph code.
+    """Replaces each "[MASK]" by a word, as graph code.
 
-    The rest of a later word, "##ing", goes to what stands before it, also across white space.
+    A continuation piece, "##ing", is joined to what precedes it, also across white space.
 
     Args:
         text: string (B,).
-        words: string (B, (n)), one for each "[MASK]" of a text in its order.
+        words: string (B, (n)), one for each "[MASK]" of a text in order.
 
     Returns:
         string (B,).
@@ -22,7 +22,7 @@ def filled(text: tf.Tensor, words: tf.RaggedTensor) -> tf.Tensor:
     pieces = tf.strings.split(tf.reshape(text, (-1,)), MASK)  # (B, (n + 1))
     row = pieces.value_rowids()
     number = tf.range(tf.size(row, tf.int64)) - tf.gather(pieces.row_starts(), row)
-    # One word more, which is none: behind the last piece of each text.
+    # One more word, an empty one, after the last piece of each text.
     padded = tf.concat([words, tf.fill((words.nrows(), 1), "")], axis=1)
     place = tf.gather(padded.row_starts(), row) + tf.minimum(
         number, tf.gather(padded.row_lengths(), row) - 1

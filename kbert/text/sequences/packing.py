@@ -1,4 +1,4 @@
-"""Ids of one or two texts as one sequence for BERT."""
+"""Packing of one or two texts into one BERT input sequence."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class PackedText(NamedTuple):
         segment_ids: int32 (B, T); 1 for b and its `[SEP]`, 0 elsewhere.
         padding_mask: bool (B, T); True for a real token.
         lengths: int32 (B,); real tokens, special ones included.
-        truncated: bool (B,); whether tokens were cut off.
+        truncated: bool (B,); whether the texts were truncated.
     """
 
     token_ids: tf.Tensor
@@ -32,19 +32,19 @@ def pack(
     max_sequence_length: int,
     fixed_length: bool = False,
 ) -> PackedText:
-    """Pack one or two texts a row.
+    """Packs one or two texts per example.
 
-    What is too long is cut as google-research/bert cuts it (`_truncate_seq_pair` of
-    `run_classifier.py`): the last token of the longer text goes, again and again; where both are
-    equally long, that of the second text. Hugging Face tokenizers' `longest_first` cuts to the same
-    lengths, but where both texts are cut to an odd room, and the second was at least as long as the
-    first, it leaves the odd token to the second text.
+    What is too long is truncated as by google-research/bert (`_truncate_seq_pair` of
+    `run_classifier.py`): the last token of the longer text is removed repeatedly; if both are
+    equally long, that of the second text. Hugging Face tokenizers' `longest_first` truncates to the
+    same lengths, except that where both texts are cut to an odd total, and the second was at least
+    as long as the first, it leaves the odd token to the second text.
 
     Args:
         segments: One or two RaggedTensors (B, (tokens)) of ids, without special tokens.
-        vocabulary: Names the ids of `[CLS]`, `[SEP]` and `[PAD]`.
-        max_sequence_length: Most tokens of a row, special ones included.
-        fixed_length: Whether T is `max_sequence_length` or the longest row's length.
+        vocabulary: Defines the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+        max_sequence_length: The most tokens of an example, special ones included.
+        fixed_length: Whether T is `max_sequence_length` instead of the longest example's length.
 
     Returns:
         The packed batch.
@@ -66,7 +66,7 @@ def pack(
     if fixed_length:
         width = tf.constant(max_sequence_length)
     else:
-        width = tf.maximum(tf.reduce_max(lengths), specials)  # the latter where there are no rows
+        width = tf.maximum(tf.reduce_max(lengths), specials)  # the latter for an empty batch
     place = tf.range(width)[tf.newaxis, :]
     padding_mask = place < lengths[:, tf.newaxis]
     token_ids = _laid_out(segments, kept, place, padding_mask, vocabulary)
@@ -80,10 +80,10 @@ def pack(
 
 
 def _kept_lengths(full: list[tf.Tensor], room: int) -> list[tf.Tensor]:
-    """Tokens that are left of each text, int32 (B,) each, in closed form.
+    """Returns the tokens that are kept of each text, int32 (B,) each, in closed form.
 
-    The loop of `_truncate_seq_pair` ends with a text of more than half of the room only where the
-    other one leaves it; two long texts end equal, the first with the odd token.
+    The loop of `_truncate_seq_pair` ends with a text of more than half of the room only if the
+    other one leaves it; two long texts end up equal, the first with the odd token.
     """
     if len(full) == 1:
         return [tf.minimum(full[0], room)]
@@ -98,12 +98,12 @@ def _laid_out(
     padding_mask: tf.Tensor,
     vocabulary: Vocabulary,
 ) -> tf.Tensor:
-    """The ids (B, T): one gather from special tokens and texts side by side."""
+    """Returns the ids (B, T): one gather from special tokens and texts, concatenated."""
     ids = [tf.constant([vocabulary.padding_id, vocabulary.cls_id, vocabulary.sep_id])]
-    index = tf.where(padding_mask, 2, 0)  # [SEP] wherever no text and no padding is
+    index = tf.where(padding_mask, 2, 0)  # [SEP] where there is neither text nor padding
     index = tf.where(tf.equal(place, 0), 1, index)
-    offset = 3  # where the segment begins among `ids`
-    begins = tf.constant([[1]])  # where it begins in its row
+    offset = 3  # of the segment in `ids`
+    begins = tf.constant([[1]])  # its start in its row
     for segment, length in zip(segments, kept, strict=True):
         ends = begins + length[:, tf.newaxis]
         source = tf.cast(segment.row_starts(), tf.int32)[:, tf.newaxis] + offset - begins

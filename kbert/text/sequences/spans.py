@@ -1,4 +1,4 @@
-"""Answers as spans of tokens: the best of each window, the best of each request, and their text.
+"""Answers as spans of tokens: the best of each window and of each request, and their text.
 
 Shapes: B requests, W windows of all requests, T length of a window, n spans that are kept.
 """
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kbert.text.wordpiece.offsets import TokenOffsets
 
-# The score of a span that is not there: far below every sum of two logits, yet finite.
+# The score of an absent span: far below every sum of two logits, yet finite.
 NO_SPAN = -1e9
 
 
@@ -19,8 +19,8 @@ class WindowSpans(NamedTuple):
     Attributes:
         score: float32 (W, n), start logit plus end logit, best first; `NO_SPAN` where there is
             none.
-        first: int32 (W, n), the context token that the span begins with.
-        last: int32 (W, n), the one that it ends with.
+        first: int32 (W, n), the first context token of the span.
+        last: int32 (W, n), its last one.
         total: float32 (W,), log of the sum of exp(score) over all spans of the window.
         null: float32 (W,), the score of "no answer here", from [CLS].
     """
@@ -39,8 +39,8 @@ class RequestSpans(NamedTuple):
         score: float32 (B, n), start logit plus end logit, best first; `NO_SPAN` where there is
             none.
         probability: float32 (B, n), among all spans of all windows and "no answer".
-        first: int32 (B, n), the context token that the span begins with.
-        last: int32 (B, n), the one that it ends with.
+        first: int32 (B, n), the first context token of the span.
+        last: int32 (B, n), its last one.
         total: float32 (B,), log of the sum of exp(score) over all spans and "no answer".
         null: float32 (B,), the score of "no answer": the lowest of the windows.
     """
@@ -54,7 +54,7 @@ class RequestSpans(NamedTuple):
 
 
 class SpanText(NamedTuple):
-    """Spans as they stand in the text. Where there is no span, all is 0 or empty.
+    """Spans of the text. Where there is no span, all is 0 or empty.
 
     Attributes:
         text: string (B, n).
@@ -86,8 +86,8 @@ def window_spans(
     Args:
         logits: float32 (W, T, 2), start and end; [CLS] comes first.
         position: int32 (W, T), the context token, -1 outside the context.
-        owned: bool (W, T), where the window answers for the token.
-        max_answer_length: in tokens.
+        owned: bool (W, T), whether the window owns the token.
+        max_answer_length: the most tokens of a span.
         count: n, the spans to keep of each window.
     """
     start, end = logits[..., 0], logits[..., 1]
@@ -100,9 +100,9 @@ def window_spans(
     reach = tf.range(length)[:, tf.newaxis] + tf.range(max_answer_length)
     scores = start[:, :, tf.newaxis] + tf.gather(padded, reach, axis=1)
     scores = tf.reshape(scores, (-1, length * max_answer_length))
-    scores = tf.maximum(scores, NO_SPAN)  # not twice as far down
+    scores = tf.maximum(scores, NO_SPAN)  # not twice as low
     total = tf.reduce_logsumexp(scores, axis=1)
-    # More columns, so that there are always `count`.
+    # Padded, so that there are always `count` columns.
     best, index = tf.math.top_k(
         tf.pad(scores, [[0, 0], [0, count]], constant_values=NO_SPAN), count
     )
@@ -117,18 +117,18 @@ def window_spans(
 
 
 def is_span(score: tf.Tensor) -> tf.Tensor:
-    """Tells scores of spans from `NO_SPAN`: bool of the same shape."""
+    """Returns whether scores are of spans, not `NO_SPAN`: bool of the same shape."""
     return score > NO_SPAN / 2
 
 
 def request_spans(
     spans: WindowSpans, row: tf.Tensor, rows: tf.Tensor, count: int
 ) -> RequestSpans:
-    """Brings the windows of each request together, as graph code.
+    """Merges the windows of each request, as graph code.
 
     Args:
         spans: of windows in any order.
-        row: int32 (W,), the request of each window; each has one at least.
+        row: int32 (W,), the request of each window; each request has at least one.
         rows: int32, B.
         count: n, the spans to keep of each request.
     """
@@ -136,7 +136,7 @@ def request_spans(
     sorted_row = tf.gather(row, order)
 
     def by_request(values: tf.Tensor, padding: float | int) -> tf.Tensor:
-        """(W, n) to (B, most windows of a request times n)."""
+        """Groups (W, n) into (B, most windows of a request times n)."""
         ragged = tf.RaggedTensor.from_value_rowids(
             tf.gather(values, order),
             tf.cast(sorted_row, tf.int64),
@@ -152,7 +152,7 @@ def request_spans(
     first = tf.gather(tf.pad(by_request(spans.first, 0), padding), index, batch_dims=1)
     last = tf.gather(tf.pad(by_request(spans.last, 0), padding), index, batch_dims=1)
     null = tf.math.unsorted_segment_min(spans.null, row, rows)
-    # log(sum of exp) over all windows and "no answer"; the largest goes out first
+    # log(sum of exp) over all windows and "no answer"; the largest is factored out first
     largest = tf.maximum(tf.math.unsorted_segment_max(spans.total, row, rows), null)
     parts = tf.exp(spans.total - tf.gather(largest, row))
     total = tf.math.unsorted_segment_sum(parts, row, rows) + tf.exp(null - largest)
@@ -182,7 +182,7 @@ def cut_spans(
         (offsets.start_byte, first),
         (offsets.end_byte, last),
     ):
-        # One value more, so that there is something to gather where there are no tokens.
+        # One more value, so that there is something to gather where there are no tokens.
         values = tf.pad(column.values, [[0, 1]])
         places.append(tf.gather(values, tf.where(found, row_starts + token, tf.size(values) - 1)))
     start, end, start_byte, end_byte = places
@@ -195,7 +195,7 @@ def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
     Span by span: all at once would copy each text as often as it has spans.
     """
     shape, count = start.shape, tf.shape(start)[1]
-    # One span more, of no length, so that there is something to stack.
+    # One more span, of length 0, so that there is something to stack.
     start, end = (tf.pad(place, [[0, 0], [0, 1]]) for place in (start, end))
     columns = tf.TensorArray(tf.string, size=count + 1, element_shape=(None,))
 

@@ -1,7 +1,7 @@
-"""The likeliest allowed tags of a text of any length, in a number of steps that grows as its root.
+"""Viterbi search over texts of any length, in a number of steps that grows as the square root.
 
-A search word by word takes a step of the graph a word: minutes for a text of a megabyte. Here texts
-are cut in blocks, and a step takes one word of every block at once.
+A search word by word takes a graph step per word: minutes for a text of a megabyte. Here texts are
+cut into blocks, and a step processes one word of every block at once.
 
 Shapes: B rows, U words of the longest row, C tags, K blocks of L words.
 """
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-# The score of a forbidden step: far below every sum of log probabilities of a text.
+# The score of a forbidden step: far below every sum of log-probabilities of a text.
 _FORBIDDEN = -1e9
-# The same for every text, so that what a row gives does not depend on the longest one beside it.
+# The same for every text, so that the result of a row does not depend on batch composition.
 BLOCK = 1024
 
 
@@ -44,16 +44,16 @@ class _Blocks(NamedTuple):
 def viterbi(
     scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules, block: int = BLOCK
 ) -> tf.Tensor:
-    """The likeliest allowed tags of each row, as graph code.
+    """Returns the likeliest allowed tags of each row, as graph code.
 
     Sources: Viterbi 1967. That a block is a matrix of best scores, from each tag before it to each
     of its last word, and that such matrices combine: Särkkä and García-Fernández 2021.
 
     Args:
-        scores: float32 (B, U, C), log probabilities; U is at least 1.
+        scores: float32 (B, U, C), log-probabilities; U is at least 1.
         lengths: int32 (B,), words of each row.
         rules: which tags may follow each other.
-        block: words of a block.
+        block: words per block.
 
     Returns:
         int32 (B, U); after the end of a row, its last tag.
@@ -64,7 +64,7 @@ def viterbi(
     nothing = tf.zeros_like(blocks.scores[0])
     before = tf.cond(words > block, lambda: _entering(blocks), lambda: nothing)
     score, pointers = _forward(blocks, before)
-    # From the block that has the row's last word, as no block of another row changes that.
+    # From the block with the row's last word, so that longer rows do not change it.
     score = tf.gather(score, tf.maximum(lengths - 1, 0) // length, batch_dims=1)
     last = tf.argmax(score + blocks.end, axis=-1, output_type=tf.int32)
     ways = _backward(pointers)
@@ -96,9 +96,9 @@ def _in_blocks(
 
 
 def _entering(blocks: _Blocks) -> tf.Tensor:
-    """The best scores of each tag of the word before each block, (B, K, C); 0 for the first.
+    """Returns the best scores of each tag of the word before each block, (B, K, C), first 0.
 
-    There are two blocks at least.
+    There are at least two blocks.
     """
     earlier = blocks._replace(scores=blocks.scores[:, :, :-1], real=blocks.real[:, :, :-1])
     _, rows, count, _ = tf.unstack(tf.shape(earlier.scores))
@@ -107,7 +107,7 @@ def _entering(blocks: _Blocks) -> tf.Tensor:
     matrices = tf.broadcast_to(identity, (rows, count, tags, tags))  # [first, last] of the block
 
     def step(number: tf.Tensor, matrices: tf.Tensor) -> list[tf.Tensor]:
-        # (B, K, first, previous, next), of which the best previous.
+        # (B, K, first, previous, next), maximized over previous.
         best = tf.reduce_max(matrices[..., tf.newaxis] + blocks.follow, axis=3)
         best = _begun(number, best, blocks.begin) + earlier.scores[number][:, :, tf.newaxis]
         best -= tf.reduce_max(best, axis=(2, 3), keepdims=True)
@@ -126,15 +126,15 @@ def _entering(blocks: _Blocks) -> tf.Tensor:
 
 
 def _begun(number: tf.Tensor, best: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
-    """What the words before give, (B, K, ...C), but for the first word of a row: the penalties."""
+    """Returns `best` (B, K, ...C), at the first word of a row replaced by the start penalties."""
     rest = tf.concat([tf.broadcast_to(begin, tf.shape(best[:, :1])), best[:, 1:]], axis=1)
     return tf.cond(number == 0, lambda: rest, lambda: best)
 
 
 def _forward(blocks: _Blocks, entering: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Scores of each tag of each block's last word, (B, K, C), and each one's tag before, (L, ...).
+    """Returns the scores of tags of each block's last word, (B, K, C), and backpointers, (L, ...).
 
-    After the end of a row, scores and tags stay.
+    After the end of a row, scores and tags stay the same.
     """
     length, tags = tf.shape(blocks.scores)[0], blocks.scores.shape[-1]
     itself = tf.range(tags)[tf.newaxis, tf.newaxis]
@@ -158,7 +158,7 @@ def _forward(blocks: _Blocks, entering: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor
 
 
 def _backward(pointers: tf.Tensor) -> tf.Tensor:
-    """For each last tag, the tag before the block and of each of its words, (L + 1, B, K, C)."""
+    """Returns, for each last tag, the tag before the block and of its words, (L + 1, B, K, C)."""
     length = tf.shape(pointers)[0]
     array = tf.TensorArray(tf.int32, size=length + 1, element_shape=pointers.shape[1:])
     itself = tf.broadcast_to(tf.range(pointers.shape[-1]), tf.shape(pointers)[1:])

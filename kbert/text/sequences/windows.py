@@ -17,14 +17,14 @@ _SPECIALS_OF_TWO = 3  # [CLS] question [SEP] context [SEP]
 
 
 class Windows(NamedTuple):
-    """Where the windows lie; rows in order, and the windows of a row from left to right.
+    """Offsets of windows; rows in order, and the windows of a row from left to right.
 
     Each context token is owned by exactly one window of its row: the one in which the nearer edge
     is farthest away; of two such, the left one.
 
     Attributes:
         row: int32 (W,), the row.
-        first: int32 (W,), the context token that the window begins with.
+        first: int32 (W,), the first context token of the window.
         size: int32 (W,), context tokens in the window.
         owned_from: int32 (W,), the first context token that the window owns.
         owned_to: int32 (W,), the one after the last.
@@ -41,19 +41,19 @@ class Windows(NamedTuple):
     lengths: tf.Tensor
 
     def take(self, chosen: tf.Tensor) -> "Windows":
-        """Some of the windows, by their indices int (k,)."""
+        """Returns the windows with the indices `chosen`, int (k,)."""
         return Windows(*(tf.gather(column, chosen) for column in self))
 
 
 class WindowTokens(NamedTuple):
-    """Some windows as inputs of an encoder, with what leads back to the text.
+    """Some windows as inputs of an encoder, with the positions of their tokens in the text.
 
     Attributes:
         token_ids: int32 (W, T).
         segment_ids: int32 (W, T); 1 for the context of a question and its `[SEP]`, 0 elsewhere.
         padding_mask: bool (W, T); True for a real token.
-        position: int32 (W, T); the context token, counted in its row, -1 outside the context.
-        owned: bool (W, T); True where the window answers for the token.
+        position: int32 (W, T); index of the context token in its row, -1 outside the context.
+        owned: bool (W, T); True where the window owns the token.
     """
 
     token_ids: tf.Tensor
@@ -66,12 +66,12 @@ class WindowTokens(NamedTuple):
 def check_window_sizes(
     max_sequence_length: int, stride: int, max_question_length: int | None = None
 ) -> None:
-    """Raises a ValueError unless windows of these sizes get forward.
+    """Raises a ValueError unless windows of these sizes advance.
 
     Args:
-        max_sequence_length: as in `cut_windows`.
-        stride: as in `cut_windows`.
-        max_question_length: as in `cut_windows`; None without questions.
+        max_sequence_length: the most tokens of a window, question and special ones included.
+        stride: tokens that neighbouring windows share.
+        max_question_length: the most tokens of a question; None without questions.
     """
     if stride < 0:
         raise ValueError(f"`stride` must not be negative. Received: stride={stride}")
@@ -102,14 +102,14 @@ def cut_windows(
 ) -> Windows:
     """Cuts contexts into windows, as graph code.
 
-    A row without context tokens has one window, without any, so that each row has an answer.
+    A row without context tokens has one empty window, so that each row has an answer.
 
     Args:
         context_lengths: int (B,), tokens of each context.
-        question_lengths: int (B,), tokens of each question, or None where there are none.
-        max_sequence_length: most tokens of a window, question and special ones included.
+        question_lengths: int (B,), tokens of each question, or None if there are none.
+        max_sequence_length: the most tokens of a window, question and special ones included.
         stride: tokens that neighbouring windows share, as in Hugging Face tokenizers.
-        max_question_length: longer questions are cut.
+        max_question_length: longer questions are truncated to it.
 
     Returns:
         The windows.
@@ -130,7 +130,7 @@ def cut_windows(
     )
     first = number * step
     size = tf.minimum(room, context - first)
-    # In what two neighbours share, the left one wins up to the middle. The left of two is never the
+    # Of what two neighbours share, the left one owns up to the middle. The left of two is never the
     # last of its row, so it is full.
     middle = (first + first + step + room - 1) // 2 + 1
     return Windows(
@@ -157,7 +157,7 @@ def lay_out(
         windows: the windows; see `Windows.take`.
         contexts: ragged ids (B, (tokens)).
         questions: ragged ids (B, (tokens)), or None.
-        vocabulary: names the ids of the special tokens.
+        vocabulary: defines the ids of the special tokens.
         context_row: int (W,), the row of `contexts` where that is not `windows.row`.
     """
     row, first, size, owned_from, owned_to, question_length, lengths = (
@@ -165,14 +165,14 @@ def lay_out(
     )
     place = tf.range(tf.reduce_max(lengths))[tf.newaxis, :]  # (1, T)
     real = place < lengths  # (W, T)
-    begin = 1 if questions is None else question_length + 2  # where the context stands
+    begin = 1 if questions is None else question_length + 2  # of the context
     offset = place - begin
     in_context = (offset >= 0) & (offset < size)
     position = tf.where(in_context, first + offset, -1)
-    # One gather from special tokens, contexts and questions side by side.
+    # One gather from special tokens, contexts and questions, concatenated.
     ids = [tf.constant([vocabulary.padding_id, vocabulary.cls_id, vocabulary.sep_id])]
     ids.append(tf.cast(contexts.values, tf.int32))
-    index = tf.where(real, 2, 0)  # [SEP] wherever no text and no padding is
+    index = tf.where(real, 2, 0)  # [SEP] where there is neither text nor padding
     index = tf.where(tf.equal(place, 0), 1, index)
     own = row if context_row is None else context_row[:, tf.newaxis]
     starts = tf.cast(tf.gather(contexts.row_starts(), own), tf.int32)
@@ -181,7 +181,7 @@ def lay_out(
         segment_ids = tf.zeros_like(index)
     else:
         starts = tf.cast(tf.gather(questions.row_starts(), row), tf.int32)
-        before = 3 + tf.size(contexts.values) - 1  # a question begins at place 1
+        before = 3 + tf.size(contexts.values) - 1  # a question begins at position 1
         in_question = (place >= 1) & (place <= question_length)
         index = tf.where(in_question, before + starts + place, index)
         ids.append(tf.cast(questions.values, tf.int32))

@@ -1,4 +1,4 @@
-"""Words as people and corpora count them, over the tokens of a text.
+"""Words of natural language, as corpora count them, over the tokens of a text.
 
 BERT's own words end at every punctuation mark; those of corpora of named entities do not: "U.K",
 "well-known" and "didn't" are one word, a full stop after a word is another.
@@ -22,7 +22,7 @@ class Units(NamedTuple):
     """Words of rows, as runs of tokens. All are ragged int32 (B, (words)).
 
     Attributes:
-        first: the first token of each word, counted in its row.
+        first: the first token of each word, as an index in its row.
         last: its last token.
     """
 
@@ -31,27 +31,27 @@ class Units(NamedTuple):
 
 
 def every_token(offsets: TokenOffsets) -> Units:
-    """Takes each token as a word of its own, as graph code."""
+    """Treats each token as a word of its own, as graph code."""
     return _units(offsets, tf.ones_like(offsets.token_ids.values, tf.bool))
 
 
 def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.RaggedTensor]:
-    """Takes what stands between blanks (U+0020) as words, as graph code.
+    """Splits words at blanks (U+0020), as graph code.
 
     Args:
         text: string (B,).
         offsets: its tokens.
 
     Returns:
-        The words that have tokens, and the number of each among the words of its row, ragged int32
-        (B, (words)); two blanks have a word without characters between them.
+        The words that have tokens, and the index of each among the words of its row, ragged int32
+        (B, (words)); two blanks have an empty word between them.
     """
     words = tf.strings.split(text, " ")
     length = tf.strings.length(words.values) + 1
     before = tf.cumsum(length, exclusive=True)
     row_before = tf.gather(tf.pad(before, [[0, 1]]), words.row_splits[:-1])
     start = tf.cast(before - tf.gather(row_before, words.value_rowids()), tf.int64)
-    # One number for row and byte: rows are far apart.
+    # One key for row and byte: rows are far apart.
     reach = tf.cast(tf.reduce_max(tf.pad(tf.strings.length(text), [[0, 1]])) + 2, tf.int64)
     keys = words.value_rowids() * reach + start
     row = offsets.token_ids.value_rowids()
@@ -69,18 +69,18 @@ def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.Ragg
 def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     """Finds the words of running text, as graph code.
 
-    What stands between spaces, without the punctuation before and after it, of which each mark is a
-    word of its own, as is an English 's.
+    A word is what lies between spaces, without the punctuation before and after it; each such mark
+    is a word of its own, as is an English 's.
 
     Args:
         offsets: the tokens of the texts.
-        vocabulary: names the tokens.
+        vocabulary: the tokens by id.
     """
     ids = offsets.token_ids.values
     marks = tf.constant([_is_mark(token) for token in vocabulary.tokens])
     is_mark = tf.gather(marks, ids)
     apart = offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0)
-    # Inside a word there may be what is no part of a token: accents, characters of no width.
+    # A word may contain characters of no token: accents, zero-width characters.
     pieces = tf.constant([token.startswith("##") for token in vocabulary.tokens])
     gap = _first_of_row(offsets) | (apart & ~tf.gather(pieces, ids))
     last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
@@ -106,7 +106,7 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
 
 
 def _units(offsets: TokenOffsets, begins: tf.Tensor) -> Units:
-    """Words from the tokens (flat, bool) that begin one."""
+    """Makes words from the tokens (flat, bool) that begin one."""
     tokens = offsets.token_ids
     place = tf.cast(tf.ragged.range(tokens.row_lengths()), tf.int32)
     ends = tf.roll(begins, -1, axis=0)  # the token after the last is the first, which begins one

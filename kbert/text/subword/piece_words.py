@@ -1,4 +1,4 @@
-"""Pieces put together to words, for people to look at.
+"""Pieces joined to words, for display.
 
 Shapes: P pieces, W words.
 """
@@ -22,40 +22,40 @@ _WITHOUT_SPACES = frozenset(
 
 @dataclass(frozen=True)
 class PieceWords:
-    """Words, and which pieces they are made of.
+    """Words, and the pieces that they consist of.
 
     Attributes:
         words: W words.
-        numbers: for each of the P pieces the number of its word, from 0, never falling.
+        numbers: for each of the P pieces the index of its word, nondecreasing.
     """
 
     words: list[str]
     numbers: list[int]
 
     def summed(self, values: np.ndarray) -> np.ndarray:
-        """(..., P) to (..., W): the sum over the pieces of each word."""
+        """Sums (..., P) over the pieces of each word, to (..., W)."""
         return np.asarray(values) @ self._members()
 
     def averaged(self, values: np.ndarray) -> np.ndarray:
-        """(P, ...) to (W, ...): the mean over the pieces of each word."""
+        """Averages (P, ...) over the pieces of each word, to (W, ...)."""
         members = self._members()
         return (members / members.sum(axis=0)).T @ np.asarray(values)
 
     def _members(self) -> np.ndarray:
-        """(P, W): 1 where a piece belongs to a word."""
+        """Returns (P, W): 1 where a piece belongs to a word."""
         return np.equal.outer(self.numbers, np.arange(len(self.words))).astype("float64")
 
 
 def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> PieceWords:
     """Joins the pieces of a SentencePiece model to words.
 
-    A word begins where a space does. Punctuation behind a word stands for itself, but not within
-    one ("don't", "3.5"). Scripts that put no spaces between words keep their pieces; a combining
-    mark stays with what is before it. Bytes become the characters that they spell.
+    A word begins at a space. Punctuation after a word is a word of its own, but not within one
+    ("don't", "3.5"). Scripts without spaces between words keep their pieces; a combining mark stays
+    with what precedes it. Bytes become the characters that they encode.
 
     Args:
         pieces: P pieces.
-        special: pieces that are no text; each is a word.
+        special: pieces that are not text; each is a word.
     """
     groups: list[list[str]] = []
     numbers = []
@@ -69,7 +69,7 @@ def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> Pi
 
 
 def _begins(before: list[str], piece: str, following: str, special: Sequence[str]) -> bool:
-    """Whether a piece begins a word, behind the pieces of another one."""
+    """Returns whether a piece begins a word, after the pieces of another one."""
     if piece in special or before[-1] in special or piece.startswith(_SPACE):
         return True
     text = _spelled(before)

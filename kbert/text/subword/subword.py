@@ -1,4 +1,4 @@
-"""Pieces of words in any language, cut by a SentencePiece model as a TensorFlow graph."""
+"""Subword tokenization of any language by a SentencePiece model, as a TensorFlow graph."""
 
 import base64
 import os
@@ -12,27 +12,27 @@ import tensorflow_text as tf_text
 from kbert.storage.atomic_directory import write_atomically
 
 _SPACE = "\u2581"  # how a SentencePiece model writes a space
-_LEAST_BEGINNING = 16384  # characters; 20 ms where the model has a piece for none of them
+_LEAST_BEGINNING = 16384  # characters; 20 ms if the model has a piece for none of them
 _CHARACTERS_A_PIECE = 64  # SentencePiece's own limit is 16
 
 
 @keras.saving.register_keras_serializable("kbert")
 class Subword:
-    """Text to the ids of pieces and back, as a trained SentencePiece model says.
+    """Maps text to the ids of pieces and back, by a trained SentencePiece model.
 
     The ids are those of the `sentencepiece` library. All of it is graph code of core ops and
     tensorflow-text's SentencepieceTokenizer, for tf.data, tf.function and SavedModels alike. The
-    model stands in the graph itself, as an attribute of an op: nothing has to be tracked for an
+    model is in the graph itself, as an attribute of an op: nothing has to be tracked for an
     export. tensorflow-text's own class keeps it in a resource instead, and loses that as soon as
     TensorFlow's seed is set or Keras' session is cleared.
 
-    What comes back is the text as the model normalizes it. It is the text itself, character by
-    character, where the model was trained with normalization="identity",
+    Detokenization returns the text as the model normalizes it. It is the text itself, character by
+    character, if the model was trained with normalization="identity",
     remove_extra_whitespaces=False and byte_fallback=True; only U+2581, which stands for a space in
-    such models, comes back as a space.
+    such models, becomes a space.
 
-    Bytes that are not UTF-8 are read as `bytes.decode("utf-8", "replace")` reads them. No text
-    spells the special pieces: "</s>" is five characters.
+    Bytes that are not UTF-8 are decoded like `bytes.decode("utf-8", "replace")`. No text encodes
+    the special pieces: "</s>" is four characters.
 
     Source: Kudo and Richardson, "SentencePiece" (EMNLP 2018).
 
@@ -41,7 +41,7 @@ class Subword:
             start and end.
 
     Raises:
-        TypeError: `model` is not of bytes.
+        TypeError: `model` is not bytes.
         ValueError: `model` is no SentencePiece model, or a special piece is missing.
     """
 
@@ -63,17 +63,17 @@ class Subword:
         # An eager constant is captured, not copied, by each graph.
         with tf.init_scope(), tf.device("CPU:0"):
             self._surfaces = tf.constant(_surfaces(processor, self.pieces))
-        # One function for all graphs that tokenize: a SavedModel holds the model once.
+        # One function for all graphs that tokenize: a SavedModel contains the model once.
         self._split = tf.function(
             self._split_rows, input_signature=[tf.TensorSpec((None,), tf.string)], autograph=False
         )
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "Subword":
-        """The tokenizer of the `.model` file at `path`.
+        """Makes the tokenizer of the `.model` file at `path`.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             ValueError: It is no SentencePiece model, or a special piece is missing.
         """
         file = Path(path)
@@ -85,22 +85,22 @@ class Subword:
             raise ValueError(f"{file}: {error}") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model to `path`, as `from_file` and the `sentencepiece` library read it."""
+        """Writes the model to `path`, for `from_file` and the `sentencepiece` library."""
         write_atomically(path, self.model)
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Ids of the pieces of each row, without start and end.
+        """Returns the ids of the pieces of each text, without start and end.
 
         Args:
             text: UTF-8, tf.string (B,).
 
         Returns:
-            RaggedTensor (B, (pieces)), int32. An empty row has none. Characters that the model
-            has no piece for are `unknown_id`, one for each run of them, or their bytes where the
-            model falls back to bytes.
+            RaggedTensor (B, (pieces)), int32. An empty text has none. Characters that the model
+            has no piece for are `unknown_id`, one for each run of them, or their bytes if the
+            model has byte fallback.
 
         Raises:
-            TypeError: `text` is not of strings.
+            TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
         text = tf.convert_to_tensor(text)
@@ -114,7 +114,7 @@ class Subword:
         return tf.RaggedTensor.from_row_splits(token_ids, row_splits, validate=False)
 
     def beginnings(self, text: tf.Tensor, pieces: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """What of each row is to be tokenized where only its first `pieces` pieces are read.
+        """Returns the start of each text that suffices for its first `pieces` pieces.
 
         The op's time grows with the square of a run of characters that the model has no piece for:
         a megabyte of them takes 20 s. So many characters hold more pieces than are read, unless
@@ -122,11 +122,11 @@ class Subword:
 
         Args:
             text: UTF-8, tf.string (B,).
-            pieces: How many are read.
+            pieces: The number of pieces that are read.
 
         Returns:
-            tf.string (B,), at most 64 characters a piece, and 16,384 at least; and bool (B,),
-            whether there is more of the row.
+            tf.string (B,), at most 64 characters per piece, and at least 16,384; and bool (B,),
+            whether the text is longer.
         """
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         most = max(_LEAST_BEGINNING, pieces * max(_CHARACTERS_A_PIECE, *map(len, self.pieces)))
@@ -136,25 +136,25 @@ class Subword:
     def detokenize(
         self, token_ids: tf.Tensor | tf.RaggedTensor, lengths: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """The text of each row of ids.
+        """Returns the text of each row of ids.
 
-        Padding, start and end give nothing, wherever they stand; an unknown piece gives " \u2047 ".
-        Bytes that are no UTF-8 together, as a model that falls back to bytes may predict them,
-        give U+FFFD.
+        Padding, start and end become nothing at any position; an unknown piece becomes " \u2047 ".
+        Bytes that are not valid UTF-8, which a model with byte fallback may predict, become
+        U+FFFD.
 
         Args:
             token_ids: RaggedTensor (B, (pieces)), or a Tensor (..., T); int32 or int64.
-            lengths: (...), how many ids of each row of a Tensor count; the rest may be anything.
-                None: all of them.
+            lengths: (...), how many ids of each row of a Tensor count; the rest is ignored. None:
+                all of them.
 
         Returns:
             tf.string (B,), or (...).
 
         Raises:
             TypeError: `token_ids` is not of integers.
-            ValueError: `token_ids` has no rows, or `lengths` comes with a RaggedTensor or another
-                rank than that of the rows.
-            tf.errors.InvalidArgumentError: An id is none of the model, when the graph runs.
+            ValueError: `token_ids` has no rows, or `lengths` is given with a RaggedTensor or has
+                another rank than that of the rows.
+            tf.errors.InvalidArgumentError: An id is not of the model, when the graph runs.
         """
         token_ids = self._checked_ids(token_ids, lengths)
         if isinstance(token_ids, tf.RaggedTensor):
@@ -171,12 +171,12 @@ class Subword:
         return tf.strings.regex_replace(text, _SPACE, " ")
 
     def tokens(self, text: str) -> list[str]:
-        """The pieces of `text`, one str, for people to read."""
+        """Returns the pieces of `text`, a single str, in readable form."""
         ids = self.tokenize(tf.constant([text])).values
         return [self.pieces[number] for number in ids.numpy().tolist()]
 
     def id_of(self, piece: str) -> int:
-        """The id of `piece`; a KeyError says when there is none."""
+        """Returns the id of `piece`; raises a KeyError if there is none."""
         try:
             return self._ids[piece]
         except KeyError:
@@ -185,12 +185,12 @@ class Subword:
             ) from None
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's argument, in Base64, with no file."""
+        """Returns the constructor's argument, in Base64, without reference to a file."""
         return {"model": base64.b64encode(self.model).decode("ascii")}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Subword":
-        """The tokenizer that `get_config` described."""
+        """Makes the tokenizer of a configuration from `get_config`."""
         return cls(base64.b64decode(config["model"]))
 
     def __len__(self) -> int:
@@ -206,14 +206,14 @@ class Subword:
         return f"Subword({len(self)} pieces)"
 
     def _split_rows(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Ids of all rows, and where each row begins among them."""
+        """Returns the ids of all texts, concatenated, and their row splits."""
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8")
         # Made in the graph, its resource belongs to the graph and lives as long.
         token_ids = tf_text.SentencepieceTokenizer(self.model).tokenize(text)
         return token_ids.values, token_ids.row_splits
 
     def _checked_ids(self, token_ids: Any, lengths: Any) -> tf.Tensor | tf.RaggedTensor:
-        """`token_ids` as a tensor of integers with rows."""
+        """Returns `token_ids` as an integer tensor with rows, checked."""
         is_ragged = isinstance(token_ids, tf.RaggedTensor)
         if not is_ragged:
             token_ids = tf.convert_to_tensor(token_ids)
@@ -240,11 +240,11 @@ class Subword:
 
 
 def _processor(model: bytes) -> Any:
-    """The model in the `sentencepiece` library, checked."""
+    """Loads the model into the `sentencepiece` library, checked."""
     import sentencepiece
 
     try:
-        # No bytes at all would make a processor that only complains of itself.
+        # Empty bytes would make a processor that fails only in use.
         processor = sentencepiece.SentencePieceProcessor(model_proto=model) if model else None
     except (RuntimeError, ValueError):
         processor = None
@@ -269,7 +269,7 @@ def _processor(model: bytes) -> Any:
 
 
 def _surfaces(processor: Any, pieces: list[str]) -> list[bytes]:
-    """What each piece adds to a text; spaces are still written as the model writes them."""
+    """Returns what each piece adds to a text; spaces are still written as U+2581."""
     surfaces = []
     for number, piece in enumerate(pieces):
         if processor.is_control(number):
@@ -284,10 +284,10 @@ def _surfaces(processor: Any, pieces: list[str]) -> list[bytes]:
 
 
 def _dropped_spaces(processor: Any, ids: dict[str, int]) -> str:
-    """A pattern of the spaces that the model itself put before a text; "" where it puts none.
+    """Returns a pattern of the spaces that the model itself puts before a text, "" if none.
 
-    The library tells no settings of a model, but shows them: a model that drops extra spaces drops
-    all of them at the start, one that begins every text with a space drops that one.
+    The library does not report a model's settings, but they can be observed: a model that drops
+    extra spaces drops all of them at the start, one that adds a dummy prefix drops that one.
     """
     space = ids.get(_SPACE)
     if space is None:

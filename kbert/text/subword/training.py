@@ -1,4 +1,4 @@
-"""Training of subword models: from files of text to one `.model` file."""
+"""Training of subword models, from text files to one `.model` file."""
 
 import codecs
 import gzip
@@ -20,7 +20,7 @@ NORMALIZATIONS = ("nfkc", "nmt_nfkc", "identity")
 MAX_VOCABULARY_SIZE = 1_000_000  # the library draws so many candidates of unigram pieces
 MIN_CHARACTER_COVERAGE = 0.98  # the library's bound
 _LONGEST_LINE = 2**30  # bytes; the library drops longer lines without an error
-# Sums of floats depend on it, so it is not the number of the machine's cores.
+# Sums of floats depend on it, so it is not the machine's number of cores.
 _NUM_THREADS = 16
 _TOO_LARGE = re.compile(r"Vocabulary size too high .*<= (\d+)")
 _TOO_SMALL = re.compile(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)")
@@ -42,36 +42,36 @@ def train_subwords(
     max_lines: int | None = None,
     seed: int = 0,
 ) -> Subword:
-    """Trains a SentencePiece model and writes it to `path`, whole or not at all.
+    """Trains a SentencePiece model and writes it to `path` atomically.
 
-    Texts of two languages give a joint model; for separate ones call it twice. The same arguments
-    and texts give the same file. Ids: padding 0, unknown 1, start 2, end 3, then the 256 bytes
+    Texts of two languages make a joint model; for separate ones call it twice. The same arguments
+    and texts produce the same file. Ids: padding 0, unknown 1, start 2, end 3, then the 256 bytes
     of `byte_fallback`.
 
     Args:
-        files: Each is a text file (UTF-8, gzipped where the name ends in ".gz") or a list of lines.
-        path: The `.model` file to write; one that is there is replaced.
+        files: Each is a text file (UTF-8, gzipped if the name ends in ".gz") or a list of lines.
+        path: The `.model` file to write; an existing one is replaced.
         vocabulary_size: Number of pieces, all special ones included.
         model_type: "bpe" (Sennrich et al. 2016) or "unigram" (Kudo 2018).
-        character_coverage: The share of the text's characters that get a piece, 0.98 to 1; the
-            rarest go without. Below 1 for scripts of thousands of characters.
-        normalization: "nfkc" (Unicode's), "nmt_nfkc" (it also drops control characters and makes
-            every blank a space) or "identity".
+        character_coverage: The fraction of the text's characters that get a piece, 0.98 to 1; the
+            rarest get none. Below 1 for scripts of thousands of characters.
+        normalization: "nfkc" (Unicode's), "nmt_nfkc" (it also drops control characters and turns
+            every blank into a space) or "identity".
         byte_fallback: Whether a character without a piece becomes its bytes, not unknown.
-        remove_extra_whitespaces: Whether spaces at both ends are dropped, and runs made one.
-        add_dummy_prefix: Whether a word at the start of a text is the piece that it is elsewhere.
-        max_lines: Train on so many lines, drawn at random from all; None: on all.
-        seed: Of that draw.
+        remove_extra_whitespaces: Whether spaces at both ends are dropped, and runs collapsed.
+        add_dummy_prefix: Whether a word at the start of a text is the same piece as elsewhere.
+        max_lines: The number of lines to train on, drawn at random; None for all.
+        seed: Seed of that draw.
 
     Returns:
         The tokenizer of the new model.
 
     Raises:
-        OSError: There is no such file, or `path` is a folder.
+        OSError: A file does not exist, or `path` is a folder.
         TypeError: `files` is one name, or holds neither names nor lists of strings.
         ValueError: A text is empty, not UTF-8 or broken gzip data (the message names file and
-            line), an argument is out of its range, or `vocabulary_size` is not to be had from
-            these texts (the message tells the bound).
+            line), an argument is out of range, or `vocabulary_size` is impossible for these texts
+            (the message reports the bound).
     """
     _check_options(vocabulary_size, model_type, character_coverage, normalization, max_lines)
     _check_places(files, path)
@@ -91,7 +91,7 @@ def train_subwords(
 
 
 def _train(lines: Iterable[bytes], **options: Any) -> bytes:
-    """The trained model; the library's errors in our words."""
+    """Returns the trained model; the library's errors are rephrased."""
     import sentencepiece
 
     failures: list[Exception] = []
@@ -99,7 +99,7 @@ def _train(lines: Iterable[bytes], **options: Any) -> bytes:
     def guarded() -> Iterator[bytes]:
         try:
             yield from lines
-        except Exception as error:  # the library would make a RuntimeError of it
+        except Exception as error:  # the library would turn it into a RuntimeError
             failures.append(error)
             raise
 
@@ -187,7 +187,7 @@ def _check_places(files: Sequence[Text], path: str | os.PathLike[str]) -> None:
 
 
 def _lines(files: Sequence[Text]) -> Iterator[bytes]:
-    """The lines of all texts but blank ones, as UTF-8 without their ends."""
+    """Yields the lines of all texts but blank ones, as UTF-8 without line ends."""
     for index, source in enumerate(files):
         if isinstance(source, str | os.PathLike):
             name, lines = os.fspath(source), _lines_of_file(Path(source))
@@ -238,7 +238,7 @@ def _lines_of_list(lines: Sequence[str], name: str) -> Iterator[bytes]:
 
 
 def _drawn(lines: Iterable[bytes], max_lines: int, seed: int) -> list[bytes]:
-    """`max_lines` of the lines, each with the same chance (Vitter 1985, algorithm R)."""
+    """Draws `max_lines` lines with equal probability (Vitter 1985, algorithm R)."""
     generator = random.Random(seed)
     kept: list[bytes] = []
     for index, line in enumerate(lines):

@@ -2,10 +2,10 @@
 
 The reference is Hugging Face `tokenizers` 0.23 (`BertNormalizer`, `BertPreTokenizer`). It takes
 general categories from a table of Unicode 8.0, so a mark or a punctuation sign that Unicode got
-later counts as a letter. Python's `unicodedata` moves with Python (3.11 has 14.0, 3.12 has 15.0):
-taken from there, the ids of a text would depend on the interpreter. So the ranges stand here. They
-were compared with the reference on every code point; `tests/text/wordpiece/test_normalization.py`
-repeats it.
+later counts as a letter. Python's `unicodedata` changes with Python (3.11 has 14.0, 3.12 has 15.0):
+taken from there, the ids of a text would depend on the interpreter. So the ranges are listed here.
+They were compared with the reference on every code point, which
+`tests/text/wordpiece/test_normalization.py` repeats.
 """
 
 import numpy as np
@@ -75,7 +75,7 @@ IDEOGRAPHS = "3400-4DBF 4E00-9FFF F900-FAFF 20000-2A6DF 2A700-2B81F 2B920-2CEAF 
 
 
 def code_points(ranges: str) -> np.ndarray:
-    """The code points of "9-A D 20": hexadecimal numbers and ranges, both ends included."""
+    """Parses code points such as "9-A D 20": hexadecimal numbers and inclusive ranges."""
     parts = []
     for item in ranges.split():
         first, _, last = item.partition("-")
@@ -84,7 +84,7 @@ def code_points(ranges: str) -> np.ndarray:
 
 
 def is_member(ranges: str) -> np.ndarray:
-    """Membership of every code point, bool (1114112,)."""
+    """Returns the membership of every code point, bool (1114112,)."""
     member = np.zeros(NUM_CODE_POINTS, dtype=bool)
     member[code_points(ranges)] = True
     return member

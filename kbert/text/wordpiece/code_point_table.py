@@ -1,11 +1,11 @@
 """The normalizer of one vocabulary as a small table: code point -> code points to match.
 
-Only the letters that the vocabulary knows need their own entry. Every other letter becomes
+Only the letters of the vocabulary need their own entry. Every other letter becomes
 `UNKNOWN_LETTER`: it makes its word [UNK] whichever letter it is. So the table is small, and letters
 may be renamed where tensorflow-text's splitter disagrees with the reference about them. Words of
-their own (punctuation, ideographs) get spaces round them, which no splitter misunderstands.
+their own (punctuation, ideographs) get spaces around them, which every splitter respects.
 
-Private-use code points stand for what has no letter: the reference drops them, so text has none.
+Private-use code points represent what has no letter: the reference drops them, so text has none.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _SPLITTER_IDEOGRAPHS = frozenset(range(0x2B820, 0x2B920))
 PAGE_BITS = 7
 PAGE_SIZE = 1 << PAGE_BITS
 
-# Control characters (dropped wherever a user types them) that mark the ends of a special token.
+# Control characters (dropped from the text of users) that mark the ends of a special token.
 _SPECIAL_ENDS = (
     ("\x02", "\x03"),
     ("\x04", "\x05"),
@@ -47,13 +47,13 @@ class CodePointTable:
     `e = entries[page_starts[c >> 7] + (c & 127)]`.
 
     Args:
-        page_starts: Where each page of 128 code points begins in `entries`, int32 (8704,).
-        entries: Number of the replacement, int32 (pages * 128,).
+        page_starts: Offset of each page of 128 code points in `entries`, int32 (8704,).
+        entries: Index of the replacement, int32 (pages * 128,).
         splits: Row splits of the replacements, int64 (replacements + 1,).
-        values: The replacements side by side, int32.
-        ordering_classes: Canonical combining class of U+E000 + i, int32 (512,); all 0 where accents
-            stay.
-        model_tokens: The vocabulary as the matcher must see it, in the order of the ids.
+        values: The replacements, concatenated, int32.
+        ordering_classes: Canonical combining class of U+E000 + i, int32 (512,); all 0 if accents
+            are kept.
+        model_tokens: The vocabulary for the matcher, in the order of the ids.
         unknown_token: The name of [UNK] in `model_tokens`.
     """
 
@@ -67,7 +67,7 @@ class CodePointTable:
 
 
 def special_markers(vocabulary: Vocabulary) -> dict[str, str]:
-    """Special token -> the string of control characters, equally long, that stands for it."""
+    """Returns special token -> the string of control characters, equally long, that replaces it."""
     markers = {}
     for token, (first, last) in zip(SPECIAL_TOKENS, _SPECIAL_ENDS, strict=True):
         if token in vocabulary:
@@ -78,7 +78,7 @@ def special_markers(vocabulary: Vocabulary) -> dict[str, str]:
 def build_table(
     vocabulary: Vocabulary, rules: NormalizationRules, special_tokens_in_text: bool
 ) -> CodePointTable:
-    """The table of `vocabulary` under `rules`.
+    """Builds the table of `vocabulary` under `rules`.
 
     Args:
         vocabulary: The tokens.
@@ -135,7 +135,7 @@ def build_table(
 
 
 def _codes(alphabet: set[int], rules: NormalizationRules) -> dict[int, int]:
-    """Known code point -> the code point that stands for it: itself, where the splitter lets it."""
+    """Returns known code point -> its code: itself, unless the splitter may isolate it."""
     isolated = rules.isolated()
     ordering = rules.ordering_classes()
     codes = {}
@@ -155,13 +155,13 @@ def _ideographs() -> np.ndarray:
 
 
 def _splitter_may_isolate(point: int) -> bool:
-    """Whether tensorflow-text might not see a letter here. It asks ICU, whose version moves."""
+    """Returns whether tensorflow-text may see no letter here: it uses ICU, whose version varies."""
     is_letter = unicodedata.category(chr(point))[0] in "LMNS"
     return not is_letter or bool(_ideographs()[point]) or point in _SPLITTER_IDEOGRAPHS
 
 
 def _ordering_of_codes(ordering: dict[int, int], codes: dict[int, int]) -> np.ndarray:
-    """Combining classes of U+E000 ... U+E1FF, int32 (512,)."""
+    """Returns the combining classes of U+E000 ... U+E1FF, int32 (512,)."""
     classes = np.zeros(NUM_ORDERED_CODES, dtype=np.int32)
     for point, combining_class in ordering.items():
         code = codes.get(point, UNKNOWN_LETTER + combining_class)
@@ -170,7 +170,7 @@ def _ordering_of_codes(ordering: dict[int, int], codes: dict[int, int]) -> np.nd
 
 
 def _paged(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split into pages and keep each distinct page once: (page_starts, pages side by side)."""
+    """Splits into pages and keeps each distinct page once: (page_starts, concatenated pages)."""
     starts: dict[bytes, int] = {}
     distinct: list[np.ndarray] = []
     page_starts = np.zeros(NUM_CODE_POINTS // PAGE_SIZE, dtype=np.int32)
@@ -189,9 +189,9 @@ def _model_tokens(
     isolated: np.ndarray,
     dropped_or_space: np.ndarray,
 ) -> list[str]:
-    """The tokens in the matcher's code points; a unique name for those that no text can spell."""
+    """Returns tokens in the matcher's code points; a unique name for those no text can contain."""
     specials = {token: index for index, token in enumerate(special_markers(vocabulary))}
-    # Sets of the few that the vocabulary has: a look into an array for each token is slow.
+    # Sets of the few that the vocabulary has: an array look-up for each token is slow.
     alone = {point for point in codes if isolated[point]}
     never = {point for point in codes if dropped_or_space[point]}
     tokens = []
@@ -212,7 +212,7 @@ def _model_tokens(
 def _can_be_spelled(
     points: list[int], continues: bool, alone: set[int], never: set[int]
 ) -> bool:
-    """Whether a word of the reference can hold these code points side by side."""
+    """Returns whether a word of the reference can contain these code points in sequence."""
     if not never.isdisjoint(points):
         return False
     return alone.isdisjoint(points) or (len(points) == 1 and not continues)

@@ -1,10 +1,10 @@
-"""What BERT's reference makes of one code point before words are matched.
+"""Normalization of single code points by BERT's reference, before words are matched.
 
-Every step of the reference maps a code point to zero or more code points, without a look at its
-neighbours: clean (drop controls, white space to a space), put spaces round ideographs, decompose
+Every step of the reference maps a code point to zero or more code points, independent of its
+neighbours: clean (drop controls, white space to a space), put spaces around ideographs, decompose
 canonically (NFD) and drop the marks, lower-case. That is the order of Hugging Face `tokenizers`
-0.23; google-research/bert lower-cases first, which gives the same on every code point. One step
-alone looks at neighbours: NFD sorts runs of marks by their combining class (`ordering_class`).
+0.23; google-research/bert lower-cases first, with the same result for every code point. Only one
+step depends on neighbours: NFD sorts runs of marks by their combining class (`ordering_classes`).
 """
 
 import dataclasses
@@ -51,7 +51,7 @@ _ORDERED_MARKS = (
 
 @dataclasses.dataclass(frozen=True)
 class NormalizationRules:
-    """The switches of the reference's normalizer, and what they make of each code point.
+    """The switches of the reference's normalizer, and their effect on each code point.
 
     Args:
         lowercase: Whether letters are lower-cased, one code point at a time (so a final capital
@@ -65,30 +65,30 @@ class NormalizationRules:
     handle_cjk: bool
 
     def dropped(self) -> np.ndarray:
-        """Which code points vanish, bool (1114112,)."""
+        """Returns which code points are dropped, bool (1114112,)."""
         dropped = is_member(DROPPED)
         if self.strip_accents:
             dropped |= is_member(NONSPACING_MARKS)
         return dropped
 
     def white_space(self) -> np.ndarray:
-        """Which code points become a space, bool (1114112,)."""
+        """Returns which code points become a space, bool (1114112,)."""
         return is_member(WHITE_SPACE)
 
     def padded(self) -> np.ndarray:
-        """Round which code points spaces are put, whatever they become, bool (1114112,)."""
+        """Returns which code points get spaces around their replacement, bool (1114112,)."""
         if self.handle_cjk:
             return is_member(IDEOGRAPHS)
         return np.zeros(NUM_CODE_POINTS, dtype=bool)
 
     def isolated(self) -> np.ndarray:
-        """Which code points of normalized text are words of their own, bool (1114112,)."""
+        """Returns which code points of normalized text are separate words, bool (1114112,)."""
         return is_member(PUNCTUATION) | self.padded()
 
     def replacements(self) -> dict[int, tuple[int, ...]]:
-        """What replaces a code point, for those that neither vanish nor stay as they are.
+        """Returns the replacements of code points that are neither dropped nor unchanged.
 
-        White space and the spaces round ideographs are not listed here.
+        White space and the spaces around ideographs are not listed here.
         """
         changed: dict[int, tuple[int, ...]] = {}
         marks = frozenset(code_points(NONSPACING_MARKS).tolist())
@@ -102,7 +102,7 @@ class NormalizationRules:
         return changed
 
     def ordering_classes(self) -> dict[int, int]:
-        """Canonical combining classes of the code points that NFD sorts and stripping keeps.
+        """Returns canonical combining classes of code points that NFD sorts and stripping keeps.
 
         Source: Unicode Standard Annex 15, canonical ordering algorithm.
         """
@@ -114,10 +114,10 @@ class NormalizationRules:
 
 @functools.lru_cache(maxsize=1)
 def canonical_decompositions() -> dict[int, tuple[int, ...]]:
-    """Code point -> its full canonical decomposition, where it has one in the reference.
+    """Returns code point -> its full canonical decomposition, if it has one in the reference.
 
-    Decompositions never change once they are assigned (Unicode stability policy), so what is
-    younger than the reference's table is all that must be left out.
+    Decompositions never change once they are assigned (Unicode stability policy), so only those
+    younger than the reference's table must be left out.
     """
     younger = frozenset(code_points(_YOUNGER_DECOMPOSITIONS).tolist())
     found = {}
@@ -131,7 +131,7 @@ def canonical_decompositions() -> dict[int, tuple[int, ...]]:
 
 @functools.lru_cache(maxsize=1)
 def lowercase_letters() -> dict[int, tuple[int, ...]]:
-    """Code point -> its lower case, where that is another one; U+0130 alone becomes two."""
+    """Returns code point -> its lower case, if that differs; only U+0130 becomes two."""
     found = {}
     for point in range(_LAST_WITH_CASE_OR_DECOMPOSITION + 1):
         text = chr(point)

@@ -1,4 +1,4 @@
-"""The reference's normalizer as a graph: decode, one table look-up a code point, encode."""
+"""The reference's normalizer as a graph: decode, one table look-up per code point, encode."""
 
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ from kbert.text.wordpiece.code_point_table import (
 
 MAX_CHARACTERS_PER_WORD = 100
 _SPACE = 0x20
-# Normalized rows in which a look at single code points was not enough: marks that NFD may sort,
-# and words that are too long. One pass of an automaton; both are rare.
+# Normalized rows for which single code points do not suffice: marks that NFD may sort, and words
+# that are too long. One pass of an automaton; both are rare.
 _NEEDS_CARE = (
     rf"(?s).*(?:[\x{{{UNKNOWN_LETTER + 1:X}}}-\x{{{UNKNOWN_LETTER + NUM_ORDERED_CODES - 1:X}}}]"
     rf"|[^ ]{{{MAX_CHARACTERS_PER_WORD + 1}}}).*"
@@ -23,13 +23,13 @@ _NEEDS_CARE = (
 
 
 class NormalizedText(NamedTuple):
-    """Rows of normalized code points, and where they came from.
+    """Rows of normalized code points, and their positions in the original text.
 
     Attributes:
         strings: The rows as UTF-8, words between spaces, string (rows,).
-        values: Their code points side by side, int32 (n,).
+        values: Their code points, concatenated, int32 (n,).
         row_splits: int64 (rows + 1,).
-        position: Place of each code point in the table's output, int64 (n,).
+        position: Index of each code point in the table's output, int64 (n,).
         source_splits: `position` p came from the code point s of all rows' text for which
             `source_splits[s] <= p < source_splits[s + 1]`, int64 (code points of the text + 1,).
     """
@@ -52,14 +52,14 @@ class Normalizer:
 
     def __init__(self, table: CodePointTable) -> None:
         # Eager constants: every graph that uses them captures the same ones. On the CPU, where the
-        # kernels for strings are, or a machine with a GPU would copy them at each call.
+        # string kernels are, otherwise a machine with a GPU would copy them at each call.
         with tf.init_scope(), tf.device("CPU:0"):
             self._page_starts = tf.constant(table.page_starts)
             self._entries = tf.constant(table.entries)
             self._splits = tf.constant(table.splits)
             self._values = tf.constant(table.values)
             self._ordering_classes = tf.constant(table.ordering_classes)
-        # Called and not inlined: a branch that is not taken then costs one node, not all of them.
+        # Not inlined: a branch that is not taken then costs one node, not all of them.
         self._care = tf.function(
             self._ordered_and_shortened,
             autograph=False,
@@ -71,7 +71,7 @@ class Normalizer:
         )
 
     def strings(self, points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-        """Normalize rows of code points to UTF-8, string (rows,). Arguments as of `normalize`."""
+        """Normalizes rows of code points to UTF-8, string (rows,), see `normalize`."""
         _, values, row_splits = self._looked_up(points, row_splits)
         strings = _encoded(values, row_splits)
         return tf.cond(
@@ -81,10 +81,10 @@ class Normalizer:
         )
 
     def normalize(self, points: tf.Tensor, row_splits: tf.Tensor) -> NormalizedText:
-        """Normalize rows of code points.
+        """Normalizes rows of code points.
 
         Args:
-            points: Code points of all rows side by side, int32 (m,).
+            points: Code points of all rows, concatenated, int32 (m,).
             row_splits: int64 (rows + 1,).
 
         Returns:
@@ -102,7 +102,7 @@ class Normalizer:
     def _looked_up(
         self, points: tf.Tensor, row_splits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(splits of the output by code points of the input, the output, its splits by rows)."""
+        """Returns the output's splits by code points of the input, the output, its row splits."""
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(points, PAGE_BITS))
         entry = tf.gather(self._entries, page + tf.bitwise.bitwise_and(points, PAGE_SIZE - 1))
         looked_up = tf.raw_ops.RaggedGather(
@@ -112,19 +112,19 @@ class Normalizer:
             OUTPUT_RAGGED_RANK=1,
         )
         source_splits, values = looked_up.output_nested_splits[0], looked_up.output_dense_values
-        values.set_shape([None])  # RaggedGather does not say so
+        values.set_shape([None])  # RaggedGather does not infer it
         return source_splits, values, tf.gather(source_splits, row_splits)
 
     def _ordered_and_shortened(
         self, values: tf.Tensor, row_splits: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Sort runs of marks and shorten long words: (values, row_splits, position)."""
+        """Sorts runs of marks and shortens long words: (values, row_splits, position)."""
         code = values - UNKNOWN_LETTER
         is_ordered = (code > 0) & (code < NUM_ORDERED_CODES)
         classes = tf.gather(self._ordering_classes, tf.where(is_ordered, code, 0))
         values = in_canonical_order(values, row_splits, classes)
-        # A run keeps its places: the first mark of the sorted run stands where the run began. So
-        # the reference counts, and so a token's cut is never turned round.
+        # A run keeps its positions: the first mark of the sorted run gets that of the run's start.
+        # The reference counts so, and the end of a token is never before its start.
         position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
         return shortened(values, row_splits, position, UNKNOWN_LETTER)
 
@@ -142,11 +142,11 @@ def _need_care(strings: tf.Tensor) -> tf.Tensor:
 def in_canonical_order(
     values: tf.Tensor, row_splits: tf.Tensor, classes: tf.Tensor
 ) -> tf.Tensor:
-    """Sort each run of marks by combining class, equal classes as they stood.
+    """Sorts each run of marks by combining class, stably.
 
     Marks that stripping drops are gone already; the reference drops them after sorting. So where a
     run mixed both kinds its offsets may leave out a mark at the word's edge, and ours do not; and a
-    dropped mark of class 0 (some vowel signs) ends a run there, and not here.
+    dropped mark of class 0 (some vowel signs) ends a run there, but not here.
 
     Source: Unicode Standard Annex 15, canonical ordering algorithm.
 
@@ -169,9 +169,9 @@ def in_canonical_order(
 def shortened(
     values: tf.Tensor, row_splits: tf.Tensor, position: tf.Tensor, filler: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Replace each word of more than 100 code points by two `filler`s: its first, its last place.
+    """Replaces each word of more than 100 code points by two `filler`s, at its first and last one.
 
-    Two, so that the token which is made of them still begins and ends where the word did.
+    Two, so that the token made of them still begins and ends where the word did.
 
     Args:
         values: Code points of all rows, words between spaces, int32 (n,).

@@ -1,4 +1,4 @@
-"""Where tokens stand in the text that the caller gave, in bytes and in code points."""
+"""Offsets of tokens in the original text, in bytes and in code points."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from kbert.text.wordpiece.normalizer import NormalizedText
 
 
 class TokenOffsets(NamedTuple):
-    """Tokens and the places that they were cut from. All are ragged int32 (B, (tokens)).
+    """Tokens and their offsets in the text. All are ragged int32 (B, (tokens)).
 
-    `text.encode()[start_byte:end_byte]` and `text[start:end]` give the same cut of the original
+    `text.encode()[start_byte:end_byte]` and `text[start:end]` are the same slice of the original
     text, for a text that is UTF-8. A broken sequence of bytes counts as the one U+FFFD, or the
-    several, that `bytes.decode("utf-8", "replace")` makes of it.
+    several, that `bytes.decode("utf-8", "replace")` replaces it by.
 
     Attributes:
         token_ids: The tokens' ids.
@@ -33,7 +33,7 @@ class DecodedText(NamedTuple):
     """Rows decoded from UTF-8.
 
     Attributes:
-        points: Code points of all rows side by side, int32 (m,).
+        points: Code points of all rows, concatenated, int32 (m,).
         row_splits: int64 (rows + 1,).
         first_byte: First byte of each code point in its row, int64 (m,).
         row_bytes: Bytes of each row, int32 (rows,).
@@ -46,7 +46,7 @@ class DecodedText(NamedTuple):
 
 
 def decode(text: tf.Tensor) -> DecodedText:
-    """Decode rows as `bytes.decode("utf-8", "replace")` does.
+    """Decodes rows like `bytes.decode("utf-8", "replace")`.
 
     Args:
         text: string (rows,).
@@ -69,23 +69,23 @@ def original_offsets(
     normalized: NormalizedText,
     decoded: DecodedText,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Lead tokens of normalized rows back to the rows as they were given.
+    """Maps tokens of normalized rows back to offsets in the original rows.
 
     Args:
         token_row: Row of each token, int64 (k,).
         start: First byte of each token in its normalized row, int64 (k,).
         end: The byte after its last, int64 (k,).
         normalized: The rows that were matched.
-        decoded: The same rows before.
+        decoded: The same rows before normalization.
 
     Returns:
-        start_byte, end_byte, start, end: each int64 (k,), counted in the token's own row.
+        start_byte, end_byte, start, end: each int64 (k,), relative to the token's own row.
     """
     bytes_before = tf.concat([[0], tf.cumsum(_utf8_lengths(normalized.values))], axis=0)
     row_byte = tf.gather(tf.gather(bytes_before, normalized.row_splits), token_row)
 
     def source_of(byte: tf.Tensor) -> tf.Tensor:
-        """The code point of the original text that made this byte of the normalized text."""
+        """Returns the code point of the original text behind a byte of the normalized text."""
         index = tf.searchsorted(bytes_before, row_byte + byte, side="right", out_type=tf.int64) - 1
         position = tf.gather(normalized.position, index)
         splits = normalized.source_splits
@@ -105,6 +105,6 @@ def original_offsets(
 
 
 def _utf8_lengths(points: tf.Tensor) -> tf.Tensor:
-    """Bytes of each code point in UTF-8, int64 of the same shape."""
+    """Returns the bytes of each code point in UTF-8, int64 of the same shape."""
     longer = [tf.cast(points >= bound, tf.int64) for bound in (0x80, 0x800, 0x10000)]
     return 1 + longer[0] + longer[1] + longer[2]

@@ -1,4 +1,4 @@
-"""Training of a WordPiece vocabulary: from texts to the tokens of a `vocab.txt`."""
+"""Training of a WordPiece vocabulary, from texts to the tokens of a `vocab.txt`."""
 
 import functools
 from collections import Counter
@@ -12,9 +12,9 @@ from kbert.text.wordpiece.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vo
 
 # In the order of their ids.
 SPECIALS = (PADDING, UNKNOWN, CLS, SEP, MASK)
-# Rarer characters become unknown, and words with them are not learned from.
+# Rarer characters become unknown, and words with them are ignored in training.
 MAX_CHARACTERS = 1000
-# A word that occurs once is as likely a slip of the pen.
+# A word that occurs once is likely a typo.
 _LEAST_COUNT = 2
 
 
@@ -25,7 +25,7 @@ def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Cou
     compatibility characters, and tokens of such words would match no text.
 
     Args:
-        batches: texts, some at a time.
+        batches: batches of texts.
         lowercase: whether letters are lower-cased and lose their accents.
     """
     table = _normalized(lowercase)
@@ -39,7 +39,7 @@ def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Cou
 
 @functools.lru_cache(maxsize=2)
 def _normalized(lowercase: bool) -> dict[int, str]:
-    """What becomes of each code point that does not stay as it is, with spaces between words."""
+    """Returns the replacement of each code point that changes, with spaces between words."""
     rules = NormalizationRules(lowercase, strip_accents=lowercase, handle_cjk=True)
     changed = rules.replacements()
     alone = np.flatnonzero(rules.isolated()).tolist()
@@ -57,24 +57,24 @@ def _normalized(lowercase: bool) -> dict[int, str]:
 
 
 def train_wordpiece(counts: Mapping[str, int], vocabulary_size: int) -> Vocabulary:
-    """Learns tokens from counted words; the same words give the same tokens.
+    """Learns tokens from counted words; the same words produce the same tokens.
 
-    Source: tensorflow-text's learner, which takes what is frequent from the longest piece down.
+    Source: tensorflow-text's learner, which selects frequent pieces from the longest down.
 
     Args:
         counts: how often each word occurs, from `count_words`.
         vocabulary_size: the most tokens, special ones and single characters included. There may be
-            a few per cent less, or as many as the words give.
+            a few per cent less, or as many as the words allow.
 
     Returns:
-        The vocabulary: special tokens, single characters, then the rest by their frequency.
+        The vocabulary: special tokens, single characters, then the rest by frequency.
 
     Raises:
-        ValueError: there are no words, or the single characters alone are more tokens.
+        ValueError: there are no words, or the single characters alone exceed `vocabulary_size`.
     """
     if not counts:
         raise ValueError("`counts` must hold words. Received: none")
-    # Ties keep the order in which words come.
+    # The learner breaks ties by the order of words.
     ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     tokens = learner.learn(
         ordered,

@@ -12,11 +12,11 @@ SPECIAL_TOKENS = (*REQUIRED_TOKENS, MASK)
 
 
 class Vocabulary:
-    """Tokens in the order of their ids, as BERT's `vocab.txt` lists them, one a line.
+    """Tokens in the order of their ids, as BERT's `vocab.txt` lists them, one per line.
 
     Args:
         tokens: The tokens; the index of a token is its id. `[UNK]`, `[CLS]`, `[SEP]` and `[PAD]`
-            must be there, `[MASK]` may be.
+            are required, `[MASK]` is optional.
 
     Raises:
         TypeError: A token is not a string.
@@ -29,16 +29,16 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> "Vocabulary":
-        """Read a `vocab.txt`: UTF-8, one token a line, the line number less one is the id.
+        """Reads a `vocab.txt`: UTF-8, one token per line, the line number minus one is the id.
 
-        Lines end in `\\n` or `\\r\\n` only: U+2028 and its kin may be part of a token. ASCII spaces
+        Lines end in `\\n` or `\\r\\n` only: U+2028 and others may be part of a token. ASCII spaces
         and tabs around a token are dropped.
 
         Args:
             path: The file.
 
         Raises:
-            FileNotFoundError: There is no such file.
+            FileNotFoundError: The file does not exist.
             ValueError: The file is empty or not UTF-8, a line is empty or repeats another one, or
                 a special token is missing. The message names the file and the line.
         """
@@ -47,16 +47,16 @@ class Vocabulary:
             raise FileNotFoundError(f"`path` must be a vocabulary file. Received: path={file}")
         tokens = [line.strip(" \t\r") for line in _decoded(file).split("\n")]
         if tokens[-1] == "":
-            tokens.pop()  # what follows the last line's end
+            tokens.pop()  # after the last line end
         _ids_of(tuple(tokens), f"Vocabulary file {file}", "line", 1)
         return cls(tokens)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tokens to `path`, one a line: what `from_file` reads.
+        """Writes the tokens to `path`, one per line, in the format of `from_file`.
 
         Raises:
-            ValueError: A token would not come back as it is: it holds a line's end, or ASCII
-                white space at its ends.
+            ValueError: A token would not survive a round trip: it contains a line end, or begins
+                or ends with ASCII white space.
         """
         for index, token in enumerate(self.tokens):
             if "\n" in token or token != token.strip(" \t\r"):
@@ -67,7 +67,7 @@ class Vocabulary:
         write_atomically(Path(path), "".join(f"{token}\n" for token in self.tokens))
 
     def id_of(self, token: str) -> int:
-        """The id of `token`; a KeyError says when there is none."""
+        """Returns the id of `token`; raises a KeyError if there is none."""
         try:
             return self._ids[token]
         except KeyError:
@@ -112,12 +112,12 @@ class Vocabulary:
 
     @property
     def mask_id(self) -> int:
-        """The id of `[MASK]`; a KeyError where the vocabulary has none."""
+        """The id of `[MASK]`; a KeyError if the vocabulary has none."""
         return self.id_of(MASK)
 
 
 def _decoded(file: Path) -> str:
-    """The text of a vocabulary file; an error names the first line that is not UTF-8."""
+    """Returns the text of a vocabulary file; an error names the first line that is not UTF-8."""
     content = file.read_bytes()
     try:
         return content.decode("utf-8")
@@ -130,7 +130,7 @@ def _decoded(file: Path) -> str:
 
 
 def _ids_of(tokens: tuple[str, ...], where: str, place: str, first: int) -> dict[str, int]:
-    """Token -> id. `where`, `place` and `first` name the source and its counting in errors."""
+    """Returns token -> id. `where`, `place` and `first` describe the source in errors."""
     if not tokens or tokens == ("",):
         raise ValueError(f"{where} must have at least one token. Received: none")
     ids: dict[str, int] = {}

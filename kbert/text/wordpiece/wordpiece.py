@@ -13,8 +13,8 @@ from kbert.text.wordpiece.normalizer import MAX_CHARACTERS_PER_WORD, Normalizer
 from kbert.text.wordpiece.offsets import DecodedText, TokenOffsets, decode, original_offsets
 from kbert.text.wordpiece.vocabulary import Vocabulary
 
-# Rows that the matcher alone reads as the reference does: printable ASCII and the white space that
-# the reference keeps, no word too long. One pass of an automaton of about a hundred states.
+# Rows that need no normalizer to match the reference: printable ASCII and the white space that the
+# reference keeps, no word too long. One pass of an automaton of about a hundred states.
 _SIMPLE_ROW = (
     rf"(?:[0-9A-Za-z]{{0,{MAX_CHARACTERS_PER_WORD}}}[\t\n\r -/:-@\[-`{{-~])*"
     rf"[0-9A-Za-z]{{0,{MAX_CHARACTERS_PER_WORD}}}"
@@ -24,15 +24,15 @@ _LONGEST_CHARACTER = 4  # bytes of UTF-8
 
 @keras.saving.register_keras_serializable("kbert")
 class WordPiece:
-    """Text to token ids, as the published BERT models read it.
+    """Maps text to token ids, like the tokenizer of the published BERT models.
 
     The ids, and the offsets, are those of Hugging Face `tokenizers`' `BertWordPieceTokenizer`
-    (google-research/bert `tokenization.py`, a code point at a time). All of it is graph code of
+    (google-research/bert `tokenization.py`, one code point at a time). All of it is graph code of
     core ops and tensorflow-text's FastWordpieceTokenizer, for tf.data, tf.function and SavedModels
-    alike; the vocabulary lives in the graph as constants.
+    alike; the vocabulary is in the graph as constants.
 
-    Bytes that are not UTF-8 are read as `bytes.decode("utf-8", "replace")` reads them, and the
-    U+FFFD that come of it are dropped, like those that a user typed.
+    Bytes that are not UTF-8 are decoded like `bytes.decode("utf-8", "replace")`, and the resulting
+    U+FFFD are dropped, like those that a user typed.
 
     Use it on batches: `dataset.batch(256).map(tokenizer.tokenize, num_parallel_calls=...)`.
 
@@ -41,7 +41,7 @@ class WordPiece:
         lowercase: Whether letters are lower-cased.
         special_tokens_in_text: Whether "[MASK]", "[SEP]" and the other special tokens, typed in the
             text, are those tokens. Otherwise they are plain text, as a user's input should be.
-        strip_accents: Whether accents are stripped; None means as `lowercase`.
+        strip_accents: Whether accents are stripped; None means the value of `lowercase`.
         handle_cjk: Whether each Chinese character is a word of its own.
 
     Raises:
@@ -80,7 +80,7 @@ class WordPiece:
             )
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
-        """Token ids of each row, without special tokens.
+        """Returns the token ids of each text, without special tokens.
 
         Args:
             text: UTF-8, tf.string (B,).
@@ -89,7 +89,7 @@ class WordPiece:
             RaggedTensor (B, (tokens)), int32.
 
         Raises:
-            TypeError: `text` is not of strings.
+            TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
         text = _checked(text)
@@ -106,7 +106,7 @@ class WordPiece:
         return self._matcher.tokenize(strings)
 
     def tokenize_with_offsets(self, text: tf.Tensor) -> TokenOffsets:
-        """Token ids of each row, and where each token stands in the row as it was given.
+        """Returns the token ids of each text, and the offsets of each token in the original text.
 
         Args:
             text: UTF-8, tf.string (B,).
@@ -115,7 +115,7 @@ class WordPiece:
             TokenOffsets: ids, bytes and code points; five RaggedTensors (B, (tokens)), int32.
 
         Raises:
-            TypeError: `text` is not of strings.
+            TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
         text = _checked(text)
@@ -127,7 +127,7 @@ class WordPiece:
         strings.set_shape(text.shape)
         token_ids, start, end = self._matcher.tokenize_with_offsets(strings)
 
-        # In a simple row every character is one byte and stays in its place.
+        # In a simple row every character is one byte and keeps its offset.
         token_row = token_ids.value_rowids()
         tokens = tf.where(~tf.gather(is_simple, token_row))
         normalized_row = tf.cumsum(tf.cast(~is_simple, tf.int64)) - 1
@@ -146,12 +146,12 @@ class WordPiece:
         return TokenOffsets(token_ids, *(token_ids.with_values(values) for values in merged))
 
     def tokens(self, text: str) -> list[str]:
-        """The tokens of `text`, one str, for people to read."""
+        """Returns the tokens of `text`, a single str, in readable form."""
         ids = self.tokenize(tf.constant([text])).values
         return [self.vocabulary.tokens[number] for number in ids.numpy().tolist()]
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments; the vocabulary as its list of tokens, with no file."""
+        """Returns the constructor's arguments; the vocabulary as its list of tokens, not a file."""
         return {
             "vocabulary": list(self.vocabulary.tokens),
             "lowercase": self.lowercase,
@@ -162,14 +162,14 @@ class WordPiece:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "WordPiece":
-        """The tokenizer that `get_config` described."""
+        """Makes the tokenizer of a configuration from `get_config`."""
         return cls(**{**config, "vocabulary": Vocabulary(config["vocabulary"])})
 
     def _fold(self, text: tf.Tensor) -> tf.Tensor:
         return tf.strings.lower(text) if self.lowercase else text
 
     def _is_simple(self, text: tf.Tensor) -> tf.Tensor:
-        """Which rows need no normalizer, bool (B,)."""
+        """Returns which rows need no normalizer, bool (B,)."""
         is_simple = tf.strings.regex_full_match(text, _SIMPLE_ROW)
         if self.special_tokens_in_text:
             names = "|".join(map(re.escape, special_markers(self.vocabulary)))
@@ -177,9 +177,9 @@ class WordPiece:
         return is_simple
 
     def _decode(self, text: tf.Tensor) -> DecodedText:
-        """Code points of rows; special tokens become as many control characters.
+        """Decodes rows to code points; special tokens become as many control characters.
 
-        Control characters are dropped wherever they stand in a text, so a user's own can give way.
+        Control characters are dropped anywhere in a text, so a user's own may be overwritten.
         """
         if self.special_tokens_in_text:
             text = tf.strings.regex_replace(text, r"[\x01-\x08\x0b\x0c\x0e-\x1f]", SPECIAL_FILLER)
@@ -189,7 +189,7 @@ class WordPiece:
 
 
 def _checked(text: Any) -> tf.Tensor:
-    """`text` as a tensor of strings of rank 1."""
+    """Returns `text` as a string tensor of rank 1."""
     text = tf.convert_to_tensor(text)
     if text.dtype != tf.string:
         raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
