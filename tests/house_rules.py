@@ -514,6 +514,24 @@ def imports_of_scripts(house: House) -> list[Violation]:
     ]
 
 
+# What asks what a model, an example or a configuration is, where the object of its task should say.
+_SNIFFING = re.compile(
+    r"hasattr\((?:model|self\._?model)\b"
+    r"|isinstance\([^)\n]*(?:Examples|Sentences|Config)\b"
+)
+
+
+def questions_of_kind(house: House) -> list[Violation]:
+    """Only a task knows what its models, examples and configurations are."""
+    return [
+        Violation(module.path, f"line {number}: ask the object of the task instead")
+        for module in house.modules
+        if module.room != "tasks"
+        for number, line in enumerate(module.text.splitlines(), 1)
+        if _SNIFFING.search(line)
+    ]
+
+
 # --- sizes and names -------------------------------------------------------------------------
 
 

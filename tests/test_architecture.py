@@ -21,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     rules.imports_inside_functions,
     rules.private_keras_imports,
     rules.imports_of_scripts,
+    rules.questions_of_kind,
     rules.long_files,
     rules.crowded_folders,
     rules.long_functions,
@@ -222,6 +223,17 @@ PLANTED = [
         {"kbert/text/a.py": "import benchmarks.b", "export/c.py": "from tpu import d"},
         ["kbert/text/a.py", "export/c.py"],
         "nothing may import the scripts of benchmarks/",
+    ),
+    (
+        rules.questions_of_kind,
+        {
+            "kbert/serving/a.py": "def f(model):\n    return hasattr(model, 'stride')",
+            "kbert/training/b.py": "def f(x):\n    return isinstance(x, RunConfig | TextExamples)",
+            "kbert/training/good.py": "def f(x):\n    return isinstance(x, str) or hasattr(x, 'a')",
+            "kbert/tasks/ner/task.py": "def f(x):\n    return isinstance(x, TaggedSentences)",
+        },
+        ["kbert/serving/a.py", "kbert/training/b.py"],
+        "line 2: ask the object of the task instead",
     ),
     (
         rules.long_files,

@@ -43,6 +43,15 @@ def finetuned_task(name: str) -> FinetunedTask:
     return next(task for task in finetuned_tasks() if task.name == name)
 
 
+def task_named(name: str) -> Task:
+    """Returns the task of a name that a checked configuration has.
+
+    Args:
+        name: The name.
+    """
+    return next(task for task in all_tasks() if task.name == name)
+
+
 def task_of_class(name: str | None) -> Task | None:
     """Returns the task of models of a class, or None.
 

@@ -7,6 +7,7 @@ import logging
 import math
 import tempfile
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +74,14 @@ def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
         ValueError: The cores cannot share the batch equally, or the configuration has no fixed
             shapes.
     """
-    if isinstance(config, PretrainingConfig):
-        found = _pretraining(config, cores)
-    elif isinstance(config, TranslationConfig):
-        found = _translation(config, cores)
-    else:
-        found = _finetuning(config, cores)
+    found = _made(config, cores)
     found.model.optimizer.build(found.model.trainable_variables)
     return found
+
+
+@singledispatch
+def _made(config: StoredConfig, cores: int) -> CheckedModel:
+    raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
 
 
 def made_up_vocabulary(size: int) -> Vocabulary:
@@ -107,6 +108,7 @@ def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
     return Bucket(whole.rows // cores, whole.length)
 
 
+@_made.register
 def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
     rows, length = _rows(config.batch_size, cores), config.max_sequence_length
     vocabulary, sized = None, config
@@ -152,6 +154,7 @@ def _predictions(config: PretrainingConfig) -> int:
     return math.ceil(config.max_sequence_length * config.masked_share)
 
 
+@_made.register
 def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
     task = finetuned_task(config.task)
     if task.fixed_length is None:
@@ -176,6 +179,7 @@ def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
     return CheckedModel(model, batch, f"{rows} examples of {length} tokens")
 
 
+@_made.register
 def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
     if config.bert is not None:
         raise ValueError(

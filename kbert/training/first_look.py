@@ -5,6 +5,7 @@ files is told by those who read them.
 """
 
 import os
+from functools import singledispatch
 from pathlib import Path
 
 from kbert.checkpoints.pretrained import find_name
@@ -16,6 +17,7 @@ from kbert.tasks.base.finetuned_task import TFDS
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.parts import RunOptions
 from kbert.training.config.preparation_config import PreparationConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_checks import PARTS
@@ -28,8 +30,9 @@ from kbert.training.runs.run_directory import check_output, is_run, load_run
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 
 
+@singledispatch
 def look_first(config: StoredConfig | PreparationConfig) -> None:
-    """Looks at all that a configuration names.
+    """Checks everything that a configuration names.
 
     Args:
         config: The configuration.
@@ -40,20 +43,14 @@ def look_first(config: StoredConfig | PreparationConfig) -> None:
         FileExistsError: The output is there, and may not be replaced.
         NotADirectoryError: The output is a file.
     """
-    if isinstance(config, PreparationConfig):
-        config.check_output()
-        _check_files(config, "vocabulary")
-        found_files("text", config.text or [])
-        return
-    # Of several workers another one may have begun the run.
-    if not os.environ.get(VARIABLE):
-        check_output(config.output or "", config.overwrite, goes_on(config))
-    if isinstance(config, TranslationConfig):
-        _look_at_translation(config)
-    elif isinstance(config, PretrainingConfig):
-        _look_at_pretraining(config)
-    else:
-        _look_at_run(config)
+    raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
+
+
+@look_first.register
+def _look_at_preparation(config: PreparationConfig) -> None:
+    config.check_output()
+    _check_files(config, "vocabulary")
+    found_files("text", config.text or [])
 
 
 def check_file(option: str, path: str | os.PathLike[str]) -> None:
@@ -115,6 +112,12 @@ def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
     glue_file(known, folder, glue_split(known, split))
 
 
+def _check_output(config: RunOptions) -> None:
+    # Of several workers another one may have begun the run.
+    if not os.environ.get(VARIABLE):
+        check_output(config.output or "", config.overwrite, goes_on(config))
+
+
 def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
     for key in keys:
         path = getattr(config, key)
@@ -130,7 +133,9 @@ def _check_encoder(name: str | None) -> None:
             detect_format(found)
 
 
+@look_first.register
 def _look_at_run(config: RunConfig) -> None:
+    _check_output(config)
     _check_files(config, "vocabulary")
     for part in PARTS:
         given = getattr(config, part)
@@ -148,7 +153,9 @@ def _look_at_run(config: RunConfig) -> None:
         _check_encoder(config.encoder)
 
 
+@look_first.register
 def _look_at_translation(config: TranslationConfig) -> None:
+    _check_output(config)
     sides = [f"{part}_{side}" for part in PARTS for side in ("source", "target")]
     _check_files(config, *PARTS, *sides, "source_subwords", "target_subwords")
     for path in (getattr(config, part) for part in PARTS):
@@ -164,7 +171,9 @@ def _look_at_translation(config: TranslationConfig) -> None:
         )
 
 
+@look_first.register
 def _look_at_pretraining(config: PretrainingConfig) -> None:
+    _check_output(config)
     _check_files(config, "vocabulary")
     for key in ("text", "records", "validation"):
         patterns = getattr(config, key) or []

@@ -55,14 +55,14 @@ def grid_points(config: RunConfig) -> list[dict[str, Any]]:
     return points
 
 
-def train_grid(config: RunConfig) -> Path:
+def train_grid(config: Any) -> Path:
     """Trains each point of a grid, with `config.seeds` seeds each.
 
     The run directory holds a folder for each point, `metrics.json` with the table of all points and
     the best one's metrics, and its model in `model/`; the other points keep no model.
 
     Args:
-        config: The configuration.
+        config: The configuration, a `RunConfig`.
 
     Returns:
         The run directory.

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from kbert.training.config.any_config import AnyConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.distributed.stop_signals import stop_signals
 from kbert.training.grid import train_grid
 from kbert.training.recipes.finetuning import Finetuning
@@ -12,6 +13,11 @@ from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.resume.placement import placed
 from kbert.training.resume.resumed_run import way_on
 from kbert.training.seeds import train_seeds
+
+_RECIPES: dict[type[AnyConfig], type[EpochRecipe]] = {
+    RunConfig: Finetuning,
+    TranslationConfig: TranslationTraining,
+}
 
 
 @placed
@@ -44,10 +50,9 @@ def train(config: AnyConfig) -> Path:
 
 
 def _trained(config: AnyConfig) -> Path:
-    if isinstance(config, RunConfig) and config.grid is not False:
+    if getattr(config, "grid", False) is not False:
         return train_grid(config)
-    is_finetuning = isinstance(config, RunConfig)
-    recipe: type[EpochRecipe] = Finetuning if is_finetuning else TranslationTraining
+    recipe = _RECIPES[type(config)]
     if config.seeds > 1:
         return train_seeds(config, recipe=recipe)
     return run_recipe(recipe(config))

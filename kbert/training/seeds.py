@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.finetuning import Finetuning
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
 from kbert.training.resume.resumed_run import goes_on, kept_run
@@ -86,7 +85,7 @@ def train_seeds(
 
 def _of_seed(config: AnyConfig, seed: int, folder: Path) -> AnyConfig:
     """The configuration of one of several seeds."""
-    others = {"grid": False} if isinstance(config, RunConfig) else {}
+    others = {"grid": False} if "grid" in config.to_dict() else {}
     place = {"output": str(folder / f"seed-{seed}"), "overwrite": False}
     return config.with_values(seed=seed, seeds=1, **place, **others)
 

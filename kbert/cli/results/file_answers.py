@@ -11,12 +11,10 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from kbert.checkpoints.pretrained import resolve
 from kbert.cli.models.answering import is_export, open_model
-from kbert.data.classification.text_pairs import usual_columns
 from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.version_folders import find_export
 from kbert.storage.checksums import sha256_of, sha256_of_folder
-from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.translation_config import TranslationConfig
+from kbert.tasks.registry import task_named
 from kbert.training.runs.run_directory import is_run, load_run
 
 
@@ -101,12 +99,9 @@ def columns_to_read(
             f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
         )
     config = load_run(model).config if is_run(model) else None
-    own: Sequence[Any] = ()
-    usual: list[list[str]] = []
-    if isinstance(config, TranslationConfig):
-        own = (config.source_column,)
-    elif isinstance(config, RunConfig) and config.task in ("classification", "regression"):
-        own, usual = (config.text_a, config.text_b), usual_columns(len(inputs))
+    task = None if config is None else task_named(config.task)
+    own: Sequence[Any] = () if task is None else task.text_columns(config)
+    usual = [] if task is None else task.usual_columns(len(inputs))
     last = [] if named else [list(inputs)]
     # An index names a column of files without a header, which are none of these.
     both = list(zip_longest(given, own))[: len(inputs)]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.pretraining.corpus import Corpus
-from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.pretraining_config import TASK
 from kbert.training.pretraining.evaluation import config_of_model, measure_pretrained
 from kbert.training.runs.run_directory import is_run, load_run
 
@@ -34,7 +34,8 @@ def evaluate_pretraining(runs: list[Path], file: Path) -> dict[str, Any]:
     if is_run(folder):
         run = load_run(folder)
         folder, config = run.model_directory, run.config
-    own = config if isinstance(config, PretrainingConfig) else config_of_model(folder)
+    is_pretraining = getattr(config, "task", None) == TASK
+    own: Any = config if is_pretraining else config_of_model(folder)
     corpus = Corpus([file], own.separator, encoding_errors=own.encoding_errors)
     metrics = measure_pretrained(folder, corpus, own)
     return {"models": [str(runs[0])], "source": str(corpus), "metrics": metrics}

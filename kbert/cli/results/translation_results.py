@@ -6,7 +6,7 @@ from typing import Any
 from kbert.data.translation.parallel_text import ParallelText, read_parallel
 from kbert.storage.atomic_directory import write_atomically
 from kbert.tasks.translation.model import Translator
-from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.config.translation_config import TASK, TranslationConfig
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run, load_run
 from kbert.training.translation.evaluation import measure_translator
@@ -42,7 +42,7 @@ def evaluate_translation(
             f"Received: {', '.join(map(str, runs))}"
         )
     config = load_run(runs[0]).config if is_run(runs[0]) else None
-    own = config if isinstance(config, TranslationConfig) else None
+    own: Any = config if getattr(config, "task", None) == TASK else None
     pairs = _read(file, sides, own)
     model = load_model(runs[0])
     if not isinstance(model, Translator):

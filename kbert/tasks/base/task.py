@@ -75,6 +75,22 @@ class Task:
 
         return attention_of_text(model, texts)
 
+    def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
+        """Returns the columns of texts that a run was trained with, by name or index.
+
+        Args:
+            config: The configuration of the run.
+        """
+        return ()
+
+    def usual_columns(self, count: int) -> list[list[str]]:
+        """Returns columns of texts that are looked for where none are given.
+
+        Args:
+            count: The texts of a row.
+        """
+        return []
+
     def request_words(self, longest: int) -> int:
         """Returns how many words the long texts of sample requests have.
 

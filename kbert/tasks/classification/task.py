@@ -17,6 +17,7 @@ from kbert.data.classification.text_pairs import (
     TextExamples,
     check_text_columns,
     read_text_examples,
+    usual_columns,
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
 from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
@@ -94,6 +95,12 @@ class TextTask(FinetunedTask):
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         return read_text_examples(path, **columns, regression=self.is_regression)
+
+    def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
+        return (config.text_a, config.text_b)
+
+    def usual_columns(self, count: int) -> list[list[str]]:
+        return usual_columns(count)
 
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
         columns = [examples.text_a] + ([] if examples.text_b is None else [examples.text_b])

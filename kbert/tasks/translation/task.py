@@ -28,6 +28,9 @@ class TranslationTask(Task):
 
         return attention_of_source(model, texts)
 
+    def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
+        return (config.source_column,)
+
     def request_words(self, longest: int) -> int:
         # A sentence: the time grows with the length of what is said.
         return min(longest, _LONGEST_SAMPLE)
