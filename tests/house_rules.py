@@ -743,6 +743,34 @@ def missing_docstrings(house: House) -> list[Violation]:
     return found
 
 
+# Words and phrases for which the field has a term; CONTRIBUTING.md has the glossary.
+_ODD_BEGINNING = re.compile(r"(?:What|Whether|Where|How|As) ")
+_ODD_WORDS = re.compile(
+    r"\b(?:anew|teller|whoever|(?:as|see) there|(?:of )?like (?:length|sizes?)"
+    r"|go(?:es|ne|ing)? on with|(?:is|are) told|tells of)\b",
+    re.IGNORECASE,
+)
+
+
+def odd_language(house: House) -> list[Violation]:
+    """Docstrings use the field's terms, and begin with a verb or a noun."""
+    found = []
+    for module in house.modules:
+        nodes = [
+            node
+            for node in ast.walk(module.tree)
+            if isinstance(node, ast.Module | ast.ClassDef | Function)
+        ]
+        for node in nodes:
+            text = ast.get_docstring(node, clean=False) or ""
+            name = getattr(node, "name", "")
+            where = f"{module.path}::{name}" if name else module.path
+            odd = _ODD_BEGINNING.match(text) or _ODD_WORDS.search(text)
+            if odd is not None:
+                found.append(Violation(where, f"say it in the field's terms: {odd[0]!r}"))
+    return found
+
+
 # --- the mirror of the tests -----------------------------------------------------------------
 
 

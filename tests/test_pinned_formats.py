@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.json_answers import json_answer
 from kbert.serving.export.export import export
 from kbert.serving.export.multi_task_export import Together
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
@@ -96,7 +96,7 @@ def test_the_answers(task: str, eager: None):
     model, row = model_of(task), TASKS[task][1]
     function, _ = model.signatures()["serving_default"]
     outputs = function(*(tf.constant([value]) for value in row))
-    predicted = plain_answer({name: value[0].numpy() for name, value in outputs.items()})
+    predicted = json_answer({name: value[0].numpy() for name, value in outputs.items()})
     columns = tuple([value] for value in row)
     (answer,) = model.answers(columns if len(row) > 1 else columns[0])
     found = {"kbert predict": structure(predicted), "model.answers": structure(answer)}

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.likeliest import Pieces, best_continuations, in_pieces, log_sum_exp
-from kbert.decoding.rows import (
+from kbert.decoding.active_rows import (
     longest_of,
     of_parents,
     of_unknown_number,
@@ -22,6 +21,7 @@ from kbert.decoding.rows import (
     without_finished,
     written_rows,
 )
+from kbert.decoding.top_continuations import Pieces, best_continuations, in_pieces, log_sum_exp
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 

@@ -4,9 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from kbert.decoding.beam_search import Hypotheses, Step
-from kbert.decoding.likeliest import best_continuations, in_pieces, log_sum_exp
-from kbert.decoding.rows import (
+from kbert.decoding.active_rows import (
     longest_of,
     of_unknown_number,
     rows_leave,
@@ -15,6 +13,8 @@ from kbert.decoding.rows import (
     without_finished,
     written_rows,
 )
+from kbert.decoding.beam_search import Hypotheses, Step
+from kbert.decoding.top_continuations import best_continuations, in_pieces, log_sum_exp
 
 
 def greedy_search(

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from kbert.layers.attention.masks import last_real_state, sequence_attention_mask
-from kbert.layers.attention.unpadded_tokens import RealTokens, real_tokens
+from kbert.layers.attention.unpadded_tokens import UnpaddedTokens, unpadded_tokens
 from kbert.layers.bert.bert_embeddings import BertEmbeddings
 from kbert.layers.blocks.encoder_block import EncoderBlock
 from kbert.layers.core.linear import Linear
@@ -161,7 +161,7 @@ class Bert(PretrainedEncoder):
         """
         padding_mask = inputs.get("padding_mask")
         if padding_mask is not None and None in padding_mask.shape:
-            tokens = real_tokens(padding_mask, self.causal, _TRAINING_GROUPS if training else 1)
+            tokens = unpadded_tokens(padding_mask, self.causal, _TRAINING_GROUPS if training else 1)
             return self._call_on_tokens(inputs, tokens, training)
         mask = self._mask(inputs)
         hidden = self._embed(inputs, training)
@@ -171,7 +171,7 @@ class Bert(PretrainedEncoder):
         return {"sequence_output": hidden, "pooled_output": self.pooler(read)}
 
     def _call_on_tokens(
-        self, inputs: Any, tokens: RealTokens, training: bool | None
+        self, inputs: Any, tokens: UnpaddedTokens, training: bool | None
     ) -> dict[str, Any]:
         """Computes `call` for real tokens only; the states of padded positions are 0."""
         segment_ids = inputs.get("segment_ids")

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from kbert.cli.models.model_kinds import check_task_of_export, is_export
 from kbert.cli.show.text_lines import Row
-from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.json_answers import json_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.loading.exported import load_export
@@ -197,6 +197,6 @@ def live_answering(model: Any) -> Answering:
             return {name: found[name].numpy() for name in sorted(found)}
 
         sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
-        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
+        return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
 
     return Answering(inputs, answer)

@@ -16,7 +16,7 @@ from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.half_weights import is_stored_as_half
 from kbert.serving.export.int8_weights import is_stored_as_int8
 from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.export.weight_substitutes import WeightSubstitutes
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.tasks.base.finetuned_task import FinetunedTask
 from kbert.tasks.registry import task_of
@@ -80,10 +80,10 @@ def _measured_task(model: Any) -> FinetunedTask:
 
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
-    stand_ins = StandIns([model])
-    stand_ins.store_small(precision)
+    substitutes = WeightSubstitutes([model])
+    substitutes.store_small(precision)
     function, specs = model.signatures()[SERVING_DEFAULT]
-    exported = {SERVING_DEFAULT: (stand_ins.function(function), specs)}
+    exported = {SERVING_DEFAULT: (substitutes.function(function), specs)}
     answering = live_answering(SimpleNamespace(signatures=lambda: exported))
     answering.answers(rows)
     times = []

@@ -23,7 +23,7 @@ def show_marked(row: tuple[str, ...], answer: dict[str, Any], console: Console) 
 
     Args:
         row: The texts that the model read, the marked one last.
-        answer: From `kbert.pipelines.inference.json_answers.plain_answer`.
+        answer: From `kbert.pipelines.inference.json_answers.json_answer`.
         console: Where to print.
 
     Raises:

@@ -11,7 +11,7 @@ from keras import ops
 
 from kbert.layers.attention.key_value_cache import KeyValueCache, appended
 from kbert.layers.attention.masks import additive_mask, any_visible, with_padding
-from kbert.layers.attention.unpadded_tokens import RealTokens
+from kbert.layers.attention.unpadded_tokens import UnpaddedTokens
 from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear
 
@@ -203,7 +203,7 @@ class SelfAttention(MultiHeadAttention):
         Args:
             inputs: (B, T, D), or (R, D) for the real tokens of a batch.
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
-                `RealTokens` with the positions of inputs (R, D) in the batch.
+                `UnpaddedTokens` with the positions of inputs (R, D) in the batch.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
             mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of
@@ -213,13 +213,13 @@ class SelfAttention(MultiHeadAttention):
         Returns:
             An array like `inputs`.
         """
-        if isinstance(attention_mask, RealTokens):
+        if isinstance(attention_mask, UnpaddedTokens):
             return self._in_groups(inputs, attention_mask, training, seed)
         attention_mask = with_padding(attention_mask, mask, inputs_mask)
         query, key, value = self.split_heads(self.qkv(inputs), 3)
         return self.attend(query, key, value, attention_mask, training, seed)
 
-    def _in_groups(self, inputs: Any, tokens: RealTokens, training: Any, seed: Any) -> Any:
+    def _in_groups(self, inputs: Any, tokens: UnpaddedTokens, training: Any, seed: Any) -> Any:
         """Computes the attention of the real tokens (R, D) within their rows."""
         if training and seed is None:
             seed = self.dropout_layer.draw()

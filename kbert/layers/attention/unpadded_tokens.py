@@ -31,7 +31,7 @@ class RowGroup(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)  # no tuple: Keras would look for tensors in it, and find numbers
-class RealTokens:
+class UnpaddedTokens:
     """Positions of the real tokens of a batch.
 
     A row without any keeps its first position, so that every row has a state to read.
@@ -125,7 +125,7 @@ class RealTokens:
         return pieces
 
 
-def real_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> RealTokens:
+def unpadded_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> UnpaddedTokens:
     """Finds the real tokens of a batch.
 
     Their number is known only at run time: not for XLA, where all shapes must be static.
@@ -153,7 +153,7 @@ def real_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) -> Rea
         made.append(_group(some, visible[start:end], causal))
         start = end
     first, last = ops.take(ends - counts, rank), ops.take(ends - 1, rank)
-    return RealTokens(places, first, last, (batch, length), tuple(made))
+    return UnpaddedTokens(places, first, last, (batch, length), tuple(made))
 
 
 def _group(counts: Any, visible: Any, causal: bool) -> RowGroup:

@@ -83,7 +83,7 @@ class EncoderBlock(TransformerBlock):
         Args:
             inputs: (B, T, D), or (R, D) for the real tokens of a batch.
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None; or the
-                `RealTokens` with the positions of inputs (R, D) in the batch.
+                `UnpaddedTokens` with the positions of inputs (R, D) in the batch.
             training: whether dropout is on.
             seeds: seeds from `draw_seeds`, or None to draw them now.
             mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of

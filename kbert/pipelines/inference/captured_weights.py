@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 
-class ReadOnce(keras.StatelessScope):
+class CapturedWeights(keras.StatelessScope):
     """Keras asks it for the value of each variable.
 
     Values are made once a graph, outside the loops that read them, and only those that are read:
@@ -33,7 +33,7 @@ class ReadOnce(keras.StatelessScope):
 
 
 @contextmanager
-def weights_read_once() -> Iterator[None]:
+def captured_weights() -> Iterator[None]:
     """Lets the layers of a graph compute with weights as they are where this begins.
 
     A loop in which variables are read counts as one with effects, and its turns wait for each
@@ -50,5 +50,5 @@ def weights_read_once() -> Iterator[None]:
         # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
         return tf.convert_to_tensor(variable._value) if found is None else found
 
-    with (scope := ReadOnce(value)):
+    with (scope := CapturedWeights(value)):
         yield

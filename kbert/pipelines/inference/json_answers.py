@@ -10,7 +10,7 @@ _OF_MASKS = ("start", "end", "start_byte", "end_byte")
 _OF_ENTITIES = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
 
 
-def plain_answer(row: dict[str, Any]) -> dict[str, Any]:
+def json_answer(row: dict[str, Any]) -> dict[str, Any]:
     """Turns the outputs for one row into plain Python values, as JSON can hold them.
 
     Scores get the names of their classes; lists that are padded to the longest of a batch lose the

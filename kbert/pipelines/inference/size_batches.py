@@ -11,7 +11,7 @@ from kbert.data.batches.plans import within_budget
 BYTES_AT_A_TIME = 2_000_000
 
 
-def like_sizes(
+def size_batches(
     sizes: np.ndarray, most_rows: int, most_bytes: int = BYTES_AT_A_TIME
 ) -> list[np.ndarray]:
     """Divides rows into batches, the largest rows first.
@@ -38,7 +38,7 @@ def answers_of_rows(
 
     Args:
         run: from the indices of some rows to what is found, name -> array with an entry a row.
-        sizes: as in `like_sizes`, like what follows.
+        sizes: as in `size_batches`, like what follows.
         most_rows: as there.
         most_bytes: as there.
 
@@ -46,7 +46,7 @@ def answers_of_rows(
         A dict with the entries of each row, in their order.
     """
     answers: list[dict[str, Any]] = [{} for _ in sizes]
-    for rows in like_sizes(sizes, most_rows, most_bytes):
+    for rows in size_batches(sizes, most_rows, most_bytes):
         found = run(rows)
         for place, row in enumerate(rows.tolist()):
             answers[row] = {name: values[place] for name, values in found.items()}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.json_answers import json_answer
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def typed_answer(row: dict[str, Any]) -> AnyAnswer:
     Returns:
         The object; a dict of plain values for outputs that match no class.
     """
-    plain = plain_answer(row)
+    plain = json_answer(row)
     cut = plain.get("truncated")
     if "translation" in plain and "nbest" in plain:
         nbest = [(one["translation"], one["score"]) for one in plain["nbest"]]

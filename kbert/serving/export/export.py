@@ -14,7 +14,7 @@ from kbert.layers.core.custom_gradients import without_gradients
 from kbert.serving.bundle.base_files import write_base_files
 from kbert.serving.bundle.write_bundle import Traced, write_bundle
 from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.export.weight_substitutes import WeightSubstitutes
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.servable import check_export
 from kbert.serving.format.signatures import (
@@ -83,11 +83,11 @@ def export(
     """
     _endpoints(model)  # raises before anything is made
     written = in_precision(model, precision)
-    stand_ins = StandIns([written])
-    stand_ins.store_small(precision)
+    substitutes = WeightSubstitutes([written])
+    substitutes.store_small(precision)
     return write_export(
         written,
-        stand_ins,
+        substitutes,
         base,
         model.name if name is None else name,
         version,
@@ -99,7 +99,7 @@ def export(
 
 def write_export(
     model: Any,
-    stand_ins: StandIns,
+    substitutes: WeightSubstitutes,
     base: str | os.PathLike[str],
     name: str,
     version: int | None = None,
@@ -112,20 +112,20 @@ def write_export(
 
     Args:
         model: What has `signatures()`. Several in one have `models_by_signature`.
-        stand_ins: What is stored instead of its variables.
-        base: As in `export`, like what follows.
-        name: As there.
-        version: As there.
-        max_batch_size: As there.
-        keep: As there.
-        about: As there.
+        substitutes: What is stored instead of its variables.
+        base: The folder of all models.
+        name: The model's name.
+        version: Its number; None for one more than the highest.
+        max_batch_size: The most rows that a server joins into a batch.
+        keep: How many versions stay; None for all.
+        about: What is known of the training, for the card.
 
     Returns:
         The version folder.
 
     Raises:
         TypeError: `model` has no `signatures()`.
-        ValueError: Name, version or a signature cannot be served, or a number is too small.
+        ValueError: A signature has no name or no batch dimension, or cannot be served.
         FileExistsError: The version exists already.
     """
     if keep is not None and keep < 1:
@@ -137,14 +137,14 @@ def write_export(
         folder, number = new_version(base, name, version)
         remove_leftovers(folder.parent)
         with atomic_directory(folder) as partial:
-            traced = _write_saved_model(endpoints, stand_ins, partial)
+            traced = _write_saved_model(endpoints, substitutes, partial)
             report = check_export(partial)
             if report.problems:
                 listed = "\n".join(f"- {problem}" for problem in report.problems)
                 raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
             written = signatures_of(read_meta_graph(partial))
             metadata = _metadata(model, name, number, endpoints, written)
-            if stand_ins.stores_int8:
+            if substitutes.stores_int8:
                 metadata["precision"] = "int8"
             write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
         remove_old_versions(folder.parent, keep, spare=number)
@@ -199,7 +199,9 @@ def _endpoints(model: Any) -> Endpoints:
     return signatures
 
 
-def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) -> Traced:
+def _write_saved_model(
+    endpoints: Endpoints, substitutes: WeightSubstitutes, folder: Path
+) -> Traced:
     """Writes the graph and the weights; returns the functions of the graph, callable in Python.
 
     Each is traced once: a `tf.function` that is saved as such, and not as a concrete function, is
@@ -209,7 +211,7 @@ def _write_saved_model(endpoints: Endpoints, stand_ins: StandIns, folder: Path) 
     # loaded into Python for ever: a server that replaces models would grow with each.
     with without_gradients():
         traced = {
-            name: (tf.function(stand_ins.function(function), specs, autograph=False), list(specs))
+            name: (tf.function(substitutes.function(function), specs, autograph=False), list(specs))
             for name, (function, specs) in endpoints.items()
         }
         signatures = {name: one.get_concrete_function() for name, (one, _) in traced.items()}

@@ -13,7 +13,7 @@ from kbert.models.adapter_bert import is_adapted
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.export import described, write_export
 from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.export.weight_substitutes import WeightSubstitutes
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
 
@@ -62,13 +62,13 @@ def export_together(
     """
     _check_names(models)
     written = {task: in_precision(model, precision) for task, model in models.items()}
-    stand_ins = StandIns(written.values())
-    share_encoder(written, stand_ins)
-    stand_ins.store_small(precision)
+    substitutes = WeightSubstitutes(written.values())
+    share_encoder(written, substitutes)
+    substitutes.store_small(precision)
     with _one_tokenizer(written):
         return write_export(
             Together(name, written),
-            stand_ins,
+            substitutes,
             base,
             name,
             version,
@@ -116,12 +116,12 @@ class Together:
         return {task: model.signatures()[SERVING_DEFAULT] for task, model in self._models.items()}
 
 
-def share_encoder(models: Mapping[str, Any], stand_ins: StandIns) -> None:
+def share_encoder(models: Mapping[str, Any], substitutes: WeightSubstitutes) -> None:
     """Replaces the encoders of the other models by that of the first.
 
     Args:
         models: Name -> model with an `encoder`.
-        stand_ins: Records the substitutes.
+        substitutes: Records the substitutes.
 
     Raises:
         ValueError: Weights differ that are neither adapters, nor LayerNorms beside adapters, nor
@@ -148,7 +148,7 @@ def share_encoder(models: Mapping[str, Any], stand_ins: StandIns) -> None:
                 f"{len(found)} weights: {', '.join(different[:_SHOWN])}{more}"
             )
         for weight in same:
-            stand_ins.share(found[weight], kept[weight])
+            substitutes.share(found[weight], kept[weight])
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from kbert.layers.core.token_embedding import TokenEmbedding
-from kbert.pipelines.inference.captured_weights import ReadOnce
+from kbert.pipelines.inference.captured_weights import CapturedWeights
 from kbert.serving.export.half_weights import HalfWeight, is_stored_as_half
 from kbert.serving.export.int8_weights import Int8Weight, is_stored_as_int8
 
@@ -16,7 +16,7 @@ from kbert.serving.export.int8_weights import Int8Weight, is_stored_as_int8
 _LOOK_UP = TokenEmbedding.look_up.__name__
 
 
-class StandIns:
+class WeightSubstitutes:
     """Substitutes of variables, used while the functions of an export are traced.
 
     Args:
@@ -73,7 +73,7 @@ class StandIns:
 
         @functools.wraps(function)
         def computed(*arguments: Any) -> Any:
-            with ReadOnce(self._value), self._rows():
+            with CapturedWeights(self._value), self._rows():
                 return function(*arguments)
 
         return computed

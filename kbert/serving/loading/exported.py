@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kbert.pipelines.base.text_inputs import checked_texts, read_columns
-from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.json_answers import json_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.metadata import read_metadata
 from kbert.serving.format.signatures import SERVING_DEFAULT
@@ -137,7 +137,7 @@ class Exported:
 
         # Row by row: a batch's padding to its longest row need not be extended to that of all.
         sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
-        return [plain_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
+        return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
 
     def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
         """Returns name of each input -> its texts."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.pipelines.inference.size_batches import like_sizes
+from kbert.pipelines.inference.size_batches import size_batches
 
 Columns = dict[str, list[Any]]
 
@@ -33,7 +33,7 @@ def in_batches(
         raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
     sizes = [sum(map(size_of, row)) for row in zip(*columns.values(), strict=True)]
     # Without rows, an empty batch yields the shapes of the outputs.
-    chosen = like_sizes(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
+    chosen = size_batches(np.array(sizes), batch_size) or [np.zeros(0, "int64")]
     batches = [
         run({name: [column[i] for i in rows] for name, column in columns.items()})
         for rows in chosen

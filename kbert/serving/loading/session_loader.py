@@ -209,29 +209,3 @@ class Session(AbstractContextManager["Session"]):
         self._log.seek(0)
         words = self._log.read().decode("utf-8", "replace")
         return f"status {code}, {words[-_SHOWN_CHARACTERS:]}"
-
-
-def run_session(
-    path: str | os.PathLike[str],
-    signature: str,
-    inputs: Mapping[str, Any],
-    folder: str | os.PathLike[str] | None = None,
-) -> dict[str, np.ndarray]:
-    """Loads a SavedModel without Python, calls one signature once, and ends.
-
-    Args:
-        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-        signature: The name of the signature.
-        inputs: Name of each input -> its batch, an array or nested list (B, ...).
-        folder: Folder of the program, see `build_session_loader`.
-
-    Returns:
-        Name of each output -> its batch, (B, ...). Strings are bytes objects.
-
-    Raises:
-        FileNotFoundError: There is no export, no compiler or no C++ library of TensorFlow.
-        ValueError: The signature is unknown, it has other inputs, or one has another rank.
-        SessionError: The SavedModel cannot be loaded, or the graph failed.
-    """
-    with Session(path, folder=folder) as session:
-        return session.run(signature, inputs)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from kbert.decoding.beam_search import Hypotheses
 from kbert.models.transformer import Transformer
-from kbert.pipelines.inference.captured_weights import weights_read_once
+from kbert.pipelines.inference.captured_weights import captured_weights
 from kbert.tasks.translation.parallel_text_model import ParallelTextModel
 from kbert.text.sequences.chunks import map_in_chunks, places_in_chunks
 
@@ -141,7 +141,7 @@ class TranslationAlignment(ParallelTextModel):
         self, run: Callable[[Any], Sequence[tf.Tensor]], sizes: Any, specs: list[tf.TensorSpec]
     ) -> list[tf.Tensor]:
         """`map_in_chunks` of a search."""
-        with weights_read_once():
+        with captured_weights():
             return map_in_chunks(run, sizes, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
 
     def inputs_beside(self, text: Any, lengths: Any) -> tuple[dict[str, Any], tf.Tensor]:

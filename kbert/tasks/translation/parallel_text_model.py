@@ -20,8 +20,8 @@ from kbert.pipelines.base.text_inputs import (
     read_single_texts,
 )
 from kbert.pipelines.base.text_model import text_specs
-from kbert.pipelines.inference.json_answers import plain_answer
-from kbert.pipelines.inference.size_batches import like_sizes
+from kbert.pipelines.inference.json_answers import json_answer
+from kbert.pipelines.inference.size_batches import size_batches
 from kbert.pipelines.replication.replicated_model import ReplicatedModel
 from kbert.tasks.translation.head import Translation
 from kbert.text.cached_graph import cached_graph
@@ -186,7 +186,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
         # An empty batch, where there is no other, tells the shapes of the outputs.
-        batches = like_sizes(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
+        batches = size_batches(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
         found = [translate(text_tensor([read[i] for i in rows])) for rows in batches]
         back = np.argsort(np.concatenate(batches), kind="stable")
         return {
@@ -220,7 +220,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         """
         found = self.translation_columns(texts)
         return [
-            plain_answer({name: found[name][i] for name in sorted(found)})
+            json_answer({name: found[name][i] for name in sorted(found)})
             for i in range(len(found["translation"]))
         ]
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.layers.attention.unpadded_tokens import real_tokens
+from kbert.layers.attention.unpadded_tokens import unpadded_tokens
 
 # Row 0 has three tokens, row 1 one, row 2 none, row 3 two with a hole between them.
 MASK = np.array([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]], "bool")
@@ -24,7 +24,7 @@ def masks():
 
 
 def test_by_hand():
-    tokens = real_tokens(MASK)
+    tokens = unpadded_tokens(MASK)
     # The row without a token keeps its first cell, 8.
     assert np.array(tokens.places).tolist() == [0, 1, 2, 4, 8, 12, 14]
     assert np.array(tokens.first).tolist() == [0, 3, 4, 5]
@@ -38,7 +38,7 @@ def test_by_hand():
 
 
 def test_groups_by_hand():
-    tokens = real_tokens(MASK, groups=2)
+    tokens = unpadded_tokens(MASK, groups=2)
     long, short = tokens.groups
     # The longest rows first: 0 and 3 (three and two tokens), then 1 and 2 (one each).
     assert np.array(tokens.places).tolist() == [0, 1, 2, 12, 14, 4, 8]
@@ -50,13 +50,13 @@ def test_groups_by_hand():
 
 
 def test_causal_mask_by_hand():
-    (group,) = real_tokens(np.array([[True, False, True]]), causal=True).groups
+    (group,) = unpadded_tokens(np.array([[True, False, True]]), causal=True).groups
     assert np.array(group.mask)[0, 0].tolist() == [[True, False], [True, True]]
 
 
 @given(masks(), st.integers(1, 4))
 def test_tokens_go_to_their_rows_and_back(mask, groups):
-    tokens = real_tokens(mask, groups=groups)
+    tokens = unpadded_tokens(mask, groups=groups)
     kept = mask.copy()
     kept[:, 0] = True
     assert sorted(np.array(tokens.places)) == np.flatnonzero(kept).tolist()
@@ -74,7 +74,7 @@ def test_tokens_go_to_their_rows_and_back(mask, groups):
 
 @given(masks(), st.integers(1, 3))
 def test_each_group_holds_whole_rows_the_longest_first(mask, groups):
-    tokens = real_tokens(mask, groups=groups)
+    tokens = unpadded_tokens(mask, groups=groups)
     longest = [int(group.slots.shape[1]) for group in tokens.groups if len(group.slots)]
     assert longest == sorted(longest, reverse=groups > 1) or groups == 1
     visible = sum(int(np.sum(np.array(group.mask))) for group in tokens.groups)
@@ -84,7 +84,7 @@ def test_each_group_holds_whole_rows_the_longest_first(mask, groups):
 @pytest.mark.parametrize("groups", [1, 3])
 def test_gradients_are_those_of_plain_look_ups(groups):
     """Of what is computed between `in_groups` and `from_groups`, by the chain rule."""
-    tokens = real_tokens(MASK, groups=groups)
+    tokens = unpadded_tokens(MASK, groups=groups)
     count = len(np.array(tokens.places))
     states = tf.constant(np.random.default_rng(1).normal(size=(count, 3)))
     factors = tf.constant(np.random.default_rng(2).normal(size=(count, 3)))
@@ -96,7 +96,7 @@ def test_gradients_are_those_of_plain_look_ups(groups):
 
 
 def test_gradient_of_rows():
-    tokens = real_tokens(MASK, groups=2)
+    tokens = unpadded_tokens(MASK, groups=2)
     states = tf.constant(np.random.default_rng(1).normal(size=(7, 3)))
     factors = np.random.default_rng(2).normal(size=(4, 4, 3))
     with tf.GradientTape() as tape:

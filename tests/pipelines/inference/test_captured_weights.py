@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.pipelines.inference.captured_weights import ReadOnce, weights_read_once
+from kbert.pipelines.inference.captured_weights import CapturedWeights, captured_weights
 
 
 class Model(keras.Model):
@@ -25,7 +25,7 @@ class Model(keras.Model):
         return tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, self.layer(x)), start)[1]
 
     def thrice_read_once(self, x: tf.Tensor) -> tf.Tensor:
-        with weights_read_once():
+        with captured_weights():
             return self.thrice(x)
 
 
@@ -70,7 +70,7 @@ def test_a_layer_of_few_bits_and_one_of_many_share_a_weight() -> None:
     few, many = Times(variable, "mixed_bfloat16"), Times(variable, "float32")
 
     def both(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        with weights_read_once():
+        with captured_weights():
             return few(x), many(x)
 
     small, large = traced(both)(tf.constant([[4096.0]]))
@@ -87,7 +87,7 @@ def test_what_stands_for_a_variable_around_it_is_computed_with(stands_for_all: b
         return None
 
     def function(x: tf.Tensor) -> tf.Tensor:
-        with ReadOnce(value):
+        with CapturedWeights(value):
             return model.thrice_read_once(x)
 
     graph = traced(function)

@@ -1,13 +1,13 @@
 import numpy as np
 
-from kbert.pipelines.inference.json_answers import plain_answer
+from kbert.pipelines.inference.json_answers import json_answer
 
 STRINGS = np.array([b"a", b"\xff", b""], object)
 
 
 def test_scores_get_the_names_of_their_classes():
     row = {"label": b"a", "scores": np.array([0.5, 0.25]), "labels": STRINGS[:2]}
-    assert plain_answer(row) == {"label": "a", "scores": {"a": 0.5, "\ufffd": 0.25}}
+    assert json_answer(row) == {"label": "a", "scores": {"a": 0.5, "\ufffd": 0.25}}
 
 
 def test_the_list_of_best_answers_loses_its_padding():
@@ -20,7 +20,7 @@ def test_the_list_of_best_answers_loses_its_padding():
     }
     first = {"answer": "a", "score": 0.5, "start": 1, "end": 2}
     second = {"answer": "\ufffd", "score": 0.25, "start": 2, "end": 3}
-    assert plain_answer(row) == {"answer": "a", "nbest": [first, second]}
+    assert json_answer(row) == {"answer": "a", "nbest": [first, second]}
 
 
 def test_the_best_translations_become_a_list():
@@ -33,7 +33,7 @@ def test_the_best_translations_become_a_list():
     }
     best = [{"translation": "a", "score": -0.5}, {"translation": "\ufffd", "score": -1.0}]
     expected = {"translation": "a", "score": -0.5, "nbest": best, "truncated": False}
-    assert list(plain_answer(row).items()) == list(expected.items())
+    assert list(json_answer(row).items()) == list(expected.items())
 
 
 def test_entities_and_answers_lose_their_padding():
@@ -41,9 +41,9 @@ def test_entities_and_answers_lose_their_padding():
     scores = np.array([0.5, 0.25, 0.0])
     row = {"entity": STRINGS, "label": STRINGS, "score": scores, **places, "count": np.int32(1)}
     expected = {"entity": "a", "label": "a", "score": 0.5, **{key: 1 for key in places}}
-    assert plain_answer(row) == {"entities": [expected]}
+    assert json_answer(row) == {"entities": [expected]}
     row = {"answers": STRINGS, "scores": scores, "starts": places["start"], "ends": places["end"]}
-    found = plain_answer({**row, "count": np.int32(0)})
+    found = json_answer({**row, "count": np.int32(0)})
     assert found == {"answers": []}
 
 
@@ -54,14 +54,14 @@ def test_words_for_masks_lose_their_padding():
     row = {"word": words, "score": scores, **places, "filled": b"x a", "count": np.int32(1)}
     best = [{"word": "a", "score": 0.5}, {"word": "\ufffd", "score": 0.25}]
     expected = {"filled": "x a", "masks": [{"words": best, **{key: 1 for key in places}}]}
-    assert plain_answer(row) == expected
+    assert json_answer(row) == expected
     nothing = {**row, "word": words[:0], "score": scores[:0], "count": np.int32(0)}
     nothing |= {key: np.zeros(0, int) for key in places}
-    assert plain_answer(nothing) == {"filled": "x a", "masks": []}
+    assert json_answer(nothing) == {"filled": "x a", "masks": []}
 
 
 def test_other_outputs_stay():
-    assert plain_answer({"score": np.float32(0.5), "truncated": np.bool_(True)}) == {
+    assert json_answer({"score": np.float32(0.5), "truncated": np.bool_(True)}) == {
         "score": 0.5,
         "truncated": True,
     }

@@ -2,11 +2,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.pipelines.inference.size_batches import answers_of_rows, like_sizes
+from kbert.pipelines.inference.size_batches import answers_of_rows, size_batches
 
 
 def batches(*arguments):
-    return [rows.tolist() for rows in like_sizes(*arguments)]
+    return [rows.tolist() for rows in size_batches(*arguments)]
 
 
 def test_largest_first_as_many_as_fit():

@@ -9,7 +9,7 @@ import tensorflow as tf
 from kbert.layers.core.linear import Linear
 from kbert.layers.core.token_embedding import TokenEmbedding
 from kbert.serving.export.int8_weights import rounded_to_int8
-from kbert.serving.export.weight_substitutes import StandIns
+from kbert.serving.export.weight_substitutes import WeightSubstitutes
 
 
 class Small(keras.Model):
@@ -46,10 +46,10 @@ def variables_of(function: Any) -> set[str]:
 
 def test_a_shared_variable_is_read_instead():
     one, other = Small(), Small()
-    stand_ins = StandIns([one, other])
+    substitutes = WeightSubstitutes([one, other])
     for mine, kept in zip(other.weights, one.weights):
-        stand_ins.share(mine, kept)
-    graph = tf.function(stand_ins.function(other.read), autograph=False)
+        substitutes.share(mine, kept)
+    graph = tf.function(substitutes.function(other.read), autograph=False)
     traced = graph.get_concrete_function(tf.TensorSpec((None,), tf.int32))
     table, kernel, bias = (np.asarray(v) for v in (*one.table.weights, *one.linear.weights))
     np.testing.assert_allclose(
@@ -66,11 +66,11 @@ def test_a_shared_variable_is_read_instead():
 
 def test_int8_stands_for_what_is_large():
     model = Small()
-    stand_ins = StandIns([model])
-    assert stand_ins.stores_int8 is False and stand_ins.function(len) is len
-    stand_ins.store_small("int8")
-    assert stand_ins.stores_int8 is True
-    graph = tf.function(stand_ins.function(model.read), autograph=False)
+    substitutes = WeightSubstitutes([model])
+    assert substitutes.stores_int8 is False and substitutes.function(len) is len
+    substitutes.store_small("int8")
+    assert substitutes.stores_int8 is True
+    graph = tf.function(substitutes.function(model.read), autograph=False)
     traced = graph.get_concrete_function(tf.TensorSpec((None,), tf.int32))
     table = rounded_to_int8(np.asarray(model.table.embeddings), "embeddings")
     kernel = rounded_to_int8(np.asarray(model.linear.kernel), "kernel")
@@ -90,10 +90,10 @@ def test_halves_stand_for_what_they_hold_exactly():
     model.table.embeddings.assign(np.asarray(model.table.embeddings).astype("float16"))
     ids = tf.constant([0, 63])
     before = tf.function(model.read, autograph=False)(ids)
-    stand_ins = StandIns([model])
-    stand_ins.store_small(None)
-    assert stand_ins.stores_int8 is False
-    graph = tf.function(stand_ins.function(model.read), autograph=False)
+    substitutes = WeightSubstitutes([model])
+    substitutes.store_small(None)
+    assert substitutes.stores_int8 is False
+    graph = tf.function(substitutes.function(model.read), autograph=False)
     traced = graph.get_concrete_function(tf.TensorSpec((None,), tf.int32))
     np.testing.assert_array_equal(traced(ids), before)
     # The kernel, whose numbers are not all such, stays; so does the bias, which is small.

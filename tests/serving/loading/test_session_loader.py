@@ -16,7 +16,6 @@ from kbert.serving.loading.session_loader import (
     Session,
     SessionError,
     build_session_loader,
-    run_session,
 )
 from tests.c_compiler import needs_compiler
 
@@ -75,7 +74,8 @@ def test_words_for_masks(
 
 @needs_compiler
 def test_one_call(exported: Exported, exported_path: Path, programs: Path):
-    found = run_session(exported_path.parent, "serving_default", {"text": ["a"]}, programs)
+    with Session(exported_path.parent, folder=programs) as session:
+        found = session.run("serving_default", {"text": ["a"]})
     agree(found, exported.run({"text": ["a"]}))
 
 
@@ -96,7 +96,7 @@ def test_missing_weights_are_told(exported_path: Path, programs: Path, tmp_path:
     broken = shutil.copytree(exported_path, tmp_path / "1")
     shutil.rmtree(broken / "variables")
     with pytest.raises(SessionError, match="(?i)variable"):
-        run_session(broken, "serving_default", {"text": ["a"]}, programs)
+        Session(broken, folder=programs)
 
 
 @needs_compiler

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.serving.format.servable import check_export
-from kbert.serving.loading.session_loader import run_session
+from kbert.serving.loading.session_loader import Session
 from kbert.text.subword.subword import Subword
 from kbert.text.subword.training import train_subwords
 from tests.c_compiler import needs_compiler
@@ -90,7 +90,8 @@ def test_tf_serving_knows_its_ops(exported: Path):
 def test_it_runs_without_python(serve: Serve, rows: list[str], tmp_path: Path):
     by_archive(serve, tmp_path / "subword" / "1")
     inputs = {"text": rows}
-    found = run_session(tmp_path / "subword", "serving_default", inputs, folder=tmp_path)
+    with Session(tmp_path / "subword", folder=tmp_path) as session:
+        found = session.run("serving_default", inputs)
     expected = serve(tf.constant(rows))
     assert found["token_ids"].tolist() == expected["token_ids"].numpy().tolist()
     assert found["text"].tolist() == expected["text"].numpy().tolist()

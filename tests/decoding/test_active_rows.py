@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.decoding.rows import (
+from kbert.decoding.active_rows import (
     longest_of,
     of_parents,
     of_unknown_number,

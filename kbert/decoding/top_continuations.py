@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.rows import of_parents
+from kbert.decoding.active_rows import of_parents
 
 _IMPOSSIBLE = -float("inf")
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kbert.decoding.likeliest import best_continuations, in_pieces, log_sum_exp
+from kbert.decoding.top_continuations import best_continuations, in_pieces, log_sum_exp
 
 
 def check(logits, offsets, count):
