@@ -96,7 +96,8 @@ def test_missing_weights_are_told(exported_path: Path, programs: Path, tmp_path:
     broken = shutil.copytree(exported_path, tmp_path / "1")
     shutil.rmtree(broken / "variables")
     with pytest.raises(SessionError, match="(?i)variable"):
-        Session(broken, folder=programs)
+        with Session(broken, folder=programs) as session:
+            session.run("serving_default", {"text": ["a"]})
 
 
 @needs_compiler
