@@ -1,5 +1,6 @@
 """`train`: the one function that turns a configuration into a finished run directory."""
 
+import importlib
 from pathlib import Path
 
 from kbert.training.config.any_config import AnyConfig
@@ -7,16 +8,15 @@ from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.distributed.stop_signals import stop_signals
 from kbert.training.grid import train_grid
-from kbert.training.recipes.finetuning import Finetuning
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.resume.placement import placed
 from kbert.training.resume.resumed_run import way_on
 from kbert.training.seeds import train_seeds
 
-_RECIPES: dict[type[AnyConfig], type[EpochRecipe]] = {
-    RunConfig: Finetuning,
-    TranslationConfig: TranslationTraining,
+# The recipe of each kind of configuration, imported when it is run.
+_RECIPES: dict[type[AnyConfig], tuple[str, str]] = {
+    RunConfig: ("kbert.training.recipes.finetuning", "Finetuning"),
+    TranslationConfig: ("kbert.training.recipes.translation", "TranslationTraining"),
 }
 
 
@@ -52,7 +52,8 @@ def train(config: AnyConfig) -> Path:
 def _trained(config: AnyConfig) -> Path:
     if getattr(config, "grid", False) is not False:
         return train_grid(config)
-    recipe = _RECIPES[type(config)]
+    module, name = _RECIPES[type(config)]
+    recipe: type[EpochRecipe] = getattr(importlib.import_module(module), name)
     if config.seeds > 1:
         return train_seeds(config, recipe=recipe)
     return run_recipe(recipe(config))
