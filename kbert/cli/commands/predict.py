@@ -10,7 +10,6 @@ from rich.console import Console
 
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_line, write_result
-from kbert.cli.show.marked_text import show_marked
 from kbert.cli.show.text_lines import read_batches
 
 _BATCH_SIZE = 256
@@ -116,11 +115,13 @@ def predict(
         batches: Iterator[list[tuple[str, ...]]] = iter([rows])
     else:
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
+    from kbert.tasks.answers import show_answer
+
     console = Console(highlight=False)
     for batch in batches:
         for row, answer in zip(batch, answering.answers(batch)):
             if show:
-                show_marked(row, answer, console)
+                show_answer(row, answer, console)
             else:
                 write_line(answer)
         sys.stdout.flush()

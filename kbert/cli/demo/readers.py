@@ -4,10 +4,10 @@ from typing import Any
 
 from rich.console import Console
 
-from kbert.cli.show.marked_text import show_marked
 from kbert.data.entities.conll import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
+from kbert.tasks.answers import show_answer
 from kbert.tasks.load import load
 from kbert.tasks.ner.evaluation import measure_entities
 from kbert.tasks.question_answering.evaluation import measure_answers
@@ -36,7 +36,7 @@ def ask_questions(console: Console) -> dict[str, Any]:
     for question, context, answer in zip(
         shown.questions, shown.contexts, model.answers(texts), strict=True
     ):
-        show_marked((question, context), {**answer, "nbest": answer["nbest"][:3]}, console)
+        show_answer((question, context), {**answer, "nbest": answer["nbest"][:3]}, console)
     metrics, _ = measure_answers(model, examples)
     console.print(
         f"All {len(examples)} sample questions: exact match {metrics['exact_match']:.0f} %, F1 "
@@ -60,7 +60,7 @@ def find_names(console: Console) -> dict[str, Any]:
     model = load(ENTITY_MODEL)
     texts = sentences.select(_SHOWN_SENTENCES).texts
     for text, entities in zip(texts, model.answers(texts), strict=True):
-        show_marked((text,), {"entities": entities}, console)
+        show_answer((text,), {"entities": entities}, console)
     metrics = measure_entities(model, sentences)
     console.print(
         f"All {len(sentences)} sample sentences: precision {metrics['precision']:.2f}, recall "

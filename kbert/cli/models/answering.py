@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from kbert.cli.models.model_kinds import check_task_of_export, is_export
 from kbert.cli.show.text_lines import Row
-from kbert.pipelines.inference.json_answers import json_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.loading.exported import load_export
+from kbert.tasks.answers import json_answer
 from kbert.tasks.registry import task_of
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run

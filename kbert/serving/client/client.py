@@ -10,10 +10,11 @@ import numpy as np
 from kbert.serving.client.grpc_transport import GrpcTransport
 from kbert.serving.client.rest_transport import RestTransport
 from kbert.serving.client.retries import Retries
-from kbert.serving.client.typed_answers import AnyAnswer, typed_answer
+from kbert.serving.client.typed_answers import AnyAnswer
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 from kbert.serving.loading.row_batches import in_batches
+from kbert.tasks.answers import typed_answer
 
 Result = TypeVar("Result")
 

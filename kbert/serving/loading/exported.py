@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from kbert.pipelines.base.text_inputs import checked_texts, read_columns
-from kbert.pipelines.inference.json_answers import json_answer
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.metadata import read_metadata
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.loaded_model import LoadedModel
 from kbert.serving.loading.row_batches import in_batches, size_of
+from kbert.tasks.answers import json_answer
 
 _BATCH_ROWS = 32
 
@@ -126,7 +126,7 @@ class Exported:
             signature: The name of the signature, which of several tasks is the task's name.
 
         Returns:
-            A dict a row, of plain Python values; see `kbert.pipelines.inference.json_answers`.
+            A dict a row, of plain Python values; see `kbert.tasks.answers.json_answer`.
         """
         columns = self._columns(texts, signature)
 

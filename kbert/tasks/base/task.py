@@ -1,7 +1,7 @@
 """`Task`: all that is a task's own, so that nothing else asks what a model or an example is."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 
@@ -19,6 +19,8 @@ class Task:
         page: The form of its inputs and answers on the page of the local server.
         has_windows: Whether a model reads a long text in overlapping windows.
         has_nbest: Whether callers may ask for more alternatives of an answer.
+        outputs: Outputs of its main signature that no other task has together.
+        answer_keys: Keys of its answers as JSON that no other task has together.
         pictures: What `kbert plot` can draw of an answer, the default first.
         is_finetuned: Whether `kbert train` puts it on an encoder.
     """
@@ -28,6 +30,8 @@ class Task:
     module: str
     does: str
     page: str
+    outputs: tuple[str, ...]
+    answer_keys: tuple[str, ...]
     has_windows = False
     has_nbest = False
     pictures: tuple[str, ...] = ("attention",)
@@ -36,6 +40,27 @@ class Task:
     def model_class(self) -> Any:
         """Returns the class of the task's models."""
         return getattr(importlib.import_module(self.module), self.model_name)
+
+    @property
+    def answers(self) -> Any:
+        """The task's module of `json_answer`, `typed_answer` and perhaps `show_answer`."""
+        return importlib.import_module(f"{self.module.rpartition('.')[0]}.answers")
+
+    def has_outputs(self, names: Collection[str]) -> bool:
+        """Returns whether outputs are those of the task's main signature.
+
+        Args:
+            names: The names of the outputs.
+        """
+        return set(self.outputs) <= set(names)
+
+    def is_answer(self, answer: Mapping[str, Any]) -> bool:
+        """Returns whether an answer as JSON is one of this task.
+
+        Args:
+            answer: The answer.
+        """
+        return set(self.answer_keys) <= set(answer)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         """Returns whether a checkpoint of another package is a model of this task.

@@ -115,7 +115,12 @@ class ClassificationTask(TextTask):
     module = "kbert.tasks.classification.model"
     does = "says which of its classes a text, or a pair of texts, belongs to"
     page = "classification"
+    outputs = ("labels", "scores")
+    answer_keys = ("label", "scores")
     options = ("class_weights", "labels")
+
+    def is_answer(self, answer: Mapping[str, Any]) -> bool:
+        return super().is_answer(answer) and isinstance(answer["scores"], dict)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return sequence_outputs(architecture, checkpoint) > 1

@@ -22,6 +22,8 @@ class MultipleChoiceTask(FinetunedTask):
     module = "kbert.tasks.multiple_choice.model"
     does = "chooses the text that goes best with a context"
     page = "choice"
+    outputs = ("choice", "scores")
+    answer_keys = ("choice", "scores")
     settings = ("head", "dropout")
     averages = True
 

@@ -14,7 +14,8 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.base.saved_pipeline import load_pipeline
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
 from kbert.pipelines.base.text_model import Signature, label_maps, text_specs
-from kbert.pipelines.inference.json_answers import json_answer
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.ner.answers import json_answer
 from kbert.tasks.ner.token_labeller import TokenLabeller
 from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
 from kbert.text.sequences.entities import entity_types, unreachable_tags
@@ -162,7 +163,7 @@ class EntityRecognizer(TokenLabeller):
         Returns:
             For each text a list of dicts: `entity`, `label`, `score` and the places.
         """
-        return [json_answer(row)["entities"] for row in self.predict(x)]
+        return [json_answer(plain_values(row))["entities"] for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
         """Entities in the order of `x`.

@@ -18,6 +18,8 @@ class EntityTask(FinetunedTask):
     module = "kbert.tasks.ner.model"
     does = "finds names and other entities in a text"
     page = "entities"
+    outputs = ("count", "entity")
+    answer_keys = ("entities",)
     has_windows = True
     settings = ("stride", "dropout")
     options = ("stride", "adapter_dim")

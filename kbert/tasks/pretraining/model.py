@@ -15,7 +15,8 @@ from kbert.pipelines.base.packed_chunks import packed_chunks
 from kbert.pipelines.base.text_inputs import holds_texts, listed, read_single_texts
 from kbert.pipelines.base.text_model import Signature, model_inputs, text_specs
 from kbert.pipelines.base.windowed_model import WindowedModel
-from kbert.pipelines.inference.json_answers import json_answer
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.pretraining.answers import json_answer
 from kbert.tasks.pretraining.head import Pretraining
 from kbert.text.sequences.chunks import map_in_chunks
 from kbert.text.sequences.filling import filled
@@ -254,7 +255,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
             For each text `filled`, and `masks`, a dict for each [MASK]: `words`, each with `word`
             and `score`, and its places. A text without [MASK] has none.
         """
-        return [json_answer(row) for row in self.predict(x)]
+        return [json_answer(plain_values(row)) for row in self.predict(x)]
 
     def read_inputs(self, x: Any) -> None:
         """None, as it trains on ready batches; `x` is anything but texts.

@@ -15,6 +15,8 @@ class PretrainingTask(Task):
     module = "kbert.tasks.pretraining.model"
     does = "says which words may stand at each [MASK] of a text"
     page = "masks"
+    outputs = ("filled", "word")
+    answer_keys = ("filled", "masks")
     has_windows = True
     has_nbest = True
 

@@ -11,7 +11,8 @@ from kbert.models.bert import Bert
 from kbert.pipelines.base.text_inputs import listed
 from kbert.pipelines.base.text_model import Signature, question_specs
 from kbert.pipelines.base.windowed_model import WindowedModel
-from kbert.pipelines.inference.json_answers import json_answer
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.question_answering.answers import json_answer
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, read_answers, span_targets
@@ -211,7 +212,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
             A dict a row, with what `answer` returns as plain values; `nbest` is a list of dicts
             with `answer`, `score`, `start` and `end`.
         """
-        return [json_answer(row) for row in self.predict(x)]
+        return [json_answer(plain_values(row)) for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
         """Answers in the order of `x`.

@@ -87,6 +87,8 @@ class QuestionAnsweringTask(QuestionTask):
     module = "kbert.tasks.question_answering.model"
     does = "finds the answer to a question in a context"
     page = "question_answering"
+    outputs = ("nbest_answer",)
+    answer_keys = ("answer",)
     fixed_length = 384
     pictures = ("attention", "span")
     has_answer_file = True

@@ -1,6 +1,6 @@
 """The task regression: numbers for texts and pairs of texts."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,15 @@ class RegressionTask(TextTask):
     module = "kbert.tasks.regression.model"
     does = "gives a text, or a pair of texts, a score"
     page = "regression"
+    outputs = ("score",)
+    answer_keys = ("score",)
     is_regression = True
+
+    def has_outputs(self, names: Collection[str]) -> bool:
+        return "score" in names and set(names) <= {"score", "truncated"}
+
+    def is_answer(self, answer: Mapping[str, Any]) -> bool:
+        return self.has_outputs(answer)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return sequence_outputs(architecture, checkpoint) == 1

@@ -13,10 +13,11 @@ from kbert.models.bert import Bert
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.pipelines.base.text_inputs import listed
 from kbert.pipelines.base.text_model import Signature, label_maps, question_specs
-from kbert.pipelines.inference.json_answers import json_answer
+from kbert.tasks.base.answers import plain_values
 from kbert.tasks.ner.token_labeller import TaggedTexts, TokenLabeller
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, answer_tokens, read_opinions
+from kbert.tasks.span_tagging.answers import json_answer
 from kbert.text.sequences.word_boundaries import every_token
 from kbert.text.wordpiece.wordpiece import WordPiece
 
@@ -173,7 +174,7 @@ class SpanTagger(TokenLabeller):
         Returns:
             For each question a list of dicts: `answer`, `score`, `start` and `end`.
         """
-        return [json_answer(row)["answers"] for row in self.predict(x)]
+        return [json_answer(plain_values(row))["answers"] for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
         """Answers in the order of `x`.

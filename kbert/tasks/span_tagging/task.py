@@ -15,6 +15,8 @@ class SpanTaggingTask(QuestionTask):
     module = "kbert.tasks.span_tagging.model"
     does = "finds all answers to a question in a context"
     page = "spans"
+    outputs = ("count", "starts")
+    answer_keys = ("answers",)
     by_places = True
     settings = ("stride", "max_question_length", "soft", "dropout")
     options = ("stride", "max_question_length", "adapter_dim", "other_windows")

@@ -20,9 +20,10 @@ from kbert.pipelines.base.text_inputs import (
     read_single_texts,
 )
 from kbert.pipelines.base.text_model import text_specs
-from kbert.pipelines.inference.json_answers import json_answer
 from kbert.pipelines.inference.size_batches import size_batches
 from kbert.pipelines.replication.replicated_model import ReplicatedModel
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.translation.answers import json_answer
 from kbert.tasks.translation.head import Translation
 from kbert.text.cached_graph import cached_graph
 from kbert.text.subword.subword import Subword
@@ -220,7 +221,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         """
         found = self.translation_columns(texts)
         return [
-            json_answer({name: found[name][i] for name in sorted(found)})
+            json_answer(plain_values({name: found[name][i] for name in sorted(found)}))
             for i in range(len(found["translation"]))
         ]
 

@@ -16,6 +16,8 @@ class TranslationTask(Task):
     module = "kbert.tasks.translation.model"
     does = "translates a text"
     page = "translation"
+    outputs = ("nbest_translation",)
+    answer_keys = ("translation", "nbest")
     has_nbest = True
     pictures = ("alignment", "attention")
 

@@ -12,8 +12,8 @@ from kbert.serving.client.typed_answers import (
     Span,
     Spans,
     Translation,
-    typed_answer,
 )
+from kbert.tasks.answers import typed_answer
 
 
 def texts(*values: str) -> np.ndarray:

@@ -1,6 +1,10 @@
-import numpy as np
+import io
 
-from kbert.pipelines.inference.json_answers import json_answer
+import numpy as np
+import pytest
+from rich.console import Console
+
+from kbert.tasks.answers import json_answer, show_answer
 
 STRINGS = np.array([b"a", b"\xff", b""], object)
 
@@ -65,3 +69,8 @@ def test_other_outputs_stay():
         "score": 0.5,
         "truncated": True,
     }
+
+
+def test_what_has_no_places_is_not_shown():
+    with pytest.raises(ValueError, match="`--show` must be given for a model that marks places"):
+        show_answer(("a",), {"label": "x"}, Console(file=io.StringIO()))
