@@ -36,6 +36,7 @@ RULES: tuple[Rule, ...] = (
     rules.unregistered_classes,
     rules.missing_annotations,
     rules.missing_docstrings,
+    rules.odd_language,
     rules.missing_tests,
     rules.homeless_tests,
 )
@@ -352,6 +353,17 @@ PLANTED = [
         },
         ["kbert/text/a.py", "kbert/text/b.py::A", "kbert/text/b.py::A.f"],
         "the module has no docstring",
+    ),
+    (
+        rules.odd_language,
+        {
+            "kbert/text/a.py": "'''What it is.'''",
+            "kbert/text/b.py": "'''B.'''\ndef f(x):\n    '''F.\n\n    Args:\n  x: as there.'''",
+            "kbert/text/c.py": "'''C.'''\nclass A:\n    '''It begins anew.'''",
+            "kbert/text/good.py": "'''Words and what they are.'''",
+        },
+        ["kbert/text/a.py", "kbert/text/b.py::f", "kbert/text/c.py::A"],
+        "say it in the field's terms: 'What '",
     ),
     (
         rules.missing_tests,

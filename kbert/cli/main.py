@@ -1,10 +1,10 @@
-"""`kbert`: the program. Each verb loads what it needs when it runs, so that `--help` is quick."""
+"""`kbert`: the program. Each verb imports what it needs when it runs, so that `--help` is quick."""
 
 import logging
 import os
 from typing import Annotated
 
-# Before anything imports TensorFlow: its notes on CPU features are no news for the user.
+# Before anything imports TensorFlow: its notes on CPU features are of no use to users.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 
@@ -46,7 +46,7 @@ app.command(context_settings=PASSED_ON)(launch)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of TensorFlow's is one: each run of several traces graphs of its own."""
+    """Returns whether to log a record: retracing is normal, as each of several runs has graphs."""
     return "triggered tf.function retracing" not in record.getMessage()
 
 

@@ -1,4 +1,4 @@
-"""`kbert train` has other options for translation: the first word, or the file, says which."""
+"""Dispatch of `kbert train`, which has other options for translation, by first word or file."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ _CONFIG = "--config"
 
 
 class TrainCommand(TyperCommand):
-    """`kbert train`, which hands over where the task is translation."""
+    """The command `kbert train`, which delegates to another command for translation."""
 
     def make_context(
         self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Reads the arguments, or lets `kbert train translation` read them.
+        """Parses the arguments, or lets `kbert train translation` parse them.
 
         Args:
             info_name: The verb.
-            args: What follows it.
+            args: The arguments after it.
             parent: The program's context.
-            **extra: As of the base class.
+            **extra: Further arguments of typer's `make_context`.
         """
         if asks_for_translation(args):
             return _translation_command().make_context(info_name, args, parent, **extra)
@@ -32,7 +32,7 @@ class TrainCommand(TyperCommand):
 
 
 def asks_for_translation(args: list[str]) -> bool:
-    """Tells whether arguments of `kbert train` are those of translation.
+    """Returns whether arguments of `kbert train` are for translation.
 
     Args:
         args: The arguments.
@@ -45,7 +45,7 @@ def asks_for_translation(args: list[str]) -> bool:
     try:
         return bool(read_config_file(file).get("task") == TASK)
     except (OSError, ValueError):
-        return False  # the verb reads it again, and tells
+        return False  # the verb reads it again, and raises the error
 
 
 def _value_of(option: str, args: list[str]) -> str | None:
@@ -58,7 +58,7 @@ def _value_of(option: str, args: list[str]) -> str | None:
 
 
 def _translation_command() -> Any:
-    # A program of one verb is that verb.
+    # A typer app with a single command is that command.
     app = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )

@@ -1,1 +1,1 @@
-"""Raw strings in, answers out: the Keras models that people hold."""
+"""Raw strings in, answers out: bases of the Keras models that users hold."""

@@ -1,4 +1,4 @@
-"""Loads a saved text model whatever its task is."""
+"""Loads a saved text model of any task."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ from kbert.tasks.translation import task as translation
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
-    """Loads what `save_pretrained` or `save` wrote; of Hugging Face, Marian or a model with a head.
+    """Loads a model from `save_pretrained` or `save`, or from Hugging Face or Marian with a head.
 
     `keras.models.load_model` does the same for a `.keras` file once kbert is imported.
 
@@ -27,10 +27,10 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             `keras.models.load_model`.
 
     Returns:
-        A model of one of the classes of this package on raw texts.
+        A model of one of kbert's classes on raw texts.
 
     Raises:
-        ValueError: it holds an encoder alone, or a task that this version does not know.
+        ValueError: it holds an encoder without a head, or an unknown task.
         FileNotFoundError: there is no such folder, file or name.
     """
     if Path(directory).suffix == ".keras":

@@ -1,4 +1,4 @@
-"""The tasks that kbert knows: a line each. Their modules are imported when they are asked for."""
+"""The tasks of kbert, one line each. Their modules are imported on demand."""
 
 import importlib
 from functools import cache
@@ -7,7 +7,7 @@ from typing import Any
 from kbert.tasks.base.finetuned_task import FinetunedTask
 from kbert.tasks.base.task import Task
 
-# The names of tasks in the order of help texts; `kbert/tasks/<name>/task.py` has the object TASK.
+# Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (
     "classification",
     "regression",
@@ -30,12 +30,12 @@ def all_tasks() -> tuple[Task, ...]:
 
 
 def finetuned_tasks() -> tuple[FinetunedTask, ...]:
-    """Returns the tasks that `kbert train` puts on an encoder."""
+    """Returns the tasks for which `kbert train` fine-tunes an encoder."""
     return tuple(task for task in all_tasks() if isinstance(task, FinetunedTask))
 
 
 def finetuned_task(name: str) -> FinetunedTask:
-    """Returns the task of a name that a checked `RunConfig` has.
+    """Returns the task of a name in a checked `RunConfig`.
 
     Args:
         name: The name.
@@ -44,7 +44,7 @@ def finetuned_task(name: str) -> FinetunedTask:
 
 
 def task_named(name: str) -> Task:
-    """Returns the task of a name that a checked configuration has.
+    """Returns the task of a name in a checked configuration.
 
     Args:
         name: The name.
@@ -56,7 +56,7 @@ def task_of_class(name: str | None) -> Task | None:
     """Returns the task of models of a class, or None.
 
     Args:
-        name: The name of the class, as saved folders and exports have it.
+        name: The name of the class, from a saved folder or an export.
     """
     return next((task for task in all_tasks() if task.model_name == name), None)
 

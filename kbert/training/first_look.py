@@ -1,7 +1,7 @@
-"""What can be told of a configuration before TensorFlow is there: files, columns, names, output.
+"""Checks of a configuration before TensorFlow is imported: files, columns, names, output.
 
-TensorFlow takes seconds to import, and a wrong name should not. What stands further down in the
-files is told by those who read them.
+TensorFlow takes seconds to import, and the error of a wrong name should not. The rest of the files
+is checked by their readers.
 """
 
 import os
@@ -38,9 +38,9 @@ def look_first(config: StoredConfig | PreparationConfig) -> None:
         config: The configuration.
 
     Raises:
-        FileNotFoundError: A file, encoder or model is not there; the message names the option.
-        ValueError: A column is missing, or something is no checkpoint.
-        FileExistsError: The output is there, and may not be replaced.
+        FileNotFoundError: A file, encoder or model does not exist; the message names the option.
+        ValueError: A column is missing, or a folder is not a checkpoint.
+        FileExistsError: The output exists, and may not be replaced.
         NotADirectoryError: The output is a file.
     """
     raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
@@ -54,14 +54,14 @@ def _look_at_preparation(config: PreparationConfig) -> None:
 
 
 def check_file(option: str, path: str | os.PathLike[str]) -> None:
-    """Checks that a file is there; a pipe is one.
+    """Checks that a file exists; a pipe counts too.
 
     Args:
         option: The option that named it, such as "--train".
         path: The file.
 
     Raises:
-        FileNotFoundError: There is none; the nearest name beside it is told.
+        FileNotFoundError: There is none; the message suggests the nearest name in its folder.
     """
     file = Path(path)
     if file.exists() and not file.is_dir():
@@ -78,12 +78,12 @@ def check_file(option: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> None:
-    """Checks the columns of labelled examples, where the first lines of their file tell.
+    """Checks the columns of labelled examples against the first lines of their file.
 
     Args:
         task: A task of `RunConfig`.
         path: The file.
-        columns: `text_a`, `text_b` and `label`, as of `RunConfig`.
+        columns: The values of `text_a`, `text_b` and `label` of a `RunConfig`.
 
     Raises:
         ValueError: A column is missing.
@@ -92,10 +92,10 @@ def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> N
 
 
 def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
-    """Checks that the file of a split is there.
+    """Checks that the file of a GLUE split exists.
 
     Args:
-        task: The task of GLUE.
+        task: The GLUE task.
         folder: The folder of GLUE.
         split: The split.
 
@@ -126,7 +126,7 @@ def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
 
 
 def _check_encoder(name: str | None) -> None:
-    """A name that is known, a run, or a checkpoint in any format."""
+    """Checks that an encoder is a known name, a run, or a checkpoint in any format."""
     if name is not None:
         found = find_name(name)
         if isinstance(found, Path):
@@ -182,5 +182,5 @@ def _look_at_pretraining(config: PretrainingConfig) -> None:
 
 
 def _of_run(name: str | None) -> str | None:
-    """The model's folder where a name is that of a run."""
+    """Returns the model's folder if a name is that of a run, else the name."""
     return str(load_run(name).model_directory) if name is not None and is_run(name) else name

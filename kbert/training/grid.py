@@ -1,4 +1,4 @@
-"""A grid of batch sizes, learning rates and epochs; the best point is chosen on validation.
+"""Grid search over batch sizes, learning rates and epochs; the best point is chosen on validation.
 
 Source of the default grid: Devlin et al. 2019, appendix A.3 (batch 16, 32; Adam's rate 5e-5, 3e-5,
 2e-5; without its 2 epochs).
@@ -39,13 +39,13 @@ GRID: dict[str, list[Any]] = {
 
 
 def grid_points(config: RunConfig) -> list[dict[str, Any]]:
-    """Returns the points of a configuration's grid: a dict of values each.
+    """Returns the points of a configuration's grid, each a dict of values.
 
     Args:
         config: A configuration with `grid` true (the published grid) or lists of values.
 
     Raises:
-        ValueError: A value of the grid is not possible; the message names key and value.
+        ValueError: A value of the grid is invalid; the message names key and value.
     """
     chosen = config.grid if isinstance(config.grid, dict) else GRID
     keys = [key for key in GRID_KEYS if key in chosen]
@@ -59,7 +59,7 @@ def train_grid(config: Any) -> Path:
     """Trains each point of a grid, with `config.seeds` seeds each.
 
     The run directory holds a folder for each point, `metrics.json` with the table of all points and
-    the best one's metrics, and its model in `model/`; the other points keep no model.
+    the metrics of the best one, whose model is in `model/`; the other points keep no model.
 
     Args:
         config: The configuration, a `RunConfig`.
@@ -68,7 +68,7 @@ def train_grid(config: Any) -> Path:
         The run directory.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `train_once`.
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: See `train_once`.
     """
     output, log = config.output or "", RunLog()
     points = grid_points(config)
@@ -95,7 +95,7 @@ def train_grid(config: Any) -> Path:
                 log.line(_row(row))
                 if best is None or is_better(row["monitor"], *map(_validation, (row, best))):
                     best = row
-                # What was the best so far may be it no longer.
+                # The previous best may no longer be the best.
                 for other in rows:
                     _drop_models(folder / other["folder"], other is best)
             if best is not None:
@@ -106,7 +106,7 @@ def train_grid(config: Any) -> Path:
 
 
 def _of_point(config: RunConfig, point: dict[str, Any]) -> RunConfig:
-    """The configuration of a point of the grid."""
+    """Returns the configuration of a point of the grid."""
     return config.with_values(**point, grid=False, overwrite=False)
 
 
@@ -115,7 +115,7 @@ def _train_point(config: RunConfig, data: RunData) -> Path:
 
 
 def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
-    """The monitored metric of a point: mean and deviation over its seeds."""
+    """Returns the monitored metric of a point: mean and deviation over its seeds."""
     metrics = load_run(run).metrics
     summary = metrics if config.seeds > 1 else summarize({config.seed: metrics})
     monitor = summary["monitor"]
@@ -128,20 +128,20 @@ def _summary(run: Path, config: RunConfig) -> dict[str, Any]:
 
 
 def _validation(row: dict[str, Any]) -> dict[str, float]:
-    """What a point is compared by: the means over its seeds."""
+    """Returns the metrics by which a point is compared: the means over its seeds."""
     measured: dict[str, float] = row["mean"]["validation"]
     return measured
 
 
 def _drop_models(run: Path, is_best: bool) -> None:
-    """Weights are large; of a grid only the winner's are kept."""
+    """Removes large weights: only those of the best point are kept."""
     for folder in (*run.glob("seed-*"), *(() if is_best else (run,))):
         shutil.rmtree(folder / MODEL, ignore_errors=True)
 
 
 def _write_best(folder: Path, best: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     metrics = load_run(folder / best["folder"]).metrics
-    if not (folder / MODEL).is_dir():  # where a stop came just behind it
+    if not (folder / MODEL).is_dir():  # else a stop came just after it
         os.rename(folder / best["folder"] / MODEL, folder / MODEL)
     chosen = {key: best[key] for key in GRID_KEYS if key in best}
     told = {"grid": rows, "best": best["folder"], "best_values": chosen}

@@ -22,15 +22,15 @@ _RECIPES: dict[type[AnyConfig], tuple[str, str]] = {
 
 @placed
 def train(config: AnyConfig) -> Path:
-    """Trains as a configuration says: once, with several seeds, or over a grid.
+    """Trains a configuration: once, with several seeds, or over a grid.
 
     All examples are read and checked before anything is trained. Progress goes to stderr.
 
     The run directory holds `config.yaml`, `model/` (kbert's own format, with the vocabulary),
     `metrics.json` (final, and epoch by epoch), `report.json`, `environment.json` and `log.txt`. It
     is called `<output>.incomplete` until the run is finished. See
-    `kbert.training.runs.run_directory`. A run of translation also holds `subwords/`. What was
-    stopped goes on, see docs/resuming.md.
+    `kbert.training.runs.run_directory`. A run of translation also holds `subwords/`. A stopped run
+    is resumed, see docs/resuming.md.
 
     Args:
         config: The configuration.
@@ -41,7 +41,7 @@ def train(config: AnyConfig) -> Path:
     Raises:
         ValueError: Data, encoder or configuration are wrong or do not fit each other.
         FileNotFoundError: A file is missing.
-        FileExistsError: The output, or what a stopped run left of it, is there already.
+        FileExistsError: The output, or the folder of a stopped run, exists already.
         FloatingPointError: The loss became infinite or NaN; its batch is in a file.
         TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """

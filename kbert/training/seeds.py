@@ -1,4 +1,4 @@
-"""The same run with several seeds: mean, deviation, and the best one's model."""
+"""Runs with several seeds: mean, deviation, and the model of the best one."""
 
 import gc
 import shutil
@@ -36,22 +36,22 @@ def train_seeds(
 ) -> Path:
     """Trains with `config.seeds` seeds, from `config.seed` on.
 
-    The run directory holds a whole run for each seed (`seed-1/`, ...), in `model/` a copy of the
-    best one's model, and in `metrics.json` the metrics of each seed with mean and standard
-    deviation (the sample's, with n - 1). "final" are the best seed's: of several runs the best is
-    better than one run can be expected to be, so report the mean.
+    The run directory holds a complete run for each seed (`seed-1/`, ...), in `model/` a copy of
+    the best one's model, and in `metrics.json` the metrics of each seed with mean and standard
+    deviation (the sample's, with n - 1). "final" is of the best seed, which is better than the
+    expectation of a single run, so report the mean.
 
     Args:
         config: The configuration.
-        data: Its examples where they are read already.
-        log: Where lines go; by default a log of its own.
+        data: Its examples if they were read before.
+        log: The log; by default a new one.
         recipe: The recipe of the run of one seed.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: As `run_recipe`.
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: See `run_recipe`.
     """
     output, resume = config.output or "", goes_on(config)
     log = RunLog() if log is None else log
@@ -84,14 +84,14 @@ def train_seeds(
 
 
 def _of_seed(config: AnyConfig, seed: int, folder: Path) -> AnyConfig:
-    """The configuration of one of several seeds."""
+    """Returns the configuration of one of several seeds."""
     others = {"grid": False} if "grid" in config.to_dict() else {}
     place = {"output": str(folder / f"seed-{seed}"), "overwrite": False}
     return config.with_values(seed=seed, seeds=1, **place, **others)
 
 
 def summarize(metrics: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    """Returns mean and standard deviation over seeds, and which seed was best.
+    """Returns mean and standard deviation over seeds, and the best seed.
 
     Args:
         metrics: Seed -> `metrics.json` of its run.
@@ -138,7 +138,7 @@ def summarize(metrics: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 
 def summary_line(summary: dict[str, Any]) -> str:
-    """Returns the mean and deviation of each metric in words.
+    """Formats the mean and deviation of each metric.
 
     Args:
         summary: From `summarize`.

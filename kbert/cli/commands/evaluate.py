@@ -122,7 +122,7 @@ def _look_first(
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
 ) -> str | None:
-    """The task of a file; tells of wrong names and columns before TensorFlow is imported."""
+    """Checks names and columns before TensorFlow is imported; returns the task of a file."""
     from kbert.cli.models.model_kinds import check_model, columns_of, task_of
     from kbert.training.first_look import check_file, check_glue, check_table
 
@@ -144,7 +144,7 @@ def _look_first(
 
 
 def _check_options(task: str | None, predictions: Path | None, of_translators: object) -> None:
-    """Tells of options that are for other tasks."""
+    """Raises a ValueError for options of other tasks."""
     if of_translators is not None:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
     if predictions is not None and not _reads(task):
@@ -158,7 +158,7 @@ def _of_long_texts(
     label: str | None,
     predictions: Path | None,
 ) -> dict[str, Any] | None:
-    """What is found where texts are read in windows, or None for other tasks."""
+    """Evaluates a task that reads texts in windows; returns None for other tasks."""
     from kbert.cli.results.pretraining_results import evaluate_pretraining
     from kbert.cli.results.reading_results import evaluate_reading
 
@@ -170,14 +170,14 @@ def _of_long_texts(
 
 
 def _reads(task: str | None) -> bool:
-    """Whether answers are put together from windows, so that several models have no mean."""
+    """Returns whether a task combines answers of windows, so that models cannot be averaged."""
     return task in FINETUNED and not finetuned_task(task).averages
 
 
 def _divided(
     paths: list[Path], glue: str | None, data: Path | None, average: bool
 ) -> tuple[list[Path], Path | None]:
-    """The runs and the file among the arguments."""
+    """Returns the runs and the file among the arguments."""
     file = None if glue is not None else paths[-1]
     runs = paths if glue is not None else paths[:-1]
     if not runs:

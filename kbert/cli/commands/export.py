@@ -116,7 +116,7 @@ def _look_first(
     precision: str | None,
     measure: Path | None,
 ) -> None:
-    """Tells what is wrong with the options before TensorFlow is imported."""
+    """Checks the options before TensorFlow is imported."""
     from kbert.cli.models.model_kinds import check_model
     from kbert.serving.format.version_folders import new_version
     from kbert.training.first_look import check_file
@@ -143,7 +143,7 @@ def _look_first(
 def _exported_together(
     runs: list[Path], base: Path, name: str, precision: str | None, settings: dict[str, Any]
 ) -> Path:
-    """Exports several runs into one, each under the name of its folder."""
+    """Exports several runs into one export, each under the name of its folder."""
     from kbert.serving.export.multi_task_export import export_together
     from kbert.training.runs.load_model import load_model
 
@@ -152,10 +152,10 @@ def _exported_together(
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:
-    """The runs by the names of their tasks."""
+    """Returns the runs by the names of their tasks."""
     named: dict[str, Path] = {}
     for run in runs:
-        # As a signature may be called: minilm-squad becomes minilm_squad.
+        # A valid name of a signature: minilm-squad becomes minilm_squad.
         task = re.sub(r"[^A-Za-z0-9_]", "_", run.resolve().name)
         if task in named:
             raise ValueError(
@@ -169,7 +169,7 @@ def _named(runs: list[Path]) -> dict[str, Path]:
 def _measured(
     model: Any, run: Path, file: Path | None, precision: str | None
 ) -> dict[str, Any] | None:
-    """What float32 and the chosen precision are worth on labelled examples."""
+    """Measures float32 and the chosen precision on labelled examples."""
     if file is None:
         return None
     from kbert.cli.results.precision_measures import measure_precisions
@@ -178,7 +178,7 @@ def _measured(
 
 
 def _about(run: Path) -> dict[str, Any] | None:
-    """What the card of an export says of the training: files by their names, without folders."""
+    """Returns the export card's facts of the training: names of files, without folders."""
     from kbert.training.runs.run_directory import REPORT, is_run, load_run
 
     if not is_run(run):

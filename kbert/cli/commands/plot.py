@@ -12,7 +12,7 @@ from kbert.cli.show.json_output import write_result
 
 
 class Picture(str, Enum):
-    """What is drawn."""
+    """The kinds of plots."""
 
     span = "span"
     attention = "attention"

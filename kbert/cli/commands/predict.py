@@ -108,6 +108,7 @@ def predict(
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     from kbert.cli.models.answering import open_model
+    from kbert.tasks.answers import show_answer
 
     answering = open_model(model, nbest, task)
     if rows is not None:
@@ -115,8 +116,6 @@ def predict(
         batches: Iterator[list[tuple[str, ...]]] = iter([rows])
     else:
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
-    from kbert.tasks.answers import show_answer
-
     console = Console(highlight=False)
     for batch in batches:
         for row, answer in zip(batch, answering.answers(batch)):
@@ -128,7 +127,7 @@ def predict(
 
 
 def _look_first(model: Path, task: str | None) -> None:
-    """Tells what is wrong with names before TensorFlow is imported."""
+    """Checks names before TensorFlow is imported."""
     from kbert.cli.models.model_kinds import check_model, check_task_of_export
 
     check_model(model)
@@ -145,7 +144,7 @@ def _answer_file(
     task: str | None,
     columns: tuple[str | None, str | None],
 ) -> None:
-    """Answers the rows of a file into another."""
+    """Writes the answers to the rows of a file to another file."""
     if source is None or output is None or has_texts:
         raise ValueError(
             "`--input` and `--output` must be given together, and without texts or --show "
@@ -159,7 +158,7 @@ def _answer_file(
 def _asked(
     questions: list[str] | None, context: str | None, file: Path | None
 ) -> list[tuple[str, ...]] | None:
-    """The rows of questions that options give, or None where there are none."""
+    """Returns the rows of questions in the options, or None without questions."""
     if not questions and context is None and file is None:
         return None
     if not questions or (context is None) == (file is None):
@@ -177,7 +176,7 @@ def _asked(
 def _given(
     text: list[str] | None, text_a: str | None, text_b: str | None
 ) -> list[tuple[str, ...]] | None:
-    """The rows that options give, or None where the rows come from stdin."""
+    """Returns the rows in the options, or None if the rows come from stdin."""
     if text and (text_a is not None or text_b is not None):
         raise ValueError("`--text` must not be given together with `--text-a` and `--text-b`.")
     if (text_a is None) != (text_b is None):

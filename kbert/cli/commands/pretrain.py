@@ -32,10 +32,10 @@ def pretrain(
 ) -> None:
     """Pretrain an encoder on plain text, and write a run directory.
 
-    The examples are made while the training goes on, in memory that
+    The examples are made during the training, in memory that
     does not grow with the text. The run directory is whole when it is
     there: a stopped run stays OUTPUT.incomplete, and the same command
-    goes on with it. The result on stdout is JSON.
+    resumes it. The result on stdout is JSON.
 
     Examples:
 

@@ -58,7 +58,7 @@ def serve(
     limits = Limits(max_request_bytes, max_concurrency, timeout)
     options = ServerOptions(host, rest_port, grpc_port, web, poll_seconds, limits)
     stopped = threading.Event()
-    gc.freeze()  # what is there by now stays: no collection after a change of versions looks at it
+    gc.freeze()  # objects of now stay: garbage collection after a change of versions skips them
     with LocalServer(base, options) as server:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())

@@ -41,7 +41,7 @@ def train(
 
     All examples are read and checked before the training starts.
     The run directory is whole when it is there: a stopped run stays
-    OUTPUT.incomplete, and the same command goes on with it. The result
+    OUTPUT.incomplete, and the same command resumes it. The result
     on stdout is JSON.
 
     Examples:
@@ -84,7 +84,7 @@ def train_translation(
 
     All pairs are read and filtered before the training starts.
     The run directory is whole when it is there: a stopped run stays
-    OUTPUT.incomplete, and the same command goes on with it. The result
+    OUTPUT.incomplete, and the same command resumes it. The result
     on stdout is JSON.
 
     Examples:
@@ -105,13 +105,13 @@ def train_translation(
 
 
 def check_config_file(config: Path | None) -> None:
-    """Checks that the file of `--config` is there.
+    """Checks that the file of `--config` exists.
 
     Args:
         config: The file, or None.
 
     Raises:
-        FileNotFoundError: It is not.
+        FileNotFoundError: It does not exist.
     """
     from kbert.training.first_look import check_file
 
@@ -120,7 +120,7 @@ def check_config_file(config: Path | None) -> None:
 
 
 def _check_task(task: Any) -> None:
-    """A configuration of this verb knows no translation, which may have been meant."""
+    """Checks the task, with a hint to translation, which this verb's configuration lacks."""
     known = (*TASKS, TRANSLATION)
     if isinstance(task, str) and task not in known:
         raise ValueError(
@@ -130,7 +130,7 @@ def _check_task(task: Any) -> None:
 
 
 def _run_and_tell(config: AnyConfig) -> None:
-    """Trains, and writes what came out to stdout.
+    """Trains, and writes the result to stdout.
 
     Args:
         config: The configuration.

@@ -1,4 +1,4 @@
-"""The part of `kbert demo` in which two models that come with kbert read: questions and names."""
+"""The part of `kbert demo` with two models that come with kbert: questions and named entities."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from kbert.tasks.question_answering.evaluation import measure_answers
 
 QUESTION_MODEL = "minilm-squad"
 ENTITY_MODEL = "minilm-ner"
-# Places in the samples: questions of three texts, and sentences with several types of names.
+# Indices in the samples: questions of three texts, and sentences with several types of names.
 _SHOWN_QUESTIONS = (6, 13, 18)
 _SHOWN_SENTENCES = (3, 11, 17)
 
@@ -23,7 +23,7 @@ def ask_questions(console: Console) -> dict[str, Any]:
     """Asks the sample questions and shows a few answers in their texts.
 
     Args:
-        console: Where to tell.
+        console: The console to print to.
 
     Returns:
         Exact match and F1, in percent, of all sample questions.
@@ -50,7 +50,7 @@ def find_names(console: Console) -> dict[str, Any]:
     """Finds the names in the sample sentences and shows a few.
 
     Args:
-        console: Where to tell.
+        console: The console to print to.
 
     Returns:
         Precision, recall and F1 of all sample sentences.

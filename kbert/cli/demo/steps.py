@@ -1,4 +1,4 @@
-"""The steps of `kbert demo`, each with what it does, how long it took and where its files lie."""
+"""The steps of `kbert demo`, each with its description, its time and the paths of its files."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from kbert.training.runs.run_directory import REPORT, load_run
 
 ENCODER = "all-MiniLM-L6-v2"
 PARTS = ("train", "validation", "test")
-# Few examples and short texts: smaller batches and a higher rate than for large data.
+# Few examples and short texts: smaller batches and a higher learning rate than for large data.
 SETTINGS: dict[str, Any] = {
     "epochs": 5,
     "batch_size": 16,
@@ -44,15 +44,15 @@ QUESTIONS = (
 
 
 def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
-    """Trains, exports and asks a classifier; asks models that come along; trains a translator.
+    """Trains, exports and queries a classifier; queries the bundled models; trains a translator.
 
     Args:
         output: The folder to work in.
-        console: Where to tell; by default stdout.
+        console: The console to print to; by default stdout.
 
     Returns:
         The metrics of the test messages, the folders of run and export, the answers; the metrics
-        of the sample questions and sentences; and what `demo_translation` returns.
+        of the sample questions and sentences; and the return value of `demo_translation`.
 
     Raises:
         OSError: The encoder is not installed and cannot be fetched; the message says how.
@@ -117,19 +117,19 @@ def demo_config(output: Path) -> RunConfig:
 
 
 def ask_in_new_process(exported: Path, questions: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Asks an export through `kbert predict`, in a process of its own.
+    """Queries an export with `kbert predict`, in a process of its own.
 
     Args:
         exported: The export.
         questions: The texts.
 
     Returns:
-        An answer a text.
+        One answer per text.
 
     Raises:
         RuntimeError: The process failed; its message is in the error.
     """
-    # The same interpreter, so that the same kbert answers wherever it is installed.
+    # The same interpreter, so that the same kbert is used wherever it is installed.
     command = [sys.executable, "-m", "kbert.cli.main", "predict", str(exported)]
     lines = "".join(f"{question}\n" for question in questions)
     done = subprocess.run(command, input=lines, capture_output=True, text=True, encoding="utf-8")
@@ -156,12 +156,12 @@ def _show_what_next(
         f'  kbert predict {QUESTION_MODEL} --question "..." --context-file article.txt --show\n'
         f"  kbert info {exported}\n"
         "  kbert train --help     (your own data: a file with the columns text and label)",
-        soft_wrap=True,  # a command that is broken in two cannot be copied
+        soft_wrap=True,  # a wrapped command cannot be copied
     )
 
 
 def _activated() -> str:
-    """How the shell finds `kbert`, where it stands in an environment that is not active."""
+    """Returns the words on activating the environment of `kbert`, if it is not active."""
     folder = Path(sys.prefix)
     if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == sys.prefix:
         return "for example,"

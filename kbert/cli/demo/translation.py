@@ -1,4 +1,4 @@
-"""The step of `kbert demo` that translates: a toy, trained on the sentence pairs of our own."""
+"""The translation step of `kbert demo`: a toy, trained on kbert's own sentence pairs."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import load_run
 
 # One layer on each side and a piece for nearly every word: the toy learns in half a minute what
-# larger ones also learn.
+# larger models also learn.
 SETTINGS: dict[str, Any] = {
     "vocabulary_size": 700,
     "num_encoder_layers": 1,
@@ -28,7 +28,7 @@ SETTINGS: dict[str, Any] = {
     "learning_rate": 3e-3,
     "warmup_steps": 200,
 }
-# Rows of test.tsv that are shown: German orders the words of each anew.
+# Sentences of test.tsv to show: German has another word order in each.
 SHOWN = (
     "My parents do not draw a picture in the living room in the evening.",
     "Yesterday my mother visited the museum in the city.",
@@ -37,11 +37,11 @@ SHOWN = (
 
 
 def demo_translation(output: Path, console: Console) -> dict[str, Any]:
-    """Trains a toy translator, measures it, and shows translations of sentences new to it.
+    """Trains a toy translator, evaluates it, and shows translations of unseen sentences.
 
     Args:
         output: The folder to work in.
-        console: Where to tell.
+        console: The console to print to.
 
     Returns:
         The metrics of the test pairs, the folder of the run, and the translations.

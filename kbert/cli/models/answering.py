@@ -1,4 +1,4 @@
-"""Runs, saved models and exports behind one face: rows of texts in, answers out."""
+"""A common interface to runs, saved models and exports: rows of texts in, answers out."""
 
 import functools
 import json
@@ -19,10 +19,10 @@ from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run
 
 BATCH_ROWS = 32
-# The outputs that hold several answers, as the last dimension: of a translator, and of a model that
-# finds words for each [MASK].
+# Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
+# for each [MASK].
 _NBEST = ("nbest_translation", "word")
-# What gives a row on the command line, where that is not one option --text.
+# Command-line options of a row, where it is not a single --text.
 _OPTIONS: dict[tuple[str, ...], str] = {
     ("question", "context"): " (--question with --context or --context-file)",
     ("text_a", "text_b"): " (--text-a with --text-b)",
@@ -33,9 +33,9 @@ class Answering:
     """A model that answers rows of texts.
 
     Args:
-        inputs: What a row holds: ("text",), ("text_a", "text_b"), or ("context", "choices").
-        answer: Turns a column for each input into one dict a row.
-        nbest: How many of the best translations or words an answer has; None leaves it as it is.
+        inputs: Names of a row's texts: ("text",), ("text_a", "text_b"), or ("context", "choices").
+        answer: Maps one column per input to one dict per row.
+        nbest: Number of the best translations or words in an answer; None for the model's own.
     """
 
     def __init__(self, inputs: tuple[str, ...], answer: Any, nbest: int | None = None) -> None:
@@ -51,21 +51,21 @@ class Answering:
 
         Args:
             line: The line.
-            number: Its number, for the message.
+            number: Its number, for the error message.
 
         Raises:
-            ValueError: It has not as many parts as the model reads.
+            ValueError: The number of its parts is not that of the model's inputs.
         """
         named = self._named(line, number)
         if named is not None:
             return named
-        # A tab inside a single text is white space to a tokenizer, and stays.
+        # A tab inside a single text is white space to a tokenizer, and is kept.
         row = (line,) if len(self.inputs) == 1 else tuple(line.split("\t"))
         self.check([row], f"stdin, line {number}")
         return row
 
     def _named(self, line: str, number: int) -> Row | None:
-        """The row of a JSON object, or None where the line is none."""
+        """Returns the row of a JSON object, or None if the line is not one."""
         if len(self.inputs) == 1 or "choices" in self.inputs or not line.lstrip().startswith("{"):
             return None
         try:
@@ -86,11 +86,11 @@ class Answering:
         return texts
 
     def check(self, rows: list[Row], source: str) -> None:
-        """Checks that rows hold what the model reads.
+        """Checks that rows hold the model's inputs.
 
         Args:
             rows: The rows.
-            source: Where they come from, for the message.
+            source: Name of their source, for the error message.
 
         Raises:
             ValueError: A row has too few or too many texts.
@@ -132,13 +132,13 @@ def open_model(
 
     Args:
         path: The folder.
-        nbest: How many of the best translations are wanted, of a translator, or of the best words
-            for each [MASK]; None for the model's own number.
+        nbest: Number of the best translations of a translator, or of the best words for each
+            [MASK]; None for the model's own number.
         task: The signature of one of several tasks of an export; None for the first.
 
     Raises:
         FileNotFoundError: There is none, or the run is not finished.
-        ValueError: It is something else, cannot give so many translations, or has no such task.
+        ValueError: It is something else, has fewer than `nbest` answers, or has no such task.
     """
     if task is not None:
         check_task_of_export(path, task)
@@ -173,7 +173,7 @@ def _check_nbest(nbest: int | None, has_several: bool) -> None:
 
 
 def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:
-    """An answer with no more than so many translations, or words for each [MASK]."""
+    """Truncates an answer to a number of translations, or of words for each [MASK]."""
     if "masks" in answer:
         masks = [{**mask, "words": mask["words"][:nbest]} for mask in answer["masks"]]
         return {**answer, "masks": masks}
@@ -181,13 +181,13 @@ def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:
 
 
 def live_answering(model: Any) -> Answering:
-    """Puts a model in Python behind the face of its export: the same function, the same names.
+    """Wraps a model in Python in the interface of its export: the same function, the same names.
 
     Args:
-        model: A `Classifier`, `Regressor` or `MultipleChoice`.
+        model: A model on raw texts with `signatures()`.
     """
     function, specs = model.signatures()[SERVING_DEFAULT]
-    # Traced once, for batches of any size; as in an export, without AutoGraph, which takes seconds.
+    # Traced once, for batches of any size; without AutoGraph, as in an export: it takes seconds.
     compiled = tf.function(function, input_signature=specs, autograph=False)
     inputs = tuple(spec.name for spec in specs)
 

@@ -1,4 +1,4 @@
-"""Writing a checkpoint in another format, and comparing what was written with the source."""
+"""Conversion of a checkpoint to another format, and comparison with the source."""
 
 from pathlib import Path
 from typing import Any
@@ -24,19 +24,19 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     """Converts a checkpoint and compares both.
 
     Args:
-        source: A run, what `read_checkpoint` takes, or the folder of a translator.
-        target: The folder to make.
+        source: A run, a path or name for `read_checkpoint`, or the folder of a translator.
+        target: The folder to create.
         format: "huggingface", "kbert" or "tf1"; for a translator see `convert_translator`.
         overwrite: Whether `target` may be replaced.
 
     Returns:
-        Formats, what was decided, and the largest absolute differences: of the encoder's outputs
-        on a fixed input, and of each head's weights.
+        Formats, decisions, and the largest absolute differences: of the encoder's outputs on a
+        fixed input, and of each head's weights.
 
     Raises:
-        ValueError: The source is no checkpoint, or the format cannot hold its head.
+        ValueError: The source is not a checkpoint, or the format cannot hold its head.
         FileNotFoundError: There is no source.
-        FileExistsError: The target is there and may not be replaced.
+        FileExistsError: The target exists and may not be replaced.
     """
     path = load_run(source).model_directory if is_run(source) else source
     check_format(path, format)
@@ -56,14 +56,14 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
 
 
 def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
-    """Writes the target; returns what `read_checkpoint` takes to read it."""
+    """Writes the target; returns the path to read it with `read_checkpoint`."""
     if format == "kbert":
         return write_native(before, target, overwrite=overwrite)
     if format == "tf1":
         return write_tf1_bert(before, target, overwrite=overwrite)
     if not before.pipeline:
         return write_huggingface(before, target, overwrite=overwrite)
-    # kbert's own models know their labels and the class of transformers that fits.
+    # kbert's own models know their labels and their class in transformers.
     model = load(path)
     with atomic_directory(target, overwrite=overwrite) as folder:
         inner = model.save_pretrained(folder / "model", format="huggingface")
@@ -74,7 +74,7 @@ def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: 
 
 
 def _lost(before: Checkpoint, format: str) -> list[str]:
-    """What the format has no place for."""
+    """Returns notes on what the format cannot hold."""
     labels = before.pipeline.get("labels") or before.source_config.get("id2label")
     if format == "tf1" and labels and before.heads:
         return [f"The format tf1 has no place for the names of the labels: {labels}."]
@@ -82,11 +82,11 @@ def _lost(before: Checkpoint, format: str) -> list[str]:
 
 
 def fixed_input(vocabulary_size: int, max_sequence_length: int) -> dict[str, np.ndarray]:
-    """Returns the input that both checkpoints are run on: all kinds of positions, and padding.
+    """Returns the input of both checkpoints: all kinds of positions, and padding.
 
     Args:
-        vocabulary_size: Token ids are below it.
-        max_sequence_length: The input is not longer.
+        vocabulary_size: Upper bound (exclusive) of the token ids.
+        max_sequence_length: Maximum length of the input.
     """
     length = min(_LENGTH, max_sequence_length)
     # Multiples of a prime, so that the ids are spread over the vocabulary.
@@ -112,7 +112,7 @@ def _outputs(before: Checkpoint, after: Checkpoint) -> dict[str, float | None]:
     pooled = [outputs["pooled_output"] for outputs in found]
     return {
         "sequence_output": _largest(*sequences),
-        # A checkpoint without a pooler gets random weights there, which are nobody's.
+        # A checkpoint without a pooler gets random weights there, which are not its own.
         "pooled_output": _largest(*pooled) if before.has_pooler and after.has_pooler else None,
     }
 

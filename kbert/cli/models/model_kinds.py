@@ -1,4 +1,4 @@
-"""What a path or name of a command line is, told without TensorFlow, which takes seconds."""
+"""Kinds of models by path or name, without importing TensorFlow, which takes seconds."""
 
 import os
 from pathlib import Path
@@ -26,7 +26,7 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
         exports: Whether it may be an export.
 
     Raises:
-        FileNotFoundError: It is nothing, or a run that is not finished, or a folder of exports.
+        FileNotFoundError: It does not exist, or is an unfinished run or a folder of exports.
         ValueError: It is something else.
     """
     if is_run(path):
@@ -48,12 +48,12 @@ def _check_checkpoint(path: Path, exports: bool) -> None:
         detect_format(path)
     except ValueError:
         if exports and exports_in(path):
-            find_export(path)  # tells the names of those that are in it
+            find_export(path)  # its error names the exports in the folder
         raise
 
 
 def is_export(path: str | os.PathLike[str]) -> bool:
-    """Tells whether a folder is an export: BASE/<model>, or BASE/<model>/<version>.
+    """Returns whether a folder is an export: BASE/<model>, or BASE/<model>/<version>.
 
     Args:
         path: The folder.
@@ -66,19 +66,19 @@ def is_export(path: str | os.PathLike[str]) -> bool:
 
 
 def is_translator(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is a folder of a translator, kbert's own or Marian's."""
+    """Returns whether a path is a folder of a translator, kbert's own or Marian's."""
     return is_translation(path) or is_marian(path)
 
 
 def check_format(model: str | os.PathLike[str], format: str) -> None:
-    """Checks that a format is one of the model's kind.
+    """Checks that a format fits the model's kind.
 
     Args:
         model: A model's folder, or a known name.
         format: A format of `kbert convert`.
 
     Raises:
-        ValueError: It is for encoders alone, or for translators alone.
+        ValueError: It is for encoders only, or for translators only.
     """
     if is_translator(model):
         if format not in _OF_TRANSLATORS:
@@ -101,7 +101,7 @@ def check_task_of_export(path: str | os.PathLike[str], task: str) -> None:
         task: The task's name.
 
     Raises:
-        ValueError: It has no such task, or is no export of several.
+        ValueError: It has no such task, or is not an export of several tasks.
     """
     if is_run(path) or not is_export(path):
         raise ValueError(
@@ -115,7 +115,7 @@ def check_task_of_export(path: str | os.PathLike[str], task: str) -> None:
 
 
 def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:
-    """The columns of examples to measure a run on, those that it was trained with by default.
+    """Returns the columns of examples to evaluate a run on, by default those of its training.
 
     Args:
         run: The run, or a model's folder.
@@ -127,7 +127,7 @@ def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dic
         if value is not None
     }
     config = load_run(run).config if is_run(run) else None
-    # Of a run on GLUE they say nothing: its files have others.
+    # Those of a run on GLUE do not apply: its files have others.
     if getattr(config, "task", None) in FINETUNED and getattr(config, "glue", None) is None:
         return {**{name: getattr(config, name) for name in given}, **chosen}
     return chosen

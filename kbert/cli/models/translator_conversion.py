@@ -1,4 +1,4 @@
-"""Writing a translator in another format, and comparing what was written with the source."""
+"""Conversion of a translator to another format, and comparison with the source."""
 
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,18 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
 
     Args:
         source: a folder of kbert, or of Marian in Hugging Face's layout.
-        target: the folder to make.
+        target: the folder to create.
         format: "kbert" or "ctranslate2"; see `kbert.cli.models.model_kinds.check_format`.
         overwrite: whether `target` may be replaced.
 
     Returns:
-        Formats, what the format has no place for, and the largest absolute difference of the
+        Formats, notes on what the format cannot hold, and the largest absolute difference of the
         log-probabilities of fixed sentence pairs. For CTranslate2 also the arguments of
-        `translate_batch` that search as the translator does.
+        `translate_batch` for the translator's search.
 
     Raises:
         ValueError: the format cannot hold the model.
-        FileExistsError: the target is there and may not be replaced.
+        FileExistsError: the target exists and may not be replaced.
     """
     model = Translator.from_pretrained(source)
     pairs = _fixed_pairs(model)
@@ -58,7 +58,7 @@ def convert_translator(source: str, target: Path, format: str, overwrite: bool) 
 
 
 def _fixed_pairs(model: Translator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Ids of sources and targets of unequal lengths, spread over the vocabularies."""
+    """Returns ids of sources and targets of different lengths, spread over the vocabularies."""
     longest = min(_LENGTH, model.max_source_length - 1)
     sides = []
     for step, subwords in ((7919, model.source_subwords), (6007, model.target_subwords)):
@@ -74,7 +74,7 @@ def _fixed_pairs(model: Translator) -> tuple[list[np.ndarray], list[np.ndarray]]
 def _log_probabilities(
     model: Translator, sources: list[np.ndarray], targets: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """Of each target's pieces and its end, one pair at a time."""
+    """Returns log-probabilities of each target's pieces and end token, one pair at a time."""
     found = []
     for source, target in zip(sources, targets):
         ids = np.append(source, model.source_subwords.end_id)[None]

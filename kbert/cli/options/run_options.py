@@ -1,4 +1,4 @@
-"""The options of `kbert train`, made from a configuration's fields: no default stands here."""
+"""The options of `kbert train`, made from a configuration's fields, which have the defaults."""
 
 import dataclasses
 import inspect
@@ -10,16 +10,16 @@ import typer
 from kbert.training.config.configuration import Configuration
 from kbert.training.config.option_kinds import kind_of
 
-# This one is the argument of the verb.
+# This field is the positional argument of the verb.
 _ARGUMENT = "task"
 
 
 def with_run_options(
     verb: Callable[..., None], configuration: type[Configuration]
 ) -> Callable[..., None]:
-    """Gives a verb one option for each field of a configuration, after its own parameters.
+    """Adds to a verb one option for each field of a configuration, after its own parameters.
 
-    An option that is not given arrives as None, so that it can be told from a given one.
+    An option that is not given is None, to be distinguished from a given one.
 
     Args:
         verb: A function with `**given`; it is changed in place.
@@ -38,14 +38,14 @@ def with_run_options(
 def given_values(
     given: dict[str, Any], configuration: type[Configuration]
 ) -> dict[str, Any]:
-    """Returns the values of the options that were given, as a configuration takes them.
+    """Returns the values of the given options, for a configuration.
 
     Args:
         given: Option -> value or None.
         configuration: The class of the configuration.
 
     Raises:
-        ValueError: The text of an option is no value of its kind.
+        ValueError: The text of an option is not a value of its kind.
     """
     values = {}
     for field in configuration.options():
@@ -57,7 +57,7 @@ def given_values(
 
 
 def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
-    """The parameter of one field, as typer reads it."""
+    """Returns the typer parameter of a field."""
     kind, name = kind_of(field), field.name.replace("_", "-")
     option = typer.Option(
         f"--{name}/--no-{name}" if kind.python_type is bool else f"--{name}",
@@ -74,7 +74,7 @@ def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
 
 
 def shown_default(field: "dataclasses.Field[Any]") -> str:
-    """Returns the default of a field as help texts show it; "" for none.
+    """Returns the default of a field for help texts; "" for none.
 
     Args:
         field: A field of a configuration.

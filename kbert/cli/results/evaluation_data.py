@@ -1,4 +1,4 @@
-"""What `kbert evaluate` measures on, what it finds, and what it writes for the GLUE server."""
+"""Examples and results of `kbert evaluate`, and submissions to the GLUE server."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ def read_examples(
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
 ) -> tuple[Any, str | None]:
-    """Reads the examples to measure a run on.
+    """Reads the examples to evaluate a run on.
 
     Args:
         run: The first run, or a model's folder.
@@ -47,18 +47,18 @@ def evaluate_runs(
     split: str,
     submission: Path | None,
 ) -> dict[str, Any]:
-    """Measures the mean of the runs' predictions, and writes the GLUE server's file on wish.
+    """Evaluates the mean of the runs' predictions, and optionally writes the GLUE server's file.
 
     Args:
-        runs: One run, or more.
+        runs: One or more runs.
         examples: From `read_examples`.
         task: The GLUE task, or None.
         split: The split of the GLUE task.
         submission: The folder of the GLUE server's file, or None.
 
     Returns:
-        What is known of the examples, the metrics where they have labels, the file where one was
-        written; as JSON can hold it.
+        Facts about the examples, the metrics if they have labels, the file if one was written; as
+        JSON types.
 
     Raises:
         ValueError: The models do not fit the examples; there is neither a label nor a submission;
@@ -91,7 +91,7 @@ def evaluate_runs(
 def _write_submission(
     task: str, split: str, examples: Any, averaged: Averaged, folder: Path
 ) -> Path:
-    """Writes predictions as the GLUE server takes them; returns the file."""
+    """Writes predictions in the GLUE server's format; returns the file."""
     if averaged.labels is None:
         answers = averaged.predictions.tolist()
     else:

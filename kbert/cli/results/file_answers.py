@@ -31,19 +31,19 @@ def answer_file(
     Args:
         model: A run, a model's folder or name, or an export.
         source: The file.
-        output: The file to make.
-        nbest: As in `kbert.cli.models.answering.open_model`.
-        task: As there.
+        output: The file to create.
+        nbest: Number of the best translations or words for [MASK]; None for the model's own.
+        task: The signature of one of several tasks of an export; None for the first.
         columns: The columns of the model's first and second text, or None for the run's own.
 
     Returns:
-        The output, the number of rows, and the seconds, as JSON can hold them.
+        The output, the number of rows, and the seconds, as JSON types.
 
     Raises:
-        ValueError: As `kbert.serving.batch_prediction.file_prediction.predict_file` and
-            `open_model`.
-        FileNotFoundError: As there.
-        FileExistsError: The output is there.
+        ValueError: The model, its options or the file are wrong, see `open_model` and
+            `kbert.serving.batch_prediction.file_prediction.predict_file`.
+        FileNotFoundError: The model, the file or the output's folder does not exist.
+        FileExistsError: The output exists.
     """
     answering = open_model(model, nbest, task)
     read = columns_to_read(model, answering.inputs, columns)
@@ -79,16 +79,16 @@ def answer_file(
 def columns_to_read(
     model: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
 ) -> list[list[str]]:
-    """The columns of a file that a model reads.
+    """Returns the columns of a file that a model reads.
 
     Args:
-        model: A run, which knows the columns that it was trained with; or another model.
-        inputs: What the model reads.
-        given: The columns that are wanted for its first and second text, or None.
+        model: A run, which has the columns of its training; or another model.
+        inputs: The names of the model's inputs.
+        given: The columns of its first and second text, or None.
 
     Returns:
-        A column for each input; or several such choices, the first that is there counts. The last
-        one are the inputs' own names, unless others were given.
+        Choices of one column per input, of which the first that exists counts. The last choice is
+        the inputs' own names, unless others were given.
 
     Raises:
         ValueError: There are too few or too many.
@@ -103,7 +103,7 @@ def columns_to_read(
     own: Sequence[Any] = () if task is None else task.text_columns(config)
     usual = [] if task is None else task.usual_columns(len(inputs))
     last = [] if named else [list(inputs)]
-    # An index names a column of files without a header, which are none of these.
+    # An index is for files without a header, which are not read here.
     both = list(zip_longest(given, own))[: len(inputs)]
     names = [name for pair in both if (name := next(filter(_is_name, pair), None)) is not None]
     if len(names) == len(inputs):
@@ -121,7 +121,7 @@ def _is_name(column: Any) -> bool:
 
 
 def model_checksum(model: Path) -> str:
-    """A checksum of all files of a model, wherever it lies.
+    """Returns a checksum of all files of a model, wherever it is.
 
     Args:
         model: A run, a model's folder, file or name, or an export.

@@ -1,4 +1,4 @@
-"""What a precision costs and gains, measured on a labelled file: for the card of an export."""
+"""Quality and speed of precisions, measured on a labelled file, for the card of an export."""
 
 import platform
 import time
@@ -29,20 +29,20 @@ _CPU_INFO = Path("/proc/cpuinfo")
 def measure_precisions(
     model: Any, run: Path, file: Path, precisions: Sequence[str | None]
 ) -> dict[str, Any]:
-    """Measures a model in several precisions: the task's metrics, and rows a second.
+    """Measures a model in several precisions: the task's metrics, and rows per second.
 
-    The speed is that of the function that is exported, called in Python with 32 rows or fewer at a
-    time: the median of three rounds over the file's first 256 rows, after one that is not counted.
+    The speed is that of the exported function, called in Python with batches of 32 rows at most:
+    the median of three rounds over the file's first 256 rows, after a warm-up round.
 
     Args:
         model: The model.
-        run: Where it lies.
+        run: Its run directory.
         file: Labelled examples.
-        precisions: As `kbert.serving.export.precision.in_precision` takes them; each is measured
+        precisions: Precisions for `kbert.serving.export.precision.in_precision`; each is measured
             once.
 
     Returns:
-        What `kbert.serving.bundle.model_card` says of precisions.
+        The entry of precisions for `kbert.serving.bundle.model_card`.
 
     Raises:
         ValueError: The file has no labels, or does not fit the model.
@@ -106,7 +106,7 @@ def _weight_bytes(model: Any, precision: str | None) -> int:
 
 
 def _processor() -> str:
-    """What Linux calls it."""
+    """Returns the CPU's name in Linux, or the machine type."""
     try:
         lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
     except OSError:

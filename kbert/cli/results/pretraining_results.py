@@ -1,4 +1,4 @@
-"""What `kbert evaluate` finds for pretrained models."""
+"""Results of `kbert evaluate` for pretrained models."""
 
 from pathlib import Path
 from typing import Any
@@ -10,19 +10,19 @@ from kbert.training.runs.run_directory import is_run, load_run
 
 
 def evaluate_pretraining(runs: list[Path], file: Path) -> dict[str, Any]:
-    """Measures a pretrained model on plain text.
+    """Evaluates a pretrained model on plain text.
 
-    Examples and masks are those that the run's seed makes of it, the same ones each time.
+    Examples and masks are drawn with the run's seed, the same ones each time.
 
     Args:
         runs: One run, or a model's folder.
         file: The text; see `kbert.data.pretraining.corpus`.
 
     Returns:
-        The metrics, as JSON can hold them.
+        The metrics, as JSON types.
 
     Raises:
-        ValueError: There are several runs, or the file is no text.
+        ValueError: There are several runs, or the file is not text.
         FileNotFoundError: The file is missing, or the run is not finished.
     """
     if len(runs) > 1:

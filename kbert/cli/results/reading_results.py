@@ -1,4 +1,4 @@
-"""What `kbert evaluate` finds for models that read."""
+"""Results of `kbert evaluate` for models that read texts in windows."""
 
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,16 @@ from kbert.training.runs.load_model import load_model
 def evaluate_reading(
     runs: list[Path], file: Path, label: str | None, predictions: Path | None
 ) -> dict[str, Any]:
-    """Measures a model on questions or on tagged sentences.
+    """Evaluates a model on questions or on tagged sentences.
 
     Args:
         runs: One run, or a model's folder.
         file: The examples.
         label: The column of the tags, or None for the run's own.
-        predictions: Where to write the official predictions file, or None.
+        predictions: Path of the official predictions file to write, or None.
 
     Returns:
-        What is known of the examples, and the metrics, as JSON can hold them.
+        Facts about the examples, and the metrics, as JSON types.
 
     Raises:
         ValueError: There are several runs, the file is wrong, or there is nothing to predict.

@@ -1,4 +1,4 @@
-"""What `kbert evaluate` finds for translators."""
+"""Results of `kbert evaluate` for translators."""
 
 from pathlib import Path
 from typing import Any
@@ -20,20 +20,20 @@ def evaluate_translation(
     language: str | None = None,
     translations: Path | None = None,
 ) -> dict[str, Any]:
-    """Measures a translator on sentence pairs.
+    """Evaluates a translator on sentence pairs.
 
     Args:
         runs: One run, or a model's folder.
         file: A table of pairs, or tfds:NAME@SPLIT; None with `sides`.
         sides: Two text files instead, of sentences and of their translations.
-        language: Of the translations, for the tokenised lower-cased BLEU; None for the run's own.
-        translations: Where to write the translations of all sentences, one a line; or None.
+        language: Target language, for the tokenised lower-cased BLEU; None for the run's own.
+        translations: File to write all translations to, one per line; or None.
 
     Returns:
-        What is known of the pairs, and the metrics, as JSON can hold them.
+        Facts about the pairs, and the metrics, as JSON types.
 
     Raises:
-        ValueError: There are several runs, it is no translator, or the pairs are wrong.
+        ValueError: There are several runs, it is not a translator, or the pairs are wrong.
         FileNotFoundError: A file is missing, or the run is not finished.
     """
     if len(runs) > 1:
@@ -60,7 +60,7 @@ def evaluate_translation(
         "metrics": metrics,
     }
     if translations is not None:
-        # A model with a piece for it could say a line's end, but one line is one sentence.
+        # A model with a piece for a line break could output one, but one line is one sentence.
         lines = [text.replace("\n", " ") + "\n" for text in found]
         write_atomically(translations, "".join(lines))
         result["translations"] = str(translations)

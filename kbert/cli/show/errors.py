@@ -1,4 +1,4 @@
-"""How a verb of the command line fails: a message for people on stderr, and an exit code."""
+"""Errors of a command-line verb: a readable message on stderr, and an exit code."""
 
 import functools
 import os
@@ -13,20 +13,20 @@ from kbert.training.distributed.stop_signals import TrainingStopped
 
 BAD_INPUT = 2
 FAILURE = 1
-STOPPED = 130  # 128 + SIGINT, as shells count
+STOPPED = 130  # 128 + SIGINT, like in shells
 TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 DEBUG = "KBERT_DEBUG"
-# What the user can put right: values, files, folders. Everything else is a failure of the run.
+# Errors that users can fix: values, files, folders. Everything else is a failure of the run.
 _USERS = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
     """Wraps a verb so that its errors become one message and an exit code, without a traceback.
 
-    Exit code 2 stands for bad input, 75 for a training that was asked to stop and can go on, 1 for
-    everything else. With `--debug` (or the variable
-    KBERT_DEBUG) the traceback comes before the message.
+    Exit code 2 stands for bad input, 75 for a training that was asked to stop and can be resumed, 1
+    for everything else. With `--debug` (or the variable KBERT_DEBUG) the traceback comes before the
+    message.
 
     Args:
         verb: The verb.
@@ -39,7 +39,7 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort):
             raise
         except BrokenPipeError as error:
-            # The reader of stdout has gone, as `head` does; Python must not complain at the end.
+            # The reader of stdout has closed it, like `head`; Python must not complain at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(PIPE_CLOSED) from error
         except TrainingStopped as error:
@@ -58,7 +58,7 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _message(error: BaseException) -> str:
-    """The error's own words; where they do not say what it is, its class too."""
+    """Returns the error's message, preceded by its class where the message is not enough."""
     text = str(error).strip()
     if isinstance(error, _USERS) and text:
         return text

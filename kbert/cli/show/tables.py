@@ -1,4 +1,4 @@
-"""Tables for a terminal: scores of each label, and the words that translations come from."""
+"""Tables for a terminal: scores of each label, and alignments of translations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from rich.text import Text
 
 
 def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None:
-    """Draws the table; draws nothing for metrics without labels.
+    """Prints the scores of each label; nothing for metrics without labels.
 
     Args:
         metrics: From `FinetunedTask.measure_predictions`.
-        console: Where to draw; by default stderr.
+        console: The console to print to; by default stderr.
     """
     per_class = metrics.get("per_class")
     if not per_class:
@@ -36,16 +36,16 @@ _SHADES = " \u2591\u2592\u2593\u2588"
 def show_alignment(
     source: Sequence[str], target: Sequence[str], weights: Any, console: Console
 ) -> None:
-    """Prints a line for each word of a translation: what it comes from most, and shades for all.
+    """Prints a line for each word of a translation: its main source word, and shades of all.
 
-    The shades stand in the order of the source, a character for each of its words; the darkest is
-    the largest weight of the table.
+    The shades are in the order of the source, one character per word; the darkest is the largest
+    weight of the table.
 
     Args:
         source: S words.
         target: T words.
         weights: (T, S), each row a distribution.
-        console: where to print.
+        console: the console to print to.
     """
     if not len(target):
         console.print(Text("nothing to translate", style="dim"))

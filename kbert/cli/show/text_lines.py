@@ -1,4 +1,4 @@
-"""Texts from a stream, one a line, in batches: of any length without filling the memory."""
+"""Texts from a stream, one per line, in batches: streams of any length in constant memory."""
 
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -9,21 +9,21 @@ Row = tuple[str, ...]
 def read_batches(
     stream: BinaryIO, split: Callable[[str, int], Row], batch_size: int
 ) -> Iterator[list[Row]]:
-    """Gives the lines of a stream as rows, some at a time.
+    """Yields the lines of a stream as rows, in batches.
 
     Lines end in `\\n` or `\\r\\n` only. An empty line is an empty text, so that there are as many
     answers as lines.
 
     Args:
-        stream: UTF-8; a byte order mark at its start is left out.
-        split: Turns a line and its number (from 1) into a row.
-        batch_size: Rows at a time, the last time fewer.
+        stream: UTF-8; a byte order mark at its start is skipped.
+        split: Maps a line and its number (from 1) to a row.
+        batch_size: Rows of a batch; the last one may have fewer.
 
     Yields:
         Lists of rows, never empty.
 
     Raises:
-        ValueError: A line is not UTF-8, or `split` refuses it.
+        ValueError: A line is not UTF-8, or `split` rejects it.
     """
     batch: list[Row] = []
     for number, line in enumerate(stream, start=1):

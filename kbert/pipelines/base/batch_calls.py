@@ -1,4 +1,4 @@
-"""Keras' verbs on one batch, and a call of the model, on raw texts."""
+"""Keras' methods for one batch, and the call of a model, on raw texts."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from kbert.pipelines.base.text_inputs import holds_texts
 class BatchCalls(keras.Model):
     """Adds raw texts to `train_on_batch`, `test_on_batch`, `predict_on_batch` and to a call.
 
-    A subclass has `one_batch`, and `call_inputs` where a call can take texts.
+    A subclass implements `one_batch`, and `call_inputs` where a call can take texts.
     """
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Texts with their targets and weights as one batch of numbers.
+        """Makes one batch of numbers of texts with their targets and weights.
 
         Args:
             x: raw texts, or what Keras takes, which stays as it is.
@@ -25,17 +25,17 @@ class BatchCalls(keras.Model):
         Returns:
             Inputs, targets, and weights if there are any.
         """
-        # A subclass without it is a fault of its author's, told where it first shows.
+        # A subclass without it is a bug, raised at its first use.
         raise NotImplementedError(f"{type(self).__name__} must say what a batch of texts is")
 
     def call_inputs(self, x: Any) -> Any:
-        """Texts as the token ids that a call of the model takes.
+        """Tokenizes texts for a call of the model.
 
         Args:
             x: raw texts.
 
         Raises:
-            ValueError: a text may become several sequences, or needs a target beside it.
+            ValueError: a text may become several sequences, or needs a target with it.
         """
         raise ValueError(
             f"`inputs` of a call must be token ids for a {type(self).__name__}. Received: texts, "
@@ -43,7 +43,7 @@ class BatchCalls(keras.Model):
         )
 
     def encode_class_weight(self, weights: Any) -> Any:
-        """Weights of classes as people write them, by class id.
+        """Encodes weights of classes, as users write them, by class id.
 
         Args:
             weights: a dict from class to weight, or None.
@@ -63,7 +63,7 @@ class BatchCalls(keras.Model):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Makes one step of training on one batch.
+        """Runs one training step on one batch.
 
         Args:
             x: texts in the forms of `fit`, all of them one batch, or arrays of token ids.
@@ -84,7 +84,7 @@ class BatchCalls(keras.Model):
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
-        """Measures one batch.
+        """Evaluates one batch.
 
         Args:
             x: texts in the forms of `fit`, all of them one batch, or arrays of token ids.
@@ -105,11 +105,11 @@ class BatchCalls(keras.Model):
             x: texts in the forms of `fit`, or arrays of token ids.
 
         Returns:
-            What `predict` returns.
+            The predictions, in the form of `predict`.
         """
         return self.predict(x) if holds_texts(x) else super().predict_on_batch(x)
 
 
 def _numpy(y: Any) -> Any:
-    """Targets as arrays, which Keras' weights of classes are looked up by."""
+    """Converts targets to arrays, by which Keras looks up weights of classes."""
     return None if y is None else keras.tree.map_structure(np.asarray, y)

@@ -1,4 +1,4 @@
-"""Packed texts through a model in groups of like length, as graph code."""
+"""Application of a model to packed texts in chunks of similar length, as graph code."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,19 +19,19 @@ def packed_chunks(
     width: int,
     chunk_cells: int = CHUNK_CELLS,
 ) -> tf.Tensor:
-    """Applies a function to packed texts, those of like length together.
+    """Applies a function to packed texts, in chunks of similar length.
 
-    A batch in the order of its requests is up to half padding; here each group of rows is as long
-    as its own longest.
+    A batch in the order of its requests is up to half padding; here each chunk is only as long as
+    its own longest text.
 
     Args:
-        function: from the inputs of `Bert`, (k, T), to floats (k, width).
+        function: maps the inputs of `Bert`, (k, T), to floats (k, width).
         packed: B packed texts.
-        width: numbers that the function gives a row.
-        chunk_cells: as in `map_in_chunks`.
+        width: numbers that the function returns a text.
+        chunk_cells: the most positions of a chunk, texts times the longest, padding included.
 
     Returns:
-        float32 (B, width), in the order of the rows.
+        float32 (B, width), in the order of the texts.
     """
 
     def run(chosen: tf.Tensor) -> list[tf.Tensor]:

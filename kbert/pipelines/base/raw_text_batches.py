@@ -1,4 +1,4 @@
-"""What models on raw texts of one length make of them: batches of token ids."""
+"""Batches of token ids from raw texts, one sequence a text or pair."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from kbert.pipelines.base.text_inputs import (
 from kbert.pipelines.base.text_model import TextModel, check_vocabulary, model_inputs
 from kbert.text.sequences.packing import PackedText, pack
 
-# Cells (rows times longest row) of a batch in evaluation and prediction.
+# Positions (padding included) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
 
 
@@ -43,7 +43,7 @@ class RawTextBatches(BatchCalls, TextModel):
             )
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
-        """Strings (B,) to token ids (B, T), as graph code: `[CLS] a [SEP]` or with `b [SEP]`.
+        """Tokenizes strings (B,) to ids (B, T), graph code: `[CLS] a [SEP]` or with `b [SEP]`.
 
         Args:
             text_a: string (B,), the texts, or the first texts of pairs.
@@ -54,7 +54,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return pack(segments, self.tokenizer.vocabulary, self.max_sequence_length)
 
     def pack(self, text_a: Any, text_b: Any = None) -> PackedExamples:
-        """Tokenizes n texts, or pairs, once and for all; see `dataset`.
+        """Tokenizes n texts, or pairs, once for all epochs; see `dataset`.
 
         Args:
             text_a: n str or bytes, the texts, or the first texts of pairs.
@@ -63,10 +63,10 @@ class RawTextBatches(BatchCalls, TextModel):
         return pack_examples(self.tokenizer, text_a, text_b, self.max_sequence_length)
 
     def dataset(self, packed: PackedExamples, labels: Any = None, **kwargs: Any) -> tf.data.Dataset:
-        """Batches of like length; see `kbert.data.batches.dataset.batched_dataset`.
+        """Returns length-bucketed batches; see `kbert.data.batches.dataset.batched_dataset`.
 
         Args:
-            packed: what `pack` returns.
+            packed: the examples, from `pack`.
             labels: n targets as numbers, or None.
             **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
                 `shuffle` and `seed`.
@@ -74,7 +74,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return batched_dataset(packed, labels, **kwargs)
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as texts or pairs, or None if it is something else.
+        """Reads `x` as texts or pairs; returns None if it is something else.
 
         Args:
             x: raw texts in the forms of `fit`, or anything else.
@@ -82,7 +82,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return read_text_inputs(x, self.pair)
 
     def encode_targets(self, y: Any) -> Any:
-        """Targets as people write them, as numbers.
+        """Encodes targets, as users write them, as numbers.
 
         Args:
             y: n targets.
@@ -90,18 +90,18 @@ class RawTextBatches(BatchCalls, TextModel):
         return y
 
     def encode_names(self, names: Any) -> Any:
-        """String targets (B,) of a dataset as numbers, as graph code.
+        """Encodes string targets (B,) of a dataset as numbers, as graph code.
 
         Args:
             names: string (B,).
 
         Raises:
-            ValueError: the task has no names.
+            ValueError: the task has no names of targets.
         """
         raise ValueError(f"targets must be numbers. Received: strings {names}")
 
     def _columns(self, texts: TextInputs, y: Any, weight: Any = None) -> tuple[Any, ...]:
-        """Texts, their targets as numbers, and their weights if there are any."""
+        """Returns texts, their targets as numbers, and their weights if there are any."""
         if y is None:
             raise ValueError(
                 "`y` must be given with texts. Received: y=None (of a table, give a column)"
@@ -123,17 +123,17 @@ class RawTextBatches(BatchCalls, TextModel):
         shuffle: bool = False,
         seed: int = 0,
     ) -> tf.data.Dataset:
-        """Batches of texts, their targets as numbers, and their weights if there are any.
+        """Returns batches of texts, their targets as numbers, and their weights if there are any.
 
-        By default of as many texts as fill a budget of cells.
+        By default each has as many texts as fill a budget of positions.
 
         Args:
-            columns: the inputs that `read_inputs` gives, n targets as numbers, and n weights if
+            columns: the inputs that `read_inputs` returns, n targets as numbers, and n weights if
                 there are any.
-            batch_size: rows a batch, or None.
-            batch_tokens: the most cells, rows times longest row, of a batch, or None.
-            shuffle: whether to shuffle, anew each pass.
-            seed: of the shuffling.
+            batch_size: examples a batch, or None.
+            batch_tokens: the most positions of a batch, padding included, or None.
+            shuffle: whether to shuffle, differently in each pass.
+            seed: seed of the shuffling.
         """
         texts, targets, *weights = columns
         if not len(texts):
@@ -148,7 +148,7 @@ class RawTextBatches(BatchCalls, TextModel):
         )
 
     def _held_out(self, data: Any) -> Any:
-        """Validation data in the forms of `fit`, as Keras takes them."""
+        """Converts validation data in the forms of `fit` to a form that Keras takes."""
         if isinstance(data, tf.data.Dataset):
             return self._numbers(data)
         if not isinstance(data, tuple):
@@ -160,7 +160,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return self.batches(self._columns(texts, *data[1:]))
 
     def _targets(self, y: Any) -> Any:
-        """Targets as people write them as an array of numbers, or None."""
+        """Encodes targets, as users write them, as an array of numbers, or None."""
         return None if y is None else np.asarray(self.encode_targets(as_column(listed(y))))
 
     def _numbers(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -181,7 +181,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return read_ahead(dataset.map(encode, num_parallel_calls=tf.data.AUTOTUNE))
 
     def token_inputs(self, x: Any) -> dict[str, Any]:
-        """String tensors (B,), a pair as a tuple or dict of two, as token ids, as graph code.
+        """Tokenizes string tensors (B,), pairs as a tuple or dict of two, as graph code.
 
         Args:
             x: string (B,), or a tuple, list or dict of two such for pairs.
@@ -194,7 +194,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return model_inputs(self.preprocess(*texts))
 
     def call_inputs(self, x: Any) -> dict[str, Any]:
-        """Texts or pairs as the token ids that a call of the model takes.
+        """Tokenizes texts or pairs for a call of the model.
 
         Args:
             x: texts, or pairs for a model with pair=True.
@@ -207,7 +207,7 @@ class RawTextBatches(BatchCalls, TextModel):
         return self.token_inputs([text_tensor(column) for column in columns])
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Texts with their targets and weights as one batch; see `BatchCalls`.
+        """Makes one batch of texts with their targets and weights; see `BatchCalls`.
 
         Args:
             x: raw texts in the forms of `fit`, or what Keras takes.
@@ -223,5 +223,5 @@ class RawTextBatches(BatchCalls, TextModel):
 
 
 def weight_array(weight: Any) -> np.ndarray | None:
-    """Weights of texts as float32 (n,)."""
+    """Converts weights of texts to float32 (n,); None stays."""
     return None if weight is None else np.asarray(as_column(listed(weight)), "float32")

@@ -1,4 +1,4 @@
-"""What Keras models on raw texts share: strings become batches of token ids on the host."""
+"""Base of Keras models on raw texts: strings become batches of token ids on the host."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class RawTextModel(RawTextBatches):
         seed: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `fit`, which also takes raw texts; it returns Keras' history.
+        """Runs Keras' `fit`, also on raw texts; returns Keras' history.
 
         Args:
             x: texts (a list, array, iterator or column of str), pairs (a tuple of two), a dict or
@@ -40,19 +40,19 @@ class RawTextModel(RawTextBatches):
             y: a target a text.
             batch_size: texts a batch; 32 by default.
             epochs: passes over the data.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
-            batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
+            batch_tokens: the most positions of a batch, padding included, instead of `batch_size`.
             validation_data: (x, y) or (x, y, weights) in the same forms, or a dataset.
-            shuffle: whether to shuffle, anew each epoch.
+            shuffle: whether to shuffle, differently in each epoch.
             sample_weight: a weight a text.
-            seed: of the shuffling.
+            seed: seed of the shuffling.
             **kwargs: further arguments of Keras' `fit`. With texts, `validation_split` holds out
                 the last of them, as Keras does with arrays.
 
         Raises:
-            ValueError: texts and targets differ in number, a target is not known, or single texts
-                are given to a model of pairs, or the reverse.
-            TypeError: an entry of `x` is no text.
+            ValueError: texts and targets differ in number, a target is unknown, or single texts are
+                given to a model of pairs, or the reverse.
+            TypeError: an entry of `x` is neither str nor bytes.
         """
         kwargs |= {"epochs": epochs, "verbose": verbose}
         kwargs["validation_data"] = self._held_out(validation_data)
@@ -86,16 +86,16 @@ class RawTextModel(RawTextBatches):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        """Measures loss and metrics, also on raw texts.
+        """Computes loss and metrics, also on raw texts.
 
         Args:
             x: texts: a list, array, iterator or column of str; a tuple of two for pairs; a dict or
                 table with `text`, or `text_a` and `text_b`; a dataset of batches of these; or what
                 Keras takes.
             y: a target a text; None where a dataset has them.
-            batch_size: texts a batch; None for as many as fill a budget of cells, rows times
-                longest row.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: texts a batch; None for as many as fill a budget of positions, padding
+                included.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
             sample_weight: a weight a text, or None.
             **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
         """
@@ -114,18 +114,18 @@ class RawTextModel(RawTextBatches):
     def predict(
         self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
     ) -> Any:
-        """Answers in the order of `x`.
+        """Predicts texts, in the order of `x`.
 
         Args:
             x: texts: a list, array, iterator or column of str; a tuple of two for pairs; a dict or
                 table with `text`, or `text_a` and `text_b`; a dataset of batches of these; or what
                 Keras takes.
-            batch_size: texts a batch; by default as many as fill a budget of cells.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: texts a batch; by default as many as fill a budget of positions.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
             **kwargs: further arguments of Keras' `predict`.
 
         Returns:
-            What the model's `predict_step` gives, for all rows.
+            The outputs of the model's `predict_step` for all texts.
         """
         if isinstance(x, tf.data.Dataset):
             return super().predict(self._numbers(x), verbose=verbose, **kwargs)
@@ -143,13 +143,13 @@ class RawTextModel(RawTextBatches):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> Any:
-        """`predict` for tokenized examples: longest first, then put back in order.
+        """Predicts tokenized examples, longest first, and restores their order.
 
         Args:
-            packed: what `pack` returns.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
-            batch_size: examples a batch; None for as many as fill a budget of cells, rows times
-                longest row.
+            packed: the examples, from `pack`.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: examples a batch; None for as many as fill a budget of positions, padding
+                included.
             **kwargs: further arguments of Keras' `predict`.
         """
         if not len(packed):
@@ -163,7 +163,7 @@ class RawTextModel(RawTextBatches):
         return answers
 
     def predict_texts(self, x: Any) -> tuple[Any, list[bool]]:
-        """What `predict` gives for texts or pairs, and whether each was cut.
+        """Returns the predictions for texts or pairs, and whether each was truncated.
 
         Args:
             x: texts, or pairs for a model with pair=True, in the forms of `fit`.
@@ -182,5 +182,5 @@ class RawTextModel(RawTextBatches):
         return self.predict_packed(packed), packed.truncated.tolist()
 
     def empty_prediction(self) -> np.ndarray:
-        """The prediction of no rows."""
+        """Returns the prediction for no texts."""
         return np.zeros((0,), "float32")

@@ -1,4 +1,4 @@
-"""Whole text models as directories: encoder, head, vocabulary and what the task adds."""
+"""Loading and saving of whole text models: encoder, head, vocabulary and task settings."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 logger = logging.getLogger(__name__)
-# What was saved as this is an encoder to every other task.
+# A model saved as this class is an encoder to every other task.
 PRETRAINED = "MaskedLanguageModel"
 _ENCODER_ARGUMENTS = (
     "adapter_dim",
@@ -37,14 +37,14 @@ _TOKENIZER_ARGUMENTS = ("special_tokens_in_text", *_RULES)
 
 
 def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
-    """The tokenizer that a checkpoint was made with.
+    """Returns the tokenizer that a checkpoint was made with.
 
     Args:
         checkpoint: a checkpoint with a vocabulary.
-        **kwargs: arguments of `WordPiece`.
+        **kwargs: arguments of `WordPiece`, instead of the saved ones.
 
     Raises:
-        ValueError: it has no vocabulary, or one that does not fit the encoder.
+        ValueError: the checkpoint has no vocabulary, or an invalid one.
     """
     if checkpoint.vocabulary_path is not None:
         vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
@@ -60,7 +60,7 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
 
 
 def rules_of(tokenizer: WordPiece) -> dict[str, Any]:
-    """How a tokenizer treats accents and Chinese characters, for a `Checkpoint`."""
+    """Returns a tokenizer's settings for accents and Chinese characters, for a `Checkpoint`."""
     return {name: getattr(tokenizer, name) for name in _RULES}
 
 
@@ -74,18 +74,18 @@ def load_pipeline(
 ) -> Any:
     """Loads a text model of class `cls`; see `TextModel.from_pretrained`.
 
-    With `checkpoint`, what is there has been read already.
+    `checkpoint` is given where the directory has been read already.
     """
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
     is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
     if not is_own:
         _check_other_task(checkpoint, cls, name_or_directory, from_other_task)
-    # What the tokenizer of another task is like, `tokenizer_of` knows.
+    # The settings of another task's tokenizer are read by `tokenizer_of`.
     saved = {k: v for k, v in checkpoint.pipeline.items() if k != "class"} if is_own else {}
     rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
     tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
-    # The default of the class, for encoders that have fewer positions than that.
+    # Lengths for encoders with fewer positions than the default of the class.
     positions = checkpoint.config["max_sequence_length"]
     defaults = cls.default_lengths(positions) | cls.default_settings(checkpoint)
     settings = {**defaults, **saved, **kwargs}
@@ -110,13 +110,13 @@ def load_pipeline(
 def save_adapters(
     model: Any, directory: str | os.PathLike[str], base: str, dtype: str = "float16"
 ) -> Path:
-    """Writes what a text model has beyond a published encoder: adapters, head, changed weights.
+    """Writes a text model's changes to a published encoder: adapters, head, changed weights.
 
     Args:
         model: a text model, as a rule with an `AdapterBert`.
-        directory: the directory to make; `load` reads it where the base can be found.
-        base: the name of the encoder that its training began with.
-        dtype: of the weights that are written, "float16" or "float32".
+        directory: the directory to create; `load` reads it where the base can be found.
+        base: the name of the encoder that its training started from.
+        dtype: dtype of the written weights, "float16" or "float32".
 
     Returns:
         The directory.
@@ -130,7 +130,7 @@ def save_adapters(
 
 
 def pipeline_checkpoint(model: Any) -> Checkpoint:
-    """The weights of encoder and head as named arrays, with the vocabulary."""
+    """Returns the weights of encoder and head as named arrays, with the vocabulary."""
     checkpoint = model.encoder.to_checkpoint()
     checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
     checkpoint.lowercase = model.tokenizer.lowercase
@@ -146,7 +146,7 @@ def pipeline_checkpoint(model: Any) -> Checkpoint:
 def save_pipeline(
     model: Any, directory: str | os.PathLike[str], format: str, overwrite: bool = False
 ) -> Path:
-    """Writes a text model; see `Classifier.save_pretrained`."""
+    """Writes a text model; see `TextModel.save_pretrained`."""
     if format not in model.formats:
         known = " or ".join(f'"{name}"' for name in model.formats)
         near = nearest(format, model.formats)
@@ -183,7 +183,7 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
 
 
 def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:
-    """Refuses a model of another task, unless its encoder is asked for; pretrained ones are one."""
+    """Rejects another task's model unless its encoder is asked for; pretrained models pass."""
     saved_class = checkpoint.pipeline["class"]
     if saved_class == PRETRAINED:
         return
@@ -196,7 +196,7 @@ def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed:
 
 
 def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
-    """Hugging Face's name of each weight of a layer -> the weight, and whether it is turned."""
+    """Returns Hugging Face's name of each weight -> the weight, and whether it is transposed."""
     named = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
     return {
         part: (getattr(layer, own), own == "kernel")
@@ -206,7 +206,7 @@ def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
 
 
 def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
-    """The arrays of the head; none where the checkpoint's head is another task's."""
+    """Returns the arrays of the head; none where the checkpoint's head is another task's."""
     architecture = (checkpoint.source_config.get("architectures") or [None])[0]
     if not checkpoint.pipeline and architecture not in (None, *cls.huggingface_architectures()):
         return {}
@@ -219,7 +219,7 @@ def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
 
 
 def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
-    """The class names of a Hugging Face configuration."""
+    """Returns the class names of a Hugging Face configuration."""
     if not head:
         raise ValueError(
             "`labels` must be given for an encoder without a classification head. Received: None"
@@ -230,7 +230,7 @@ def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
 
 
 def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
-    """Gives a head its arrays; a layer of which there is nothing may keep its random start."""
+    """Assigns arrays to a head; a layer without any may keep its random initialization."""
     layers = model.head_layers()
     known = {f"{name}.{part}" for name, layer in layers.items() for part in _parts(layer)}
     unknown = [n for n in head if n not in known and n.startswith(tuple(f"{x}." for x in layers))]

@@ -1,4 +1,4 @@
-"""Keras' fit and evaluate, over the batches that a model makes of raw texts."""
+"""Keras' `fit` and `evaluate` on batches that a model makes of raw texts."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from kbert.pipelines.base.text_inputs import listed
 
 
 class TextBatches(BatchCalls):
-    """Adds raw texts to `fit` and `evaluate` of the Keras model that stands behind it.
+    """Adds raw texts to `fit` and `evaluate` of the next Keras model in the class hierarchy.
 
-    A subclass has `text_batches`.
+    A subclass implements `text_batches`.
 
     Attributes:
-        is_cut_by_rows: whether a `batch_size` is that of raw texts too.
+        is_cut_by_rows: whether `batch_size` applies to raw texts too.
     """
 
     is_cut_by_rows = True
@@ -23,17 +23,17 @@ class TextBatches(BatchCalls):
     whole: dict[str, Any] = {"batch_size": 1 << 30}
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of raw texts.
+        """Makes batches of raw texts.
 
         Args:
-            x: texts, or anything else.
+            x: raw texts, or anything else.
             y: a target a text.
-            **cut: how `fit` wants them; nothing for as many as may be evaluated at a time.
+            **cut: batching options of `fit`; by default, batches as large as evaluation allows.
 
         Returns:
-            A dataset of batches, or None if `x` is no raw texts.
+            A dataset of batches, or None if `x` is not raw texts.
         """
-        # A subclass without it is a fault of its author's, told where it first shows.
+        # A subclass without it is a bug, raised at its first use.
         raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
 
     def fit_texts(
@@ -47,15 +47,15 @@ class TextBatches(BatchCalls):
         shuffle: bool,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `fit`, with batches of its own where `x` is raw texts.
+        """Runs Keras' `fit`, on the model's own batches where `x` is raw texts.
 
         Args:
             x: raw texts, or what Keras' `fit` takes.
             y: a target a text.
-            batch_size: of what is no raw texts.
-            cut: what `text_batches` is told about raw texts.
+            batch_size: examples a batch, of inputs other than raw texts.
+            cut: batching options for raw texts, which `text_batches` takes.
             validation_data: (x, y) in the same forms, or a dataset of batches.
-            shuffle: whether to shuffle what has no order of its own and is no raw texts.
+            shuffle: whether to shuffle inputs other than raw texts and datasets.
             **kwargs: further arguments of Keras' `fit`.
 
         Returns:
@@ -82,13 +82,13 @@ class TextBatches(BatchCalls):
         verbose: Any = "auto",
         **kwargs: Any,
     ) -> Any:
-        """Measures loss and metrics, also on raw texts.
+        """Computes loss and metrics, also on raw texts.
 
         Args:
             x: raw texts in the forms of `fit`, a dataset of batches, or what Keras takes.
             y: a target a text; None where a dataset has them.
-            batch_size: rows a batch; None for as many as may be evaluated at a time.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: examples a batch; None for as many as may be evaluated at a time.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
             **kwargs: further arguments of Keras' `evaluate`, such as `return_dict`.
         """
         x = listed(x)
@@ -100,7 +100,7 @@ class TextBatches(BatchCalls):
         return super().evaluate(dataset, verbose=verbose, **kwargs)
 
     def _held_out(self, data: tuple[Any, ...]) -> Any:
-        """Validation data as Keras takes them."""
+        """Converts validation data to a form that Keras takes."""
         x = listed(data[0])
         dataset = self.text_batches(x, *data[1:2])
         if dataset is None:
@@ -113,7 +113,7 @@ class TextBatches(BatchCalls):
         return dataset
 
     def one_batch(self, x: Any, y: Any, sample_weight: Any) -> tuple[Any, ...]:
-        """Texts with their targets as one batch; see `BatchCalls`.
+        """Makes one batch of texts with their targets; see `BatchCalls`.
 
         Args:
             x: raw texts in the forms of `fit`, or what Keras takes.
@@ -132,7 +132,7 @@ def check_no_weights(sample_weight: Any) -> None:
     """Raises a ValueError if texts that become several sequences, or pairs, are given weights.
 
     Args:
-        sample_weight: what was given.
+        sample_weight: the weights, or None.
     """
     if sample_weight is not None:
         raise ValueError(

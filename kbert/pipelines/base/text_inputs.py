@@ -1,4 +1,4 @@
-"""The forms in which texts may be given to `fit`, `evaluate` and `predict`."""
+"""Recognition of the forms of texts that `fit`, `evaluate` and `predict` take."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -22,28 +22,28 @@ class TextInputs:
     text_b: Sequence[Any] | None = None
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of texts or pairs."""
         return len(self.text_a)
 
     def __getitem__(self, rows: slice) -> "TextInputs":
-        """Some of the rows."""
+        """Returns some of the texts or pairs."""
         return TextInputs(self.text_a[rows], None if self.text_b is None else self.text_b[rows])
 
 
 def read_single_texts(x: Any, *names: str) -> list[Any] | None:
-    """Recognises raw texts where each stands alone.
+    """Recognises raw single texts.
 
     Args:
-        x: a list, array, column or iterator of str or bytes; a dict or table with a column of one
-            of the names; or anything else.
-        *names: of that column, the first that is there; "text" by default.
+        x: a list, array or column of str or bytes; a dict or table with a column of one of the
+            names; or anything else.
+        *names: names of that column, of which the first present is taken; "text" by default.
 
     Returns:
         The texts, or None if `x` is something else.
 
     Raises:
-        ValueError: a single text, or a dict or table with other names.
-        TypeError: an entry is no text.
+        ValueError: `x` is a single text, or a dict or table with other names.
+        TypeError: an entry is neither str nor bytes.
     """
     forms = [(name,) for name in names or ("text",)]
     x = read_columns(x, *forms)
@@ -58,21 +58,21 @@ def read_single_texts(x: Any, *names: str) -> list[Any] | None:
 
 
 def read_text_inputs(x: Any, pair: bool | None = None) -> TextInputs | None:
-    """Recognises raw texts.
+    """Recognises raw texts or pairs.
 
     Args:
-        x: a list, array, column or iterator of str; a tuple of two such; a dict or table {"text"}
-            or {"text_a", "text_b"}; or anything else.
+        x: a list, array or column of str; a tuple of two such; a dict or table {"text"} or
+            {"text_a", "text_b"}; or anything else.
         pair: whether the model reads pairs; None where it may be either.
 
     Returns:
         The texts, or None if `x` is something else (token ids, a dataset).
 
     Raises:
-        ValueError: a single text, a list of pairs, a dict or table of strings with other names,
-            columns of different lengths, or pairs where the model reads single texts or the
-            reverse.
-        TypeError: an entry is no text.
+        ValueError: `x` is a single text, a list of pairs, a dict or table of strings with other
+            names, or columns of different lengths; or it has pairs where the model reads single
+            texts, or the reverse.
+        TypeError: an entry is neither str nor bytes.
     """
     singles, pairs = (("text",), ("text_a",)), (("text_a", "text_b"),)
     forms = {None: pairs + singles, True: pairs, False: singles}[pair]
@@ -125,9 +125,9 @@ def check_pair(received: bool, pair: bool | None) -> None:
 
 
 def read_columns(x: Any, *forms: tuple[str, ...]) -> Any:
-    """A table of another library as a dict of columns; a column or an iterator as a list.
+    """Reads a table of another library as a dict of columns, and a column as a list.
 
-    A table is what pandas or Hugging Face's datasets have; neither need be installed.
+    Tables are those of pandas or Hugging Face's datasets; neither need be installed.
 
     Args:
         x: a table, a column, or anything else, which stays as it is.
@@ -135,7 +135,7 @@ def read_columns(x: Any, *forms: tuple[str, ...]) -> Any:
             and its other columns are left out.
 
     Raises:
-        ValueError: a table without these columns, or several tables.
+        ValueError: `x` is a table without these columns, or several tables.
     """
     names = getattr(x, "column_names", None)  # of datasets
     if isinstance(names, dict):
@@ -157,15 +157,15 @@ def read_columns(x: Any, *forms: tuple[str, ...]) -> Any:
 
 
 def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]] | None:
-    """The columns of a dict of texts, or None if it holds no texts.
+    """Returns the columns of a dict of texts, or None if it holds no texts.
 
     Args:
         x: name -> column.
-        *forms: the names that it may have.
+        *forms: the names that it may have, in the order of the result.
 
     Raises:
-        ValueError: other names, or a column that is no list of texts.
-        TypeError: an entry is no text.
+        ValueError: the names are others, or a column is no list of texts.
+        TypeError: an entry is neither str nor bytes.
     """
     columns = {key: as_column(column) for key, column in x.items()}
     if not any(is_texts(column) or isinstance(column, str | bytes) for column in columns.values()):
@@ -182,12 +182,12 @@ def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]]
 
 
 def has_strings(dataset: tf.data.Dataset) -> bool:
-    """Whether the elements of a dataset hold strings."""
+    """Returns whether the elements of a dataset hold strings."""
     return any(spec.dtype == tf.string for spec in tf.nest.flatten(dataset.element_spec))
 
 
 def holds_texts(x: Any) -> bool:
-    """Whether there are texts in what a call of a model is given; nothing is read from it."""
+    """Returns whether the input of a model's call holds texts; consumes nothing of it."""
     if isinstance(x, dict):
         return any(map(holds_texts, x.values()))
     if hasattr(x, "iloc"):  # a table or a column of pandas
@@ -200,7 +200,7 @@ def holds_texts(x: Any) -> bool:
 
 
 def is_texts(column: Any) -> bool:
-    """Whether something is a column of texts; single entries may still be missing ones."""
+    """Returns whether an object is a column of texts; single entries may be missing values."""
     if isinstance(column, tf.Tensor):
         return bool(column.dtype == tf.string and column.shape.rank == 1)
     if isinstance(column, np.ndarray):
@@ -211,10 +211,10 @@ def is_texts(column: Any) -> bool:
 
 
 def as_column(column: Any) -> Any:
-    """A column of another library as a list.
+    """Converts a column of another library to a list.
 
     Args:
-        column: what pandas or Hugging Face's datasets call a column; anything else stays as it is.
+        column: a column of pandas or Hugging Face's datasets; anything else stays as it is.
     """
     if isinstance(column, list | tuple | str | bytes):
         return column
@@ -224,12 +224,12 @@ def as_column(column: Any) -> Any:
 
 
 def listed(x: Any) -> Any:
-    """An iterator of texts or of targets as a list; one of batches begins again.
+    """Reads an iterator of texts or of targets into a list; one of batches stays an iterator.
 
     Args:
         x: an iterator, a tuple or dict that may hold some, or anything else, which stays as it is.
     """
-    if type(x) is tuple:  # no named ones, nor several data sets, which are a dict of their own
+    if type(x) is tuple:  # no named ones, nor several data sets, which are a subclass of dict
         return tuple(map(listed, x))
     if type(x) is dict:
         return {key: listed(column) for key, column in x.items()}
@@ -243,7 +243,7 @@ def listed(x: Any) -> Any:
 
 
 def as_list(column: Any) -> Sequence[Any]:
-    """A column of texts as something that can be sliced."""
+    """Converts a column of texts to a sequence that can be sliced."""
     if isinstance(column, tf.Tensor):
         column = column.numpy()
     column = as_column(column)
@@ -251,10 +251,10 @@ def as_list(column: Any) -> Sequence[Any]:
 
 
 def checked_texts(name: str, column: Any) -> list[Any]:
-    """The texts of a column.
+    """Returns the texts of a column.
 
     Args:
-        name: of the column, for people.
+        name: name of the column, for the error.
         column: a list, array or tensor.
 
     Raises:
@@ -272,5 +272,5 @@ def _is_missing(text: Any) -> bool:
 
 
 def _either(forms: Sequence[tuple[str, ...]]) -> str:
-    """Names of columns for people: "text_a" and "text_b", or "text"."""
+    """Formats names of columns for an error: "text_a" and "text_b", or "text"."""
     return ", or ".join(" and ".join(f'"{name}"' for name in form) for form in forms)

@@ -1,4 +1,4 @@
-"""What all Keras models on raw texts share: how they are compiled, loaded and saved."""
+"""Base of all Keras models on raw texts: compiling, loading and saving."""
 
 import os
 from collections.abc import Callable
@@ -20,18 +20,18 @@ Signature = tuple[Callable[..., dict[str, Any]], list[tf.TensorSpec]]
 
 
 def text_specs(pair: bool) -> list[tf.TensorSpec]:
-    """The inputs of a signature on raw strings: `text`, or `text_a` and `text_b`, each (B,)."""
+    """Returns the specs of raw strings in a signature: `text`, or `text_a`, `text_b`; each (B,)."""
     names = ("text_a", "text_b") if pair else ("text",)
     return [tf.TensorSpec((None,), tf.string, name=name) for name in names]
 
 
 def question_specs() -> list[tf.TensorSpec]:
-    """The inputs of a signature on questions with contexts: `question`, `context`, each (B,)."""
+    """Returns the specs of questions with contexts: `question` and `context`, each (B,)."""
     return [tf.TensorSpec((None,), tf.string, name=name) for name in ("question", "context")]
 
 
 def token_specs() -> list[tf.TensorSpec]:
-    """The inputs of a signature on token ids: two of (B, T) and `lengths` (B,)."""
+    """Returns the specs of token ids in a signature: two of (B, T) and `lengths` (B,)."""
     return [
         tf.TensorSpec((None, None), tf.int32, name="token_ids"),
         tf.TensorSpec((None, None), tf.int32, name="segment_ids"),
@@ -40,17 +40,17 @@ def token_specs() -> list[tf.TensorSpec]:
 
 
 def token_inputs(token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
-    """Token ids (B, T) with lengths (B,) as the inputs of `Bert`.
+    """Returns the inputs of `Bert` for token ids (B, T) with lengths (B,).
 
-    The mask is derived: a server that pads a batch of requests repeats cells of a row, and what it
-    appends must not be seen.
+    The mask is derived: a server that pads a batch of requests repeats values of a row, and the
+    positions that it appends must be masked.
     """
     real = tf.range(tf.shape(token_ids)[1]) < lengths[:, None]
     return {"token_ids": token_ids, "segment_ids": segment_ids, "padding_mask": real}
 
 
 def model_inputs(packed: PackedText | WindowTokens) -> dict[str, Any]:
-    """The part of packed text, or of windows of it, that an encoder takes."""
+    """Returns the encoder's inputs from packed text, or from windows of it."""
     return {
         "token_ids": packed.token_ids,
         "segment_ids": packed.segment_ids,
@@ -66,13 +66,13 @@ class TextModel(ReplicatedModel):
     huggingface_architecture: str
     formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
-    # Whether a checkpoint without a pooler lacks something.
+    # Whether a checkpoint without a pooler is incomplete.
     needs_pooler = True
-    # How the names of its head's tensors begin in Hugging Face's format.
+    # Prefixes of the head's tensor names in Hugging Face's format.
     head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
     # Whether layers of the head may be new while others come from a checkpoint.
     head_may_be_partial = False
-    # Arguments of the tokenizer that the task needs, whatever was saved.
+    # Arguments of the tokenizer that the task requires, whatever was saved.
     tokenizer_rules: dict[str, Any] = {}
 
     @classmethod
@@ -82,18 +82,18 @@ class TextModel(ReplicatedModel):
         Args:
             name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
                 `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
-                head of this task (kbert's or Hugging Face's) gives a model that is ready to use.
-            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
-                which a model of another task gives its encoder, and the head is new.
+                head of this task (kbert's or Hugging Face's) yields a model that is ready to use.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, to take
+                the encoder of another task's model, with a new head.
 
         Raises:
-            ValueError: it is a model of another task, or its head does not fit.
+            ValueError: the model is of another task, or its head does not fit.
         """
         return load_pipeline(cls, name_or_directory, **kwargs)
 
     @classmethod
     def default_lengths(cls, positions: int) -> dict[str, int]:
-        """Arguments of the constructor that differ from its defaults for a short encoder.
+        """Returns arguments of the constructor that differ from its defaults for a short encoder.
 
         Args:
             positions: the most tokens that the encoder takes.
@@ -102,7 +102,7 @@ class TextModel(ReplicatedModel):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Arguments of the constructor that follow from what a checkpoint holds.
+        """Returns arguments of the constructor that follow from a checkpoint's contents.
 
         Args:
             checkpoint: the checkpoint that the model is loaded from.
@@ -111,7 +111,7 @@ class TextModel(ReplicatedModel):
 
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
-        """The classes of transformers whose heads it takes."""
+        """Returns the classes of transformers whose heads can be loaded."""
         return (cls.huggingface_architecture,)
 
     def save_pretrained(
@@ -123,26 +123,25 @@ class TextModel(ReplicatedModel):
         """Writes weights, vocabulary and names of labels for `from_pretrained`.
 
         Args:
-            directory: the directory to make.
+            directory: the directory to create.
             format: one of the class's `formats`.
-            overwrite: whether a directory that is there may be replaced, with all that it holds.
+            overwrite: whether an existing directory may be replaced, with all that it holds.
 
         Returns:
             The directory.
 
         Raises:
             ValueError: the format is unknown or cannot hold the model.
-            FileExistsError: the directory is there, and may not be replaced.
+            FileExistsError: the directory exists, and may not be replaced.
         """
         return save_pipeline(self, directory, format, overwrite)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """Prepares the model for training, without XLA: it would compile anew for each length of a
-        batch.
+        """Prepares the model for training, without XLA, which would recompile for each length.
 
         Args:
             *args: optimizer, loss and metrics, each the task's own where it is None or left out.
-            jit_compile: True for XLA; wise only where all batches have one shape.
+            jit_compile: True for XLA; worthwhile only where all batches have one shape.
             **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
@@ -160,10 +159,10 @@ class TextModel(ReplicatedModel):
 
 
 def label_maps(names: tuple[str, ...]) -> dict[str, Any]:
-    """The names of C classes as a Hugging Face configuration has them.
+    """Returns the label maps of a Hugging Face configuration for C classes.
 
     Args:
-        names: the C names.
+        names: the C class names.
     """
     return {
         "id2label": {str(i): name for i, name in enumerate(names)},

@@ -1,4 +1,4 @@
-"""What Keras models on long raw texts share: windows cut, run in chunks, and brought together."""
+"""Base of Keras models on long raw texts: they cut windows, run them in chunks and join them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,15 +25,15 @@ from kbert.text.sequences.windows import (
 )
 from kbert.text.wordpiece.offsets import TokenOffsets
 
-# Windows that `fit` gives to a step.
+# Windows of a batch in `fit`.
 TRAINING_ROWS = 32
-# The most rows, and rows times bytes of the longest text, that `predict` gives to the graph at a
-# time: while a text is read, its tokens need about eighty times its bytes.
+# The most rows per call of the graph in `predict`. `BYTES_AT_A_TIME` limits their bytes: while a
+# text is read, its tokens need about eighty times its bytes.
 PREDICTION_ROWS = 64
 
 
 class WindowedModel(TextBatches, TextModel):
-    """Adds windows to a model on token ids: contexts of any length, perhaps with a question.
+    """Adds windows to a model on token ids: contexts of any length, optionally with a question.
 
     A subclass has `encoder`, `tokenizer`, `max_sequence_length` and `stride`, and
     `max_question_length`, which is None where there are no questions.
@@ -44,7 +44,7 @@ class WindowedModel(TextBatches, TextModel):
     chunk_tokens = EVALUATION_TOKENS
     needs_pooler = False
     has_questions = False
-    # What graph functions hold of a model beside its weights; it may be changed at any time.
+    # Settings that graph functions depend on besides the weights; they may change at any time.
     graph_settings: tuple[str, ...] = (
         "max_sequence_length",
         "stride",
@@ -54,7 +54,7 @@ class WindowedModel(TextBatches, TextModel):
 
     @classmethod
     def default_lengths(cls, positions: int) -> dict[str, int]:
-        """Gives windows of a short encoder that share a third, as those of a long one.
+        """Returns window sizes for a short encoder: a third is shared, as with a long one.
 
         Args:
             positions: the most tokens that the encoder takes.
@@ -92,18 +92,18 @@ class WindowedModel(TextBatches, TextModel):
         )
 
     def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Batches of windows of like length; see `kbert.data.batches.dataset.batched_dataset`.
+        """Returns length-bucketed windows; see `kbert.data.batches.dataset.batched_dataset`.
 
         Args:
-            windows: what `examples` returns first.
-            targets: what `examples` returns second, or None.
+            windows: the windows, from `examples`.
+            targets: their targets, from `examples`, or None.
             **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
                 `shuffle` and `seed`.
         """
         return batched_dataset(windows.packed, targets, **kwargs)
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as raw texts, or None if it is something else.
+        """Reads `x` as raw texts; returns None if it is something else.
 
         Args:
             x: raw texts in the forms of `fit`, or anything else.
@@ -111,7 +111,7 @@ class WindowedModel(TextBatches, TextModel):
         raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
 
     def examples(self, inputs: Any, y: Any) -> tuple[WindowedExamples, Any]:
-        """Windows to train on, and the targets of each; `inputs` is from `read_inputs`.
+        """Returns windows to train on, and the targets of each.
 
         Args:
             inputs: n texts, from `read_inputs`.
@@ -133,18 +133,18 @@ class WindowedModel(TextBatches, TextModel):
         seed: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `fit`, which also takes raw texts.
+        """Runs Keras' `fit`, also on raw texts.
 
         Args:
             x: raw texts as the task has them, or what Keras' `fit` takes.
             y: the targets of the texts.
             batch_size: windows a batch; 32 by default.
             epochs: passes over the data.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
-            batch_tokens: the most cells, rows times longest row, a batch; instead of `batch_size`.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
+            batch_tokens: the most positions of a batch, padding included, instead of `batch_size`.
             validation_data: (x, y) in the same forms, or a dataset of batches.
-            shuffle: whether to shuffle, anew each epoch.
-            seed: of the shuffling.
+            shuffle: whether to shuffle, differently in each epoch.
+            seed: seed of the shuffling.
             **kwargs: further arguments of Keras' `fit`.
 
         Returns:
@@ -159,13 +159,13 @@ class WindowedModel(TextBatches, TextModel):
         return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of the windows of raw texts, or None if `x` is something else.
+        """Returns batches of the windows of raw texts, or None if `x` is something else.
 
         Args:
             x: raw texts in the forms of `fit`, or anything else.
             y: a target a text.
-            **cut: `batch_size` or `batch_tokens`, `shuffle` and `seed`; nothing for as many windows
-                as may be evaluated at a time.
+            **cut: `batch_size` or `batch_tokens`, `shuffle` and `seed`; by default, batches as
+                large as evaluation allows.
         """
         inputs = None if isinstance(x, tf.data.Dataset) else self.read_inputs(x)
         if inputs is None:
@@ -183,13 +183,13 @@ class WindowedModel(TextBatches, TextModel):
         read: Callable[[tf.Tensor, WindowTokens, Windows], Sequence[tf.Tensor]],
         outputs: Sequence[tf.TensorSpec],
     ) -> list[tf.Tensor]:
-        """Runs the model over all windows of some rows, as graph code.
+        """Runs the model over all windows of B rows, as graph code.
 
         Args:
             offsets: the tokens of the contexts (B, (tokens)).
             questions: ragged ids (B, (tokens)), or None.
-            read: from the logits of some windows, their tokens and places to what is kept of them.
-            outputs: specs of what `read` gives; all windows' are concatenated, in any order.
+            read: maps the logits, tokens and offsets of some windows to the tensors to keep.
+            outputs: specs of those tensors; all windows' are concatenated, in any order.
 
         Returns:
             A tensor for each of `outputs`.
@@ -218,14 +218,14 @@ class WindowedModel(TextBatches, TextModel):
     def predict_columns(
         self, function: Callable[..., dict[str, Any]], columns: Sequence[list[Any]]
     ) -> list[dict[str, Any]]:
-        """Runs a graph function over rows of strings, those of like length together.
+        """Runs a graph function over rows of strings, in batches of similar length.
 
         Args:
             function: takes string tensors (B,), one for each column.
             columns: n str or bytes each.
 
         Returns:
-            A dict of NumPy values for each row, in their order.
+            A dict of NumPy values for each row, in the order of the rows.
         """
         specs = [tf.TensorSpec((None,), tf.string) for _ in columns]
         compiled = self._compiled(function, specs)
@@ -239,6 +239,6 @@ class WindowedModel(TextBatches, TextModel):
         return answers_of_rows(run, sizes, PREDICTION_ROWS, BYTES_AT_A_TIME)
 
     def _compiled(self, function: Any, specs: list[tf.TensorSpec]) -> Any:
-        """The function as a graph, traced once, and anew when a setting has changed."""
+        """Returns the function as a graph, traced once, and again when a setting has changed."""
         settings = [getattr(self, name) for name in self.graph_settings]
         return cached_graph(self, function, settings, specs)

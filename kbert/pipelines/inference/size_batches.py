@@ -1,4 +1,4 @@
-"""Rows of like size together, and no more at a time than a budget of bytes allows."""
+"""Batches of rows of similar size, each within a budget of bytes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from kbert.data.batches.plans import within_budget
 
-# Bytes of text that go through a graph at a time: its memory is some multiple of them.
+# Bytes of text per call of a graph: its memory is some multiple of them.
 BYTES_AT_A_TIME = 2_000_000
 
 
@@ -17,12 +17,12 @@ def size_batches(
     """Divides rows into batches, the largest rows first.
 
     Args:
-        sizes: int (n,), a measure of each row, its bytes for example.
-        most_rows: rows of a batch.
-        most_bytes: rows times the largest size, of a batch; a larger row is a batch of its own.
+        sizes: int (n,), the size of each row, for example its bytes.
+        most_rows: the most rows of a batch.
+        most_bytes: the most rows times largest size of a batch; a larger row is a batch of its own.
 
     Returns:
-        Indices, int64; every row exactly once. No batch where there are no rows.
+        Arrays of indices, int64; every row exactly once. No batch where there are no rows.
     """
     order = np.argsort(-np.asarray(sizes, "int64"), kind="stable")
     return within_budget(order, sizes, most_bytes, most_rows)
@@ -34,16 +34,16 @@ def answers_of_rows(
     most_rows: int,
     most_bytes: int = BYTES_AT_A_TIME,
 ) -> list[dict[str, Any]]:
-    """Runs a function of batches over rows, those of like size together.
+    """Runs a function over rows, in batches of similar size.
 
     Args:
-        run: from the indices of some rows to what is found, name -> array with an entry a row.
-        sizes: as in `size_batches`, like what follows.
-        most_rows: as there.
-        most_bytes: as there.
+        run: maps the indices of some rows to results, name -> array with an entry a row.
+        sizes: int (n,), the size of each row, for example its bytes.
+        most_rows: the most rows of a batch.
+        most_bytes: the most rows times largest size of a batch; a larger row is a batch of its own.
 
     Returns:
-        A dict with the entries of each row, in their order.
+        A dict with the entries of each row, in the order of the rows.
     """
     answers: list[dict[str, Any]] = [{} for _ in sizes]
     for rows in size_batches(sizes, most_rows, most_bytes):

@@ -12,18 +12,18 @@ from kbert.optimization.replicas import over_replicas
 from kbert.optimization.sequence_losses import counting_tokens
 from kbert.pipelines.replication.row_splitting import RowSplitting
 
-# The mean over the rows of a batch, under both of its names in Keras.
+# The mean over the examples of a batch, under both of its names in Keras.
 _MEANS = ("sum_over_batch_size", "mean")
-# What an optimizer may do to the gradients of each replica before they are added up.
+# Optimizer settings that act on the gradients of each replica before they are summed.
 _OF_EACH_REPLICA = ("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps")
 
 
 class ReplicatedModel(keras.Model):
-    """A Keras model that trains as well within a strategy's scope as without one.
+    """A Keras model that trains within a strategy's scope as well as without one.
 
-    Keras' own loops fail there with several steps an execution and with several workers, and show
-    the mean of what the replicas measured. Here the steps are one graph, and metrics are read over
-    all replicas; losses and gradients are exact by `kbert.optimization.replicas`.
+    Keras' own loops fail there with several steps per execution and with several workers, and
+    report the mean of the replicas' metrics. Here the steps are one graph, and metrics are computed
+    over all replicas; losses and gradients are exact by `kbert.optimization.replicas`.
     """
 
     train_function: Any
@@ -34,26 +34,26 @@ class ReplicatedModel(keras.Model):
 
     @property
     def is_replicated(self) -> bool:
-        """Whether it was made within a strategy's scope."""
+        """Returns whether the model was made within a strategy's scope."""
         return getattr(self, "_distribute_strategy", None) is not None
 
     @property
     def distribute_strategy(self) -> Any:
-        """The strategy that it was made with, or TensorFlow's default."""
+        """Returns the strategy that the model was made with, or TensorFlow's default."""
         if not self.is_replicated:
             return super().distribute_strategy
         strategy = self._distribute_strategy
-        # Another worker may have nothing to predict: each does so by itself.
+        # Another worker may have nothing to predict, so each predicts on its own.
         return RowSplitting(strategy, self._predicts and is_multi_worker(strategy))
 
     def compile(
         self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
     ) -> None:
-        """As the task's `compile`.
+        """Prepares the model for training, within the strategy's scope if there is one.
 
         Raises:
-            ValueError: within a strategy's scope, if the optimizer was made outside, or if loss or
-                optimizer would not be those of the whole batch.
+            ValueError: within a strategy's scope, the optimizer was made outside of it, or loss or
+                optimizer would not apply to the whole batch.
         """
         kwargs |= {"optimizer": optimizer, "loss": loss, "metrics": metrics}
         if not self.is_replicated:
@@ -66,11 +66,11 @@ class ReplicatedModel(keras.Model):
             super().compile(**kwargs)
 
     def train_step(self, data: Any) -> Any:
-        """Does Keras' step; within a strategy's scope, one replica's part of a step.
+        """Runs Keras' training step; within a strategy's scope, one replica's part of it.
 
-        Gradients of embeddings become dense. Else they list a row as often as its token occurs:
-        Keras' Adam would square the parts of a row apart, and replicas gather lists of different
-        lengths by a branch that fails within a loop.
+        Gradients of embeddings become dense. Otherwise they list a row as often as its token
+        occurs: Keras' Adam would square the parts of a row separately, and replicas gather lists of
+        different lengths in a branch that fails within a loop.
         """
         adds_up = getattr(self.optimizer, "sums_before_clipping", False)
         if not self.is_replicated and (adds_up or not self.trainable_weights):
@@ -89,10 +89,10 @@ class ReplicatedModel(keras.Model):
         return self.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def test_step(self, data: Any) -> Any:
-        """Does Keras' step; a loss that is a mean over tokens is shown as that of all.
+        """Runs Keras' test step; a loss that is a mean over tokens is reported as that over all.
 
-        Keras weighs what batches lost by their rows, though batches of like length hold many short
-        rows or few long ones.
+        Keras weights the losses of batches by their number of examples, though length-bucketed
+        batches hold many short examples or few long ones.
         """
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
         if getattr(self.loss, "per", None) != "token":
@@ -106,7 +106,7 @@ class ReplicatedModel(keras.Model):
         return self.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def make_train_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, steps of all replicas."""
+        """Makes Keras' function; within a strategy's scope, one for the steps of all replicas."""
         if not self.is_replicated:
             return super().make_train_function(force)
         if self.train_function is None or force:
@@ -117,7 +117,7 @@ class ReplicatedModel(keras.Model):
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, steps of all replicas."""
+        """Makes Keras' function; within a strategy's scope, one for the steps of all replicas."""
         if not self.is_replicated:
             return super().make_test_function(force)
         if self.test_function is None or force:
@@ -125,7 +125,7 @@ class ReplicatedModel(keras.Model):
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, all rows in their order."""
+        """Makes Keras' function; within a strategy's scope, one that keeps the order of rows."""
         if not self.is_replicated:
             return super().make_predict_function(force)
         if self.predict_function is None or force:
@@ -133,9 +133,9 @@ class ReplicatedModel(keras.Model):
         return self.predict_function
 
     def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Keras' `predict`; of several workers each predicts what it is given.
+        """Runs Keras' `predict`; with several workers, each predicts its own input.
 
-        A call is one step: Keras would make a graph for each company of batches of several widths.
+        An execution is one step: Keras would trace a graph for each combination of batch widths.
         """
         steps, self.steps_per_execution = self.steps_per_execution, 1
         self._predicts = True
@@ -145,12 +145,12 @@ class ReplicatedModel(keras.Model):
             self._predicts, self.steps_per_execution = False, steps
 
     def _steps(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """A function of an iterator that does `steps_per_execution` steps, and returns metrics."""
+        """Returns a function that takes `steps_per_execution` steps and returns the metrics."""
         strategy = self._distribute_strategy
 
         def one(data: Any) -> dict[str, Any]:
             strategy.run(step, args=(data,))
-            return self.get_metrics_result()  # here, outside of the replicas: over all of them
+            return self.get_metrics_result()  # outside of the replicas: over all of them
 
         def next_one(iterator: Any) -> dict[str, Any]:
             return one(iterator.get_next())
@@ -191,7 +191,7 @@ class ReplicatedModel(keras.Model):
         return function
 
     def _prediction(self) -> Callable[[Any], Any]:
-        """A function of a list of batches that returns what `predict_step` makes of all rows."""
+        """Returns a function that maps a list of batches to the outputs of `predict_step`."""
         strategy = self._distribute_strategy
         alone = is_multi_worker(strategy)
 
@@ -213,9 +213,9 @@ class ReplicatedModel(keras.Model):
         return function
 
     def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """As Keras', which would read a batch of several replicas and take the mean of them.
+        """Builds from the data's specification; Keras would average a batch over the replicas.
 
-        Where several steps are one call, what metrics sum up is there before it, as for one step.
+        With several steps per execution, the metrics' variables exist before it, as with one step.
         """
         several = self.is_replicated or self.steps_per_execution > 1
         if not several or iterator is None:
@@ -228,7 +228,7 @@ class ReplicatedModel(keras.Model):
 
 
 def is_multi_worker(strategy: Any) -> bool:
-    """Whether replicas of a strategy are in other processes.
+    """Returns whether replicas of a strategy are in other processes.
 
     Args:
         strategy: a `tf.distribute.Strategy`.
@@ -240,19 +240,19 @@ def is_multi_worker(strategy: Any) -> bool:
 
 
 def _by_replica(strategy: Any, values: Any) -> list[Any]:
-    """What the replicas returned, one structure each."""
+    """Returns the results of the replicas, one structure each."""
     leaves = [strategy.experimental_local_results(leaf) for leaf in tree.flatten(values)]
     return [tree.pack_sequence_as(values, list(one)) for one in zip(*leaves)]
 
 
 def _example(spec: tf.TensorSpec) -> tf.Tensor:
-    """A tensor of a specification."""
+    """Returns a tensor of zeros that fits a specification."""
     return tf.zeros([2 if size is None else size for size in spec.shape], spec.dtype)
 
 
 def _check_optimizer(optimizer: Any, strategy: Any) -> None:
     if not isinstance(optimizer, keras.optimizers.Optimizer):
-        return  # a name, which Keras makes an optimizer of
+        return  # a name, from which Keras makes an optimizer
     if getattr(optimizer, "_distribution_strategy", strategy) is not strategy:
         raise ValueError(
             "`optimizer` must be made within the scope of the strategy that the model was made "

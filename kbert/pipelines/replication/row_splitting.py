@@ -10,14 +10,14 @@ _OFF = tf.data.experimental.AutoShardPolicy.OFF
 
 
 class RowSplitting:
-    """A strategy as Keras' `fit` sees it, which gives each replica its rows of every batch.
+    """A strategy for Keras' `fit` that gives each replica its rows of every batch.
 
-    TensorFlow's own way fills the batches of the replicas from several batches, which here have
-    different widths, and learns their size from a dataset's specification, which seldom knows it.
+    TensorFlow's own division fills the batches of the replicas from several batches, which here
+    have different widths, and takes their size from a dataset's specification, which rarely has it.
 
     Args:
-        strategy: the strategy; all but the division of data is its own.
-        everywhere: whether each worker has all data to itself, and no replica but one computes.
+        strategy: the strategy; only the division of data differs from it.
+        everywhere: whether each worker gets all data, and only one replica computes.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy, everywhere: bool = False) -> None:
@@ -25,11 +25,11 @@ class RowSplitting:
         self._everywhere = everywhere
 
     def __getattr__(self, name: str) -> Any:
-        """What the strategy has under a name."""
+        """Returns an attribute of the strategy."""
         return getattr(self._strategy, name)
 
     def experimental_distribute_dataset(self, dataset: tf.data.Dataset) -> Any:
-        """A dataset of batches as one of their parts; see `distributed_rows`."""
+        """Returns a dataset of the replicas' parts of batches; see `distributed_rows`."""
         return dataset if self._everywhere else distributed_rows(self._strategy, dataset)
 
 
@@ -37,9 +37,9 @@ def distributed_rows(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset)
     """Gives each replica its rows of every batch: the first replica the first ones, and so on.
 
     The parts are as equal as whole rows can be; of a batch with fewer rows than replicas some get
-    none. Of several workers each takes its rows of the same batches, unless the dataset is
-    `kbert.data.batches.epochs`: then it is the worker's own share, and is divided among its
-    replicas.
+    none. Each of several workers takes its rows of the same batches, unless the dataset is from
+    `kbert.data.batches.epochs.unsharded`: then it is the worker's own shard, and is divided among
+    its replicas.
 
     Args:
         strategy: the strategy.
@@ -75,9 +75,9 @@ def check_divisible(name: str, rows: int | None, replicas: int) -> None:
     """Raises a ValueError if replicas cannot share the rows of a batch equally.
 
     Args:
-        name: what the number of rows is called.
-        rows: of a batch; None where batches have different numbers of rows.
-        replicas: how many share them.
+        name: name of the number of rows, for the error.
+        rows: rows of a batch; None where batches have different numbers of rows.
+        replicas: number of replicas that share a batch.
     """
     if rows is not None and rows % replicas:
         raise ValueError(
@@ -87,7 +87,7 @@ def check_divisible(name: str, rows: int | None, replicas: int) -> None:
 
 
 def _parts(batch: Any, known: int | None, numbers: range, parts: int) -> tf.data.Dataset:
-    """The parts of a batch that have the given numbers, one after the other."""
+    """Returns a dataset of the parts of a batch with the given numbers."""
     batch = batch if len(batch) > 1 else batch[0]
     rows = tf.shape(tf.nest.flatten(batch)[0], tf.int64)[0]
     size = None if known is None else known // parts

@@ -1,4 +1,4 @@
-"""What the answers of several tasks share: plain values, spans, and how these are marked."""
+"""Parts that the answers of several tasks share: plain values, spans, marks in a text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

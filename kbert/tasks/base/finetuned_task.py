@@ -1,4 +1,4 @@
-"""`FinetunedTask`: a task that `kbert train` puts on an encoder."""
+"""`FinetunedTask`: base class of the tasks of `kbert train`, which fine-tune an encoder."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,28 +10,28 @@ SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 
 def wrong(key: str, expected: str, value: Any) -> ValueError:
-    """Returns the error for a value of a configuration that does not go with the others.
+    """Returns the error for a value of a configuration that contradicts the others.
 
     Args:
         key: The key.
-        expected: What the value must be.
+        expected: Description of valid values.
         value: The value.
     """
     return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
 
 
 class FinetunedTask(Task):
-    """A task that is trained on an encoder: its examples, its inputs, its metrics.
+    """A task that fine-tunes an encoder: its examples, its inputs, its metrics.
 
-    `config` is the `RunConfig` of a run; `examples` are what `read` returns.
+    `config` is the `RunConfig` of a run; `examples` are the return value of `read`.
 
     Attributes:
-        settings: Keys of the configuration that the model's constructor takes too.
+        settings: Keys of the configuration that are also arguments of the model's constructor.
         options: Keys of the configuration that only this task and some others have.
         averages: Whether the predictions of several models can be averaged.
         has_answer_file: Whether there is an official format of a file of answers.
-        fixed_length: Tokens of an input in batches of one shape, by default; None where a TPU
-            cannot train the task.
+        fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
+            train the task.
     """
 
     is_finetuned = True
@@ -42,17 +42,17 @@ class FinetunedTask(Task):
     fixed_length: int | None = None
 
     def check(self, config: Any) -> None:
-        """Checks a configuration for what this task cannot do.
+        """Checks a configuration for values that this task does not support.
 
         Args:
             config: The configuration.
 
         Raises:
-            ValueError: A value is impossible for this task.
+            ValueError: This task does not support a value.
         """
 
     def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
-        """Checks the columns of a file, as far as its first lines show them.
+        """Checks the columns of a file against its first lines.
 
         Args:
             path: The file.
@@ -63,10 +63,10 @@ class FinetunedTask(Task):
         """
 
     def is_of_glue(self, name: str) -> bool:
-        """Returns whether a task of GLUE is of this kind.
+        """Returns whether a GLUE task is of this kind.
 
         Args:
-            name: The task of GLUE.
+            name: The GLUE task.
         """
         return False
 
@@ -79,7 +79,7 @@ class FinetunedTask(Task):
         return None
 
     def source(self, config: Any, part: str) -> str | None:
-        """Returns what a part of the examples is read from, or None where there is none.
+        """Returns the source of a part of the examples, or None where there is none.
 
         Args:
             config: The configuration.
@@ -96,7 +96,7 @@ class FinetunedTask(Task):
             part: "train", "validation" or "test", with a `source`.
 
         Raises:
-            ValueError: The file is wrong; the message names the place in it.
+            ValueError: The file is wrong; the message names the line or entry.
             FileNotFoundError: There is no such file.
         """
         given: str = getattr(config, part)
@@ -119,7 +119,7 @@ class FinetunedTask(Task):
         """Reads examples from TensorFlow Datasets.
 
         Args:
-            name: The data set.
+            name: The dataset.
             split: Its split.
             config: The configuration.
             part: "train", "validation" or "test".
@@ -137,13 +137,13 @@ class FinetunedTask(Task):
         return None
 
     def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:
-        """Checks a part of the examples against those of training.
+        """Checks a part of the examples against the training examples.
 
         Args:
             part: "train", "validation" or "test".
             examples: Its examples.
             train: The training examples.
-            labels: From `labels`.
+            labels: The class names in the model's order, or None.
 
         Raises:
             ValueError: They do not fit.
@@ -161,7 +161,7 @@ class FinetunedTask(Task):
     def class_weights(
         self, config: Any, train: Any, labels: list[str] | None
     ) -> dict[str, float] | None:
-        """Returns a weight for each class; None where all weigh the same.
+        """Returns a weight for each class; None for equal weights.
 
         Args:
             config: The configuration.
@@ -171,7 +171,7 @@ class FinetunedTask(Task):
         return None
 
     def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
-        """Returns arguments of the model's constructor that the examples decide.
+        """Returns arguments of the model's constructor that depend on the examples.
 
         Args:
             config: The configuration.
@@ -180,7 +180,7 @@ class FinetunedTask(Task):
         return {}
 
     def reset(self, model: Any) -> None:
-        """Forgets what an earlier training tuned for its own weights, such as a threshold.
+        """Resets what an earlier training tuned for its own weights, such as a threshold.
 
         Args:
             model: A model of this task.
@@ -195,10 +195,10 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def target_spec(self, rows: int) -> Any:
-        """Returns the specification of a batch's targets where all batches have one shape.
+        """Returns the `tf.TensorSpec` of a batch's targets where all batches have one shape.
 
         Args:
-            rows: Examples of a batch.
+            rows: Number of examples of a batch.
         """
         raise NotImplementedError
 
@@ -214,12 +214,12 @@ class FinetunedTask(Task):
             `kbert.tasks.base.inputs.PackedInput`; where `averages`, with `predict` too.
 
         Raises:
-            ValueError: The examples are of another task, or of another shape than the model's.
+            ValueError: The examples are of another task, or do not fit the model.
         """
         raise NotImplementedError
 
     def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        """Tokenizes labelled examples, to be trained and measured on.
+        """Tokenizes labelled examples for training and evaluation.
 
         Args:
             model: A model of this task.
@@ -235,7 +235,7 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> Any:
-        """Returns what a model learns to predict; of tasks whose predictions can be averaged.
+        """Returns the targets of examples, for tasks whose predictions can be averaged.
 
         Args:
             examples: Labelled examples.
@@ -249,10 +249,10 @@ class FinetunedTask(Task):
     def measure_predictions(
         self, right: Any, predictions: Any, labels: Sequence[str] | None, glue: str | None = None
     ) -> dict[str, Any]:
-        """Returns the metrics of predictions; of tasks whose predictions can be averaged.
+        """Returns the metrics of predictions, for tasks whose predictions can be averaged.
 
         Args:
-            right: From `targets`.
+            right: The targets, from `targets`.
             predictions: Probabilities (n, C), or scores (n,).
             labels: The class names, or None.
             glue: The GLUE task whose official metrics apply, or None.
@@ -260,29 +260,29 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
-        """Reads a file of examples that a finished model is measured on.
+        """Reads a file of examples to evaluate a finished model on.
 
         Args:
             path: The file.
-            columns: Those of `text_a`, `text_b` and `label` that are known.
-            model: The model; needed where its tags decide how the file is read.
+            columns: The columns `text_a`, `text_b` and `label`, as far as they are known.
+            model: The model; needed where reading the file depends on its tags.
         """
         raise NotImplementedError
 
     def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """Measures a model.
+        """Evaluates a model.
 
         Args:
             model: The model.
             examples: Labelled examples.
 
         Returns:
-            The metrics; and for a task with a format of predictions the answer of each id.
+            The metrics; and for a task with an answer file id -> answer, else an empty dict.
         """
         return self.prepare(model, examples).measured(model), {}
 
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
-        """Returns what a model's main signature reads of each example.
+        """Returns the inputs of a model's main signature for each example.
 
         Args:
             examples: Examples.

@@ -1,4 +1,4 @@
-"""Tokenized examples as the batches of a run."""
+"""Batches of a run from tokenized examples."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def batch_sizes(config: Any) -> dict[str, int | None]:
 
 
 def fixed_shapes(model: Any, config: Any) -> dict[str, Any]:
-    """Returns the arguments of `batched_dataset` that give all batches of a run one shape.
+    """Returns the arguments of `batched_dataset` for batches of one shape on a TPU.
 
-    A TPU compiles each shape anew; elsewhere there are none, and batches are of like length.
+    A TPU compiles each shape; elsewhere the dict is empty, and batches are length-bucketed.
 
     Args:
         model: The run's model.
@@ -40,18 +40,18 @@ def _is_fixed(config: Any) -> bool:
 
 
 class PackedInput:
-    """Examples in batches of like length; a subclass has `packed`, their token ids."""
+    """Examples in length-bucketed batches; a subclass has their token ids in `packed`."""
 
     packed: PackedExamples
 
     @property
     def lengths(self) -> np.ndarray:
-        """Real tokens of each example, int (n,)."""
+        """Number of real tokens of each example, int (n,)."""
         return self.packed.lengths
 
     @property
     def truncated(self) -> np.ndarray:
-        """Whether tokens of an example were cut off, bool (n,)."""
+        """Mask of truncated examples, bool (n,)."""
         return self.packed.truncated
 
     def steps(self, config: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Labelled examples, tokenized once, that a model is trained and measured on."""
+"""Labelled examples for training and evaluation, tokenized once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS
 
 @dataclass(frozen=True)
 class Prepared:
-    """Examples of which each has one prediction.
+    """Examples with one prediction each.
 
     Attributes:
         input: The tokenized examples.
         right: The targets.
-        measure: From the targets and the predictions to the metrics.
+        measure: Maps targets and predictions to the metrics.
     """
 
     input: Any
@@ -32,7 +32,7 @@ class Prepared:
         return self.measure(self.right, self.input.predict(model))
 
     def trained(self, config: Any) -> "Prepared":
-        """Returns what a run trains on of these examples.
+        """Returns the part of these examples to train on.
 
         Args:
             config: The run's configuration.
@@ -41,18 +41,18 @@ class Prepared:
 
     @property
     def validating(self) -> Any:
-        """What the epochs of a run are measured on."""
+        """The examples to evaluate the epochs of a run on."""
         return self
 
 
 @dataclass(frozen=True)
 class PreparedReading:
-    """Long texts in windows, measured by the answers that are put together from them.
+    """Long texts in windows, evaluated by the answers that are combined from them.
 
     Attributes:
         input: The windows.
         examples: The examples.
-        measure: From a model, the examples and whether to tune the model's threshold on them, to
+        measure: Maps a model, the examples, and whether to tune the model's threshold on them, to
             the metrics.
     """
 
@@ -81,12 +81,12 @@ class PreparedReading:
 
         Args:
             model: The model that the examples were prepared for.
-            tune: Whether to give the model the threshold that is best for these examples.
+            tune: Whether to set the model's threshold to the best one for these examples.
         """
         return self.measure(model, self.examples, tune)
 
     def trained(self, config: Any) -> "PreparedReading":
-        """Returns what a run trains on of these examples: as many windows as it says.
+        """Returns the windows to train on: all, or those with an answer and `other_windows` others.
 
         Args:
             config: The run's configuration.
@@ -97,13 +97,13 @@ class PreparedReading:
 
     @property
     def validating(self) -> Any:
-        """What the epochs of a run are measured on; they choose the model's threshold."""
+        """The examples to evaluate the epochs of a run on; they also tune the threshold."""
         return TuningReading(self)
 
 
 @dataclass(frozen=True)
 class TuningReading:
-    """Validation examples: whenever a model is measured on them, they choose its threshold.
+    """Validation examples: each evaluation of a model on them also tunes its threshold.
 
     Attributes:
         part: The examples.
@@ -118,5 +118,5 @@ class TuningReading:
             model: The model that the examples were prepared for, compiled.
         """
         metrics = self.part.measured(model, tune=True)
-        # Several replicas evaluate together, in batches of one shape: there the loss stays unknown.
+        # Several replicas evaluate together, in batches of one shape: the loss is unknown there.
         return metrics if model.is_replicated else {"loss": self.part.loss(model), **metrics}

@@ -1,4 +1,4 @@
-"""`Task`: all that is a task's own, so that nothing else asks what a model or an example is."""
+"""`Task`: everything that depends on the task, so that no other code asks for types of models."""
 
 import importlib
 from collections.abc import Collection, Mapping, Sequence
@@ -6,16 +6,16 @@ from typing import Any
 
 
 class Task:
-    """How a task's models are named and described; each task has one object.
+    """Names and descriptions of a task's models; each task has one object.
 
-    Its module imports no TensorFlow, so that a configuration is checked before that is loaded: what
-    needs it is imported by the method that uses it.
+    Its module imports no TensorFlow, so that a configuration is checked before that is loaded:
+    methods that need TensorFlow import it.
 
     Attributes:
         name: The task in configurations and on the command line.
-        model_name: The class of its models, as saved folders and exports call it.
+        model_name: The class of its models, as named in saved folders and exports.
         module: The module of that class.
-        does: What a model does, after "it", for the card of an export.
+        does: The predicate of the sentence "it ..." on a model, for the card of an export.
         page: The form of its inputs and answers on the page of the local server.
         has_windows: Whether a model reads a long text in overlapping windows.
         has_nbest: Whether callers may ask for more alternatives of an answer.
@@ -66,29 +66,29 @@ class Task:
         """Returns whether a checkpoint of another package is a model of this task.
 
         Args:
-            architecture: The class of transformers that its configuration names, or None.
+            architecture: The transformers class named in its configuration, or None.
             checkpoint: A `kbert.checkpoints.arrays.checkpoint.Checkpoint`.
         """
         return False
 
     def give_more(self, model: Any, nbest: int) -> None:
-        """Makes a model give so many alternatives of an answer, where `has_nbest`.
+        """Sets the number of alternatives in a model's answers, where `has_nbest`.
 
         Args:
             model: A model of this task.
-            nbest: The alternatives.
+            nbest: The number of alternatives.
 
         Raises:
-            ValueError: There are not so many.
+            ValueError: There are fewer alternatives.
         """
         raise NotImplementedError
 
     def attention(self, model: Any, texts: Sequence[str]) -> tuple[list[str], list[Any]]:
-        """Computes what the tokens of one text, or of one pair, attend to.
+        """Computes the attention probabilities of one text, or one pair.
 
         Args:
             model: A model of this task.
-            texts: One text or two; what is longer than the model reads is cut.
+            texts: One text or two; longer texts than the model reads are truncated.
 
         Returns:
             The T tokens, special ones included, and for each layer the probabilities (N, T, T).
@@ -101,7 +101,7 @@ class Task:
         return attention_of_text(model, texts)
 
     def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
-        """Returns the columns of texts that a run was trained with, by name or index.
+        """Returns the text columns of a run's training, by name or index.
 
         Args:
             config: The configuration of the run.
@@ -109,18 +109,18 @@ class Task:
         return ()
 
     def usual_columns(self, count: int) -> list[list[str]]:
-        """Returns columns of texts that are looked for where none are given.
+        """Returns the text columns to look for where none are given.
 
         Args:
-            count: The texts of a row.
+            count: Number of texts of a row.
         """
         return []
 
     def request_words(self, longest: int) -> int:
-        """Returns how many words the long texts of sample requests have.
+        """Returns the number of words of the long texts of sample requests.
 
         Args:
-            longest: The tokens that a model reads at a time.
+            longest: The maximum sequence length of the model.
         """
         # Two windows of a model that reads in windows.
         return longest * 3 // 2 if self.has_windows else longest

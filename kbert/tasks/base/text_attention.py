@@ -1,4 +1,4 @@
-"""What the tokens of one text attend to, for people to look at."""
+"""Attention of the tokens of one text, for display."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,11 +10,11 @@ from kbert.text.sequences.packing import pack
 
 
 def attention_of_text(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
-    """The attention probabilities of a model's encoder on one text, or one pair.
+    """Returns the attention probabilities of a model's encoder on one text, or one pair.
 
     Args:
         model: a model on raw texts.
-        texts: one text or two; what is longer than the model takes is cut.
+        texts: one text or two; longer texts than the model reads are truncated.
 
     Returns:
         The T tokens, special ones included, and for each layer the probabilities (N, T, T).

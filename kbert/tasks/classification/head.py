@@ -17,25 +17,25 @@ from kbert.optimization.losses import (
 )
 
 HEADS = ("pooler", "two_layer")
-# How the names of Keras' losses and metrics on one number a class begin.
+# Prefixes of Keras' losses and metrics that take one number per class.
 _CATEGORICAL = ("categorical", "kldivergence", "f1score", "fbetascore")
 
 
 @keras.saving.register_keras_serializable("kbert")
 class SequenceHead(keras.layers.Layer):
-    """From an encoder's output to `units` numbers a sequence.
+    """Maps an encoder's output to `units` numbers per sequence.
 
     "pooler": one dense layer on the pooled output (Devlin et al. 2019, section 4.1).
     "two_layer": dense, tanh, dense on the state of [CLS]; the pooler is not used.
 
     Args:
-        units: numbers a sequence.
+        units: numbers per sequence.
         head: "pooler" or "two_layer".
         dropout: rate of the dropout before each dense layer.
         initializer_range: standard deviation of the new weights.
 
     Raises:
-        ValueError: `head` is neither.
+        ValueError: `head` is neither of these.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class SequenceHead(keras.layers.Layer):
         """Applies the head.
 
         Args:
-            outputs: what `Bert` returns.
+            outputs: the dict of outputs of `Bert`.
             training: whether dropout is on.
 
         Returns:
@@ -99,7 +99,7 @@ class SequenceHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("kbert")
 class SequenceClassification(EncoderTask):
-    """Gives each sequence, or pair of sequences, logits over classes.
+    """Predicts logits over classes for each sequence, or pair of sequences.
 
     Args:
         encoder: a `Bert`.
@@ -108,10 +108,10 @@ class SequenceClassification(EncoderTask):
         dropout: rate of the head's dropout.
 
     Raises:
-        ValueError: `num_labels` is below 1, or the head reads what the encoder does not sum up.
+        ValueError: `num_labels` is below 1, or `head` is "two_layer" with a causal encoder.
     """
 
-    # Whether a loss or metric takes one number a class, as `compile` finds.
+    # Whether a loss or metric takes one number per class; set by `compile`.
     needs_distributions = False
 
     def __init__(
@@ -163,7 +163,7 @@ class SequenceClassification(EncoderTask):
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, under the names that Hugging Face gives such."""
+        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         named = {name: getattr(self.sequence_head, name, None) for name in ("hidden", "classifier")}
         return {name: layer for name, layer in named.items() if layer is not None}
 
@@ -223,7 +223,7 @@ class SequenceClassification(EncoderTask):
 
 
 def _is_categorical(loss_or_metric: Any) -> bool:
-    """Whether a loss or metric of Keras, or its name, needs a distribution over classes."""
+    """Returns whether a Keras loss or metric, or its name, needs a distribution over classes."""
     name = loss_or_metric
     if not isinstance(name, str):
         name = getattr(loss_or_metric, "__name__", type(loss_or_metric).__name__)

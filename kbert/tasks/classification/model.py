@@ -28,7 +28,7 @@ from kbert.text.wordpiece.wordpiece import WordPiece
 class Classifier(RawTextModel, SequenceClassification):
     """Assigns each text, or pair of texts, one of C classes.
 
-    Called with token ids it gives logits; `predict` gives probabilities, `answers` names.
+    Called with token ids it returns logits; `predict` returns probabilities, `answers` names.
 
     Args:
         encoder: a `Bert`.
@@ -55,7 +55,7 @@ class Classifier(RawTextModel, SequenceClassification):
         pair: bool = False,
         **kwargs: Any,
     ) -> None:
-        # A string is a sequence too: of its letters.
+        # A string is a sequence too, of its letters.
         if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise ValueError(
                 "`labels` must be the names of the classes, such as ['negative', 'positive']. "
@@ -93,20 +93,20 @@ class Classifier(RawTextModel, SequenceClassification):
         Args:
             name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
                 `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
-                classification head (kbert's or Hugging Face's) gives a classifier that is ready to
+                classification head (kbert's or Hugging Face's) yields a classifier that is ready to
                 use.
-            labels: class names; needed where there is no head, and else a replacement for the names
-                in the directory.
-            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
-                which a model of another task gives its encoder, and the head is new.
+            labels: class names; needed where there is no head, and otherwise a replacement for the
+                names in the directory.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, to take
+                the encoder of another task's model, with a new head.
 
         Raises:
-            ValueError: no head and no `labels`, or a head of another size.
+            ValueError: there is neither a head nor `labels`, or the head has another size.
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return {
             **label_maps(self.label_names),
             "problem_type": "single_label_classification",
@@ -114,14 +114,14 @@ class Classifier(RawTextModel, SequenceClassification):
         }
 
     def encode_targets(self, y: Any) -> np.ndarray:
-        """Class names as ids; ids and distributions over classes stay.
+        """Converts class names to ids; ids and distributions over classes stay.
 
         Args:
             y: n class names or ids, also (n, 1), or (n, C) probabilities.
 
         Raises:
-            ValueError: a name is unknown, an id is no whole number in [0, C), or a distribution
-                has not C entries.
+            ValueError: a name is unknown, an id is not an integer in [0, C), or a distribution
+                does not have C entries.
         """
         values = np.asarray(y)
         if values.ndim == 2 and values.shape[1] == 1:
@@ -153,13 +153,13 @@ class Classifier(RawTextModel, SequenceClassification):
         return values.astype("int32")
 
     def encode_class_weight(self, weights: dict[Any, float] | None) -> dict[int, float] | None:
-        """Weights of classes by their ids, as Keras takes them.
+        """Converts weights of classes to a dict by id, which Keras takes.
 
         Args:
-            weights: class name or id -> weight; a class that is not there weighs 1. Or None.
+            weights: class name or id -> weight; a class without one has weight 1. Or None.
 
         Raises:
-            ValueError: a key is no class.
+            ValueError: a key is neither a class name nor an id.
         """
         if weights is None:
             return None
@@ -176,7 +176,7 @@ class Classifier(RawTextModel, SequenceClassification):
         return found
 
     def encode_names(self, names: Any) -> Any:
-        """Class names (B,) as ids int32 (B,), as graph code; an unknown one is an error there.
+        """Converts class names (B,) to ids int32 (B,), as graph code that fails for unknown ones.
 
         Args:
             names: string (B,).
@@ -190,12 +190,12 @@ class Classifier(RawTextModel, SequenceClassification):
             return tf.argmax(tf.cast(same, tf.int32), axis=-1, output_type=tf.int32)
 
     def predict_step(self, data: Any) -> Any:
-        """Probabilities (B, C) of one batch."""
+        """Returns the probabilities (B, C) of one batch."""
         x = keras.utils.unpack_x_y_sample_weight(data)[0]
         return self.scores(x)
 
     def scores(self, inputs: dict[str, Any]) -> Any:
-        """Probabilities float32 (B, C) for the inputs of `Bert`, as graph code.
+        """Returns probabilities float32 (B, C) for the inputs of `Bert`, as graph code.
 
         Args:
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
@@ -204,11 +204,11 @@ class Classifier(RawTextModel, SequenceClassification):
         return ops.softmax(self(inputs, training=False), axis=-1)
 
     def empty_prediction(self) -> np.ndarray:
-        """The prediction of no rows, (0, C)."""
+        """Returns the prediction for no texts, (0, C)."""
         return np.zeros((0, self.num_labels), "float32")
 
     def named(self, scores: Any) -> dict[str, Any]:
-        """Scores (B, C) with the names of the classes, as graph code.
+        """Adds the names of the classes to scores (B, C), as graph code.
 
         Args:
             scores: float32 (B, C), in the order of `labels`.
@@ -226,7 +226,7 @@ class Classifier(RawTextModel, SequenceClassification):
         }
 
     def classify(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
-        """Raw strings (B,) to what `named` returns and `truncated` bool (B,), as graph code.
+        """Classifies raw strings (B,): outputs of `named`, and `truncated` bool (B,); graph code.
 
         Args:
             text_a: string (B,), the texts, or the first texts of pairs.
@@ -237,30 +237,30 @@ class Classifier(RawTextModel, SequenceClassification):
         return {**self.named(scores), "truncated": packed.truncated}
 
     def classify_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
-        """Token ids (B, T) with lengths (B,) to what `named` returns, as graph code.
+        """Classifies token ids (B, T) with lengths (B,): outputs of `named`; graph code.
 
         Args:
             token_ids: int (B, T).
-            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
-            lengths: int (B,), how many tokens of each row are real.
+            segment_ids: int (B, T), 1 in the second text of a pair, otherwise 0.
+            lengths: int (B,), the number of real tokens of each row.
         """
         return self.named(self.scores(token_inputs(token_ids, segment_ids, lengths)))
 
     def signatures(self) -> dict[str, Signature]:
-        """The functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs."""
         return {
             "serving_default": (self.classify, text_specs(self.pair)),
             "tokens": (self.classify_tokens, token_specs()),
         }
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """What people want to know of each text.
+        """Classifies texts, and returns plain Python values.
 
         Args:
             x: texts, or pairs for a model with pair=True, in the forms of `fit`.
 
         Returns:
-            A dict a row: `label`, `score`, `scores` by name, and `truncated`, whether the text was
+            A dict a text: `label`, `score`, `scores` by name, and `truncated`, whether the text was
             too long and cut.
         """
         predictions, truncated = self.predict_texts(x)

@@ -1,4 +1,4 @@
-"""Texts and pairs of texts as the batches of a run."""
+"""Batches of a run from texts and pairs of texts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,21 +28,21 @@ class TextInput(PackedInput):
         first_epoch: int = 0,
         first_batch: int = 0,
     ) -> Any:
-        """Returns the batches to train on; each pass shuffles anew.
+        """Returns the training batches, which are shuffled again in each pass.
 
         Args:
             model: A `Classifier` or `Regressor`.
             config: The run's configuration.
-            targets: A target an example, or None.
-            first_epoch: Number of the first pass.
-            first_batch: Batches that are left out, of an epoch that goes on.
+            targets: One target per example, or None.
+            first_epoch: Index of the first pass.
+            first_batch: Number of batches to skip in a resumed epoch.
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
         cut = {**batch_sizes(config), **fixed_shapes(model, config), **place}
         return model.dataset(self.packed, targets, **cut, shuffle=True, seed=config.seed)
 
     def predict(self, model: Any) -> np.ndarray:
-        """Returns what the model predicts for each example, in their order.
+        """Returns the model's prediction for each example, in their order.
 
         Args:
             model: A `Classifier` or `Regressor` with the tokenizer of `packed`.

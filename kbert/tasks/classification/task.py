@@ -22,13 +22,13 @@ from kbert.data.classification.text_pairs import (
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
 from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
 
-# What a split is called where the source is asked for it and no name is given.
+# GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
 SCORED = "stsb"
 
 
 class TextTask(FinetunedTask):
-    """What classes and scores of texts share: files, GLUE, TFDS, and how texts are tokenized."""
+    """Base class of classification and regression: files, GLUE, TFDS, and tokenization."""
 
     settings = ("head", "dropout")
     averages = True
@@ -108,7 +108,7 @@ class TextTask(FinetunedTask):
 
 
 class ClassificationTask(TextTask):
-    """Classes."""
+    """The task of classifying texts and pairs of texts."""
 
     name = "classification"
     model_name = "Classifier"
@@ -153,8 +153,8 @@ class ClassificationTask(TextTask):
     def class_weights(
         self, config: Any, train: Any, labels: list[str] | None
     ) -> dict[str, float] | None:
-        # "balanced" is n / (C n_c), so that each class weighs the same in all and the mean weight
-        # of an example is 1.
+        # "balanced" is n / (C n_c), so that each class has the same total weight and the mean
+        # weight of an example is 1.
         chosen = config.class_weights
         if chosen == "none" or labels is None:
             return None
@@ -205,7 +205,7 @@ class ClassificationTask(TextTask):
         from kbert.metrics.glue import classification_metrics, glue_metrics
 
         names = np.asarray(labels)
-        ids = right.argmax(-1) if right.ndim == 2 else right  # of a soft label the likeliest
+        ids = right.argmax(-1) if right.ndim == 2 else right  # of a soft label the most likely
         predicted = predictions.argmax(-1)
         found = classification_metrics(ids, predicted, list(names), predictions)
         official = {} if glue is None else glue_metrics(glue, names[ids], names[predicted])
@@ -214,7 +214,7 @@ class ClassificationTask(TextTask):
 
 
 def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
-    """Returns what a classifier learns to predict.
+    """Returns the targets of a classifier.
 
     Args:
         examples: Labelled texts.
@@ -232,10 +232,10 @@ def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
 
 
 def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
-    """Returns the outputs of a head on sequences of another package, 0 where it has another head.
+    """Returns the number of outputs of Hugging Face's sequence head, 0 for another head.
 
     Args:
-        architecture: The class of transformers that its configuration names, or None.
+        architecture: The transformers class named in the configuration, or None.
         checkpoint: The checkpoint.
     """
     if architecture != "BertForSequenceClassification":
@@ -244,7 +244,7 @@ def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
 
 
 def _glue_split(config: Any, part: str) -> str | None:
-    """The split of GLUE that a part is, or None where it comes from elsewhere or is not there."""
+    """Returns the GLUE split of a part, or None if it comes from elsewhere or does not exist."""
     given = getattr(config, part)
     if config.glue is None or str(given).startswith(TFDS):
         return None

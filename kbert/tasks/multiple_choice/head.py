@@ -1,4 +1,4 @@
-"""Multiple choice: the pair head over each choice, softmax over the choices."""
+"""Multiple choice: the pair head on each choice, softmax over the choices."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kbert.tasks.classification.head import SequenceClassification
 
 @keras.saving.register_keras_serializable("kbert")
 class ChoiceSelection(SequenceClassification):
-    """Gives each of K choices a logit; the choices of a row compete in one softmax.
+    """Predicts a logit for each of K choices; the choices of an example share one softmax.
 
     Source: Devlin et al. 2019, section 4.4 (SWAG).
 

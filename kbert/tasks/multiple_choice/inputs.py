@@ -1,4 +1,4 @@
-"""The forms in which contexts with choices may be given to `fit`, `evaluate` and `predict`."""
+"""Forms of contexts with choices for `fit`, `evaluate` and `predict`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,28 +22,28 @@ class ChoiceInputs:
     choices: Sequence[Sequence[Any]]
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of examples."""
         return len(self.contexts)
 
     def __getitem__(self, rows: slice) -> "ChoiceInputs":
-        """Some of the rows."""
+        """Returns some of the examples."""
         return ChoiceInputs(self.contexts[rows], self.choices[rows])
 
 
 def read_choice_inputs(x: Any) -> ChoiceInputs | None:
-    """Recognises contexts with choices.
+    """Reads contexts with choices in any of their forms.
 
     Args:
         x: a tuple of n str and of n lists (or an array (n, K)) of str; a dict or table {"context",
             "choices"} of the same; or anything else.
 
     Returns:
-        The rows, or None if `x` is something else (token ids, a dataset).
+        The examples, or None if `x` is something else (token ids, a dataset).
 
     Raises:
         ValueError: texts without choices; contexts and lists differ in number, or the lists in
             length; or a table has other columns.
-        TypeError: an entry is no text.
+        TypeError: an entry is not a text.
     """
     x = read_columns(x, ("context", "choices"))
     if isinstance(x, dict) and set(x) == {"context", "choices"}:
@@ -73,10 +73,10 @@ def read_choice_inputs(x: Any) -> ChoiceInputs | None:
 
 
 def check_indices(y: Any, inputs: ChoiceInputs) -> np.ndarray:
-    """The indices of the right choices as int32 (n,).
+    """Returns the indices of the right choices as int32 (n,).
 
     Raises:
-        ValueError: they are not one whole number in [0, K) a row.
+        ValueError: they are not one integer in [0, K) per example.
     """
     values = np.asarray(as_column(y))
     if values.shape != (len(inputs),):

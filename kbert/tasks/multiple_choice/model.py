@@ -35,7 +35,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
     Args:
         encoder: a `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
-        max_sequence_length: context and choice together are cut to it, in tokens.
+        max_sequence_length: context and choice together are cut to this many tokens.
         head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
         dropout: rate of the head's dropout.
 
@@ -63,13 +63,13 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         self.check_tokenizer()
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return {"classifier_dropout": self.dropout}
 
     dataset_keys = ("context", "choices")
 
     def preprocess(self, text_a: Any, text_b: Any = None) -> PackedText:
-        """Contexts (B,) and choices (B, K) to token ids (B, K, T), as graph code.
+        """Tokenizes contexts (B,) and choices (B, K) to ids (B, K, T), as graph code.
 
         Args:
             text_a: string (B,), the contexts.
@@ -88,7 +88,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         )
 
     def read_inputs(self, x: Any) -> Any:
-        """`x` as contexts with choices, or None if it is something else.
+        """Reads `x` as contexts with choices; returns None if it is something else.
 
         Args:
             x: a tuple of n contexts and of n lists of K choices, a dict or table with `context` and
@@ -99,13 +99,13 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
     def predict(
         self, x: Any, batch_size: int | None = None, verbose: Any = 0, **kwargs: Any
     ) -> Any:
-        """Probabilities (n, K) of the choices, in the order of `x`.
+        """Returns the probabilities (n, K) of the choices, in the order of `x`.
 
         Args:
             x: a tuple of n contexts and of n lists of K choices, a dict or table with `context` and
                 `choices`, or what Keras takes.
-            batch_size: rows a batch, of K texts each; 16 by default.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
+            batch_size: examples a batch, of K texts each; 16 by default.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line; "auto" is 1 as a rule.
             **kwargs: further arguments of Keras' `predict`.
         """
         x = listed(x)
@@ -128,21 +128,21 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         first_epoch: int = 0,
         first_batch: int = 0,
     ) -> tf.data.Dataset:
-        """Batches of token ids (B, K, T), with indices (B,) and weights (B,) where given.
+        """Returns batches of token ids (B, K, T), with indices (B,) and weights (B,) where given.
 
         Args:
-            x: contexts and choices, as in `fit`.
+            x: contexts and choices, in the forms of `fit`.
             y: n indices, or None.
-            batch_size: rows a batch, of K texts each.
-            shuffle: whether to shuffle, anew each pass.
-            seed: of the shuffling.
+            batch_size: examples a batch, of K texts each.
+            shuffle: whether to shuffle, differently in each pass.
+            seed: seed of the shuffling.
             sample_weight: n weights, or None.
-            first_epoch: number of the first pass, where an earlier process made those before it.
-            first_batch: batches that are left out; such a dataset is the rest of one epoch.
+            first_epoch: number of the first pass; above 0 where a run is resumed.
+            first_batch: batches to skip; such a dataset is the rest of one epoch.
 
         Raises:
-            ValueError: the rows do not all have the same number of choices, or an index is out of
-                range.
+            ValueError: the number of choices is not the same for all examples, or an index is out
+                of range.
         """
         inputs = self.read_inputs(x)
         if inputs is None:
@@ -159,7 +159,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
             numbers = model_inputs(self.preprocess(context, choice))
             return (numbers, *targets) if targets else numbers
 
-        # Rows of one length each: they keep their order, or that of seed and epoch.
+        # All count as equally long: they keep their order, or have that of seed and epoch.
         plan = partial(batch_plan, np.ones(len(inputs)), batch_size, None, shuffle, seed)
         epochs = Epochs(first_epoch)
         dataset = planned_batches(plan, epochs, first_batch, is_constant=True)
@@ -175,15 +175,15 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         shuffle: bool = False,
         seed: int = 0,
     ) -> tf.data.Dataset:
-        """Batches of rows, their indices, and their weights if there are any.
+        """Returns batches of examples, their indices, and their weights if there are any.
 
         Args:
-            columns: the inputs that `read_inputs` gives, n targets as numbers, and n weights if
+            columns: the inputs that `read_inputs` returns, n targets as numbers, and n weights if
                 there are any.
-            batch_size: rows a batch, or None.
-            batch_tokens: None: rows hold several texts.
-            shuffle: whether to shuffle, anew each pass.
-            seed: of the shuffling.
+            batch_size: examples a batch, or None.
+            batch_tokens: must be None, since an example has several texts.
+            shuffle: whether to shuffle, differently in each pass.
+            seed: seed of the shuffling.
         """
         if batch_tokens is not None:
             raise ValueError(
@@ -198,7 +198,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         return self.choice_dataset(x, y, rows, shuffle, seed, *weights)
 
     def call_inputs(self, x: Any) -> Any:
-        """Contexts with choices as the token ids (n, K, T) that a call of the model takes.
+        """Tokenizes contexts with choices to the ids (n, K, T) that a call of the model takes.
 
         Args:
             x: a tuple of n contexts and of n lists of K choices, or a dict or table of both.
@@ -209,11 +209,11 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         return next(iter(self.choice_dataset(x, batch_size=len(inputs))))
 
     def predict_step(self, data: Any) -> Any:
-        """Probabilities (B, K) of one batch."""
+        """Returns the probabilities (B, K) of one batch."""
         return self.scores(keras.utils.unpack_x_y_sample_weight(data)[0])
 
     def scores(self, inputs: dict[str, Any]) -> Any:
-        """Probabilities float32 (B, K) for token ids (B, K, T), as graph code.
+        """Returns probabilities float32 (B, K) for token ids (B, K, T), as graph code.
 
         Args:
             inputs: dict of `token_ids`, `segment_ids` and `padding_mask`, each (B, K, T).
@@ -221,7 +221,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         return ops.softmax(self(inputs, training=False), axis=-1)
 
     def choose(self, context: Any, choices: Any) -> dict[str, Any]:
-        """Contexts (B,) and choices (B, K) to the answers, as graph code.
+        """Chooses among choices (B, K) for contexts (B,), as graph code.
 
         Args:
             context: string (B,).
@@ -240,7 +240,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         }
 
     def signatures(self) -> dict[str, Signature]:
-        """The function of an export and the specs of its inputs."""
+        """Returns the function of an export and the specs of its inputs."""
         specs = [
             tf.TensorSpec((None,), tf.string, name="context"),
             tf.TensorSpec((None, None), tf.string, name="choices"),
@@ -248,7 +248,7 @@ class MultipleChoice(RawTextModel, ChoiceSelection):
         return {"serving_default": (self.choose, specs)}
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """A dict with `choice`, `score` and `scores` for each row of `x`.
+        """Returns a dict with `choice`, `score` and `scores` for each example of `x`.
 
         Args:
             x: a tuple of n contexts and of n lists of K choices, or a dict or table of both.

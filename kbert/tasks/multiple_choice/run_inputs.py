@@ -1,4 +1,4 @@
-"""Contexts with choices as the batches of a run."""
+"""Batches of a run from contexts with choices."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ class ChoiceInput:
     Attributes:
         contexts: The contexts (n,).
         choices: The choices (n, K).
-        packed: Each context with each of its choices (n K,), for the counts.
+        packed: Each context with each of its choices (n K,), for token counts.
     """
 
     contexts: list[str]
@@ -25,12 +25,12 @@ class ChoiceInput:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Real tokens of each example, all its choices together, int (n,)."""
+        """Number of real tokens of each example, over all its choices, int (n,)."""
         return self._by_choice(self.packed.lengths).sum(axis=1)
 
     @property
     def truncated(self) -> np.ndarray:
-        """Whether tokens of one of the choices were cut off, bool (n,)."""
+        """Mask of examples with a truncated choice, bool (n,)."""
         return np.any(self._by_choice(self.packed.truncated), axis=1)
 
     def dataset(
@@ -41,14 +41,14 @@ class ChoiceInput:
         first_epoch: int = 0,
         first_batch: int = 0,
     ) -> Any:
-        """Returns the batches to train on; each pass shuffles anew.
+        """Returns the training batches, which are shuffled again in each pass.
 
         Args:
             model: A `MultipleChoice`.
             config: The run's configuration.
             targets: The index of the right choice of each example, or None.
-            first_epoch: Number of the first pass.
-            first_batch: Batches that are left out, of an epoch that goes on.
+            first_epoch: Index of the first pass.
+            first_batch: Number of batches to skip in a resumed epoch.
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
         x = (self.contexts, self.choices)
@@ -63,7 +63,7 @@ class ChoiceInput:
         return [-(-len(self.contexts) // config.batch_size)] * config.epochs
 
     def padding_share(self, config: Any) -> float:
-        """Returns the share of padding, 0 to 1, in batches of the order of the file.
+        """Returns the share of padding, 0 to 1, in batches in the order of the file.
 
         Args:
             config: The run's configuration.

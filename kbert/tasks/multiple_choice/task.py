@@ -15,7 +15,7 @@ from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask, wrong
 
 
 class MultipleChoiceTask(FinetunedTask):
-    """Choices."""
+    """The task of choosing one of K continuations."""
 
     name = "multiple-choice"
     model_name = "MultipleChoice"

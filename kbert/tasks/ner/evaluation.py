@@ -1,4 +1,4 @@
-"""Measuring named-entity recognition on sentences of given words."""
+"""Evaluation of named-entity recognition on sentences of given words."""
 
 import warnings
 from typing import Any
@@ -9,12 +9,12 @@ from kbert.text.sequences.entities import entity_types
 
 
 def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:
-    """Measures an `EntityRecognizer` on sentences of given words.
+    """Evaluates an `EntityRecognizer` on sentences of given words.
 
     Args:
         model: The model.
-        sentences: Sentences with tags in the model's scheme. A warning names types of theirs that
-            the model cannot find.
+        sentences: Sentences with tags in the model's scheme. A warning names entity types that the
+            model does not know.
     """
     known = entity_types(model.labels)
     tags = sorted({tag for row in sentences.tags or [] for tag in row})

@@ -1,4 +1,4 @@
-"""Labels of tokens: one dense layer over the encoder's states."""
+"""Token classification: one dense layer over the encoder's hidden states."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
 
 @keras.saving.register_keras_serializable("kbert")
 class TokenClassification(EncoderTask):
-    """Gives each token logits over classes.
+    """Predicts logits over classes for each token.
 
     Source: Devlin et al. 2019, section 5.3.
 
@@ -37,7 +37,7 @@ class TokenClassification(EncoderTask):
         self.num_labels = num_labels
         self.dropout = dropout
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
-        # In float32 at least, under any policy: labels are told apart by small differences.
+        # In float32 at least, under any policy: labels are distinguished by small differences.
         self.token_head = normal_linear(
             num_labels,
             encoder.initializer_range,
@@ -66,15 +66,15 @@ class TokenClassification(EncoderTask):
         return self.token_head(self.dropout_layer(states, training=training))
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, under the names that Hugging Face gives such."""
+        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         return {"classifier": self.token_head}
 
     def default_loss(self) -> Any:
-        """Cross-entropy, the mean over the tokens that count."""
+        """Cross-entropy, the mean over labelled tokens."""
         return TokenCrossEntropy()
 
     def default_metrics(self) -> list[Any]:
-        """Accuracy over the tokens that count."""
+        """Accuracy over labelled tokens."""
         return [TokenAccuracy()]
 
     def get_config(self) -> dict[str, Any]:

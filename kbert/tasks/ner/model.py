@@ -1,4 +1,4 @@
-"""Named-entity recognition: a text of any length in, entities with their places out."""
+"""Named-entity recognition: a text of any length in, entities with their offsets out."""
 
 import os
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _NOTHING = "O"
 class EntityRecognizer(TokenLabeller):
     """Finds the named entities of texts.
 
-    A word's first token carries its tag; the others, "X" in the paper, train nothing (Devlin et
+    A word's first token carries its tag; the others, "X" in the paper, have no loss (Devlin et
     al. 2019, section 5.3). The text is cut into overlapping windows; see
     `kbert.text.sequences.windows`.
 
@@ -42,8 +42,8 @@ class EntityRecognizer(TokenLabeller):
         dropout: rate of the dropout before the head.
 
     Raises:
-        ValueError: `labels` are no tags, or tokenizer or sizes do not fit the encoder or each
-            other.
+        ValueError: `labels` are not valid tags, or tokenizer or sizes do not fit the encoder or
+            each other.
     """
 
     default_sequence_length = 128
@@ -81,20 +81,20 @@ class EntityRecognizer(TokenLabeller):
         Args:
             name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
                 `org/name` of the Hugging Face hub, or a directory with a checkpoint; one with a
-                head for token classification (kbert's or Hugging Face's) gives a model that is
+                head for token classification (kbert's or Hugging Face's) yields a model that is
                 ready to use.
             labels: the tags; needed where there is no head.
-            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, with
-                which a model of another task gives its encoder, and the head is new.
+            **kwargs: arguments of the constructor, or of `Bert`; or `from_other_task=True`, to take
+                the encoder of another task's model, with a new head.
         """
         return load_pipeline(cls, name_or_directory, labels=labels, **kwargs)
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return {**label_maps(self.tag_names), "classifier_dropout": self.dropout}
 
     def recognize(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) to entities, as graph code.
+        """Finds the entities of raw strings (B,), as graph code.
 
         Words are those of `kbert.text.sequences.word_boundaries.text_words`.
 
@@ -104,7 +104,7 @@ class EntityRecognizer(TokenLabeller):
         Returns:
             `entity`, `label` string, `score` float32, the mean probability of its words' tags,
             `start`, `end` int32, code points of the text, `start_byte`, `end_byte` int32; each
-            (B, k), in the order of the text, padded with nothing and 0 to the most entities of a
+            (B, k), in the order of the text, padded with "" and 0 to the most entities of a
             text. `count` int32 (B,), the entities of each text.
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
@@ -124,15 +124,15 @@ class EntityRecognizer(TokenLabeller):
         }
 
     def tag(self, text: Any) -> dict[str, Any]:
-        """Sentences (B,) whose words stand between single blanks to their tags, as graph code.
+        """Tags sentences (B,) whose words are separated by single spaces, as graph code.
 
-        This is how data with given words are measured.
+        Data sets with given words are evaluated this way.
 
         Args:
             text: string (B,).
 
         Returns:
-            `tags` string (B, k), padded with nothing to the most words; `count` int32 (B,).
+            `tags` string (B, k), padded with "" to the most words; `count` int32 (B,).
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
         units, number = spaced_words(text, offsets)
@@ -148,29 +148,29 @@ class EntityRecognizer(TokenLabeller):
         return {"tags": filled, "count": words}
 
     def signatures(self) -> dict[str, Signature]:
-        """The functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs."""
         return {
             "serving_default": (self.recognize, text_specs(False)),
             "words": (self.tag, text_specs(False)),
         }
 
     def answers(self, x: Any) -> list[list[dict[str, Any]]]:
-        """The entities of each text, for people.
+        """Returns the entities of each text as plain Python values.
 
         Args:
             x: texts, a list or array of str.
 
         Returns:
-            For each text a list of dicts: `entity`, `label`, `score` and the places.
+            For each text a list of dicts: `entity`, `label`, `score` and the offsets.
         """
         return [json_answer(plain_values(row))["entities"] for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Entities in the order of `x`.
+        """Finds the entities of texts, in the order of `x`.
 
         Args:
             x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`, without texts.
+            **kwargs: arguments of Keras' `predict`; not used for texts.
 
         Returns:
             A dict a text, with what `recognize` returns as NumPy values.
@@ -185,7 +185,7 @@ class EntityRecognizer(TokenLabeller):
         return self.predict_columns(self.recognize, [texts])
 
     def predict_tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        """The tags of sentences of given words.
+        """Returns the tags of sentences of given words.
 
         Args:
             sentences: n lists of words.
@@ -199,7 +199,7 @@ class EntityRecognizer(TokenLabeller):
         return [[tag.decode() for tag in row["tags"][: len(words)]] for row, words in counted]
 
     def read_inputs(self, x: Any) -> WordInputs | None:
-        """`x` as sentences of words, or None if it is something else.
+        """Reads `x` as sentences of words; returns None if it is something else.
 
         Args:
             x: n lists of words, a table with a column of such, or anything else.
@@ -207,16 +207,16 @@ class EntityRecognizer(TokenLabeller):
         return read_word_inputs(x)
 
     def examples(self, inputs: WordInputs, y: Any) -> tuple[WindowedExamples, np.ndarray]:
-        """Windows to train on, and the tag of each of their tokens.
+        """Returns windows to train on, and the tag of each of their tokens.
 
-        Every first token of a word counts in exactly one window, the one that answers for it.
+        Every first token of a word counts in exactly one window, the one that owns it.
 
         Args:
             inputs: n sentences.
             y: the tags of each sentence's words.
 
         Returns:
-            `WindowedExamples`, and int32, a tag id a token of `packed`, -1 where it counts nothing.
+            `WindowedExamples`, and int32, a tag id a token of `packed`, -1 where it has no loss.
         """
         windows = self.windows(inputs.texts)
         return windows, self._targets(windows, inputs, y)
@@ -237,7 +237,7 @@ class EntityRecognizer(TokenLabeller):
     def _token_tags(
         self, windows: WindowedExamples, inputs: WordInputs, row: int, tags: Any, ids: Any
     ) -> np.ndarray:
-        """The tag ids of a sentence's tokens, -1 but for the first of each word."""
+        """Returns the tag ids of a sentence's tokens, -1 except for the first of each word."""
         starts, _ = windows.places.of(int(windows.context[row]))
         found = np.full(len(starts), ABSENT, "int32")
         words = inputs.word_starts(row)

@@ -11,7 +11,7 @@ from kbert.tasks.base.finetuned_task import FinetunedTask
 
 
 class EntityTask(FinetunedTask):
-    """Named entities."""
+    """The task of finding named entities."""
 
     name = "ner"
     model_name = "EntityRecognizer"
@@ -91,7 +91,7 @@ def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -
 
     Args:
         path: A file of CoNLL columns, or annotated JSON Lines (.jsonl).
-        tag_scheme: The scheme that the tags get: "bio" or "iobes".
+        tag_scheme: The scheme to convert the tags to: "bio" or "iobes".
         label: The column of the tags, from 0; by default the last.
 
     Raises:
@@ -106,10 +106,10 @@ def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -
 
 
 def is_span_tagger(architecture: str | None, checkpoint: Any) -> bool:
-    """Returns whether labels of tokens in another package's checkpoint tag spans without types.
+    """Returns whether a Hugging Face checkpoint with token labels tags spans without types.
 
     Args:
-        architecture: The class of transformers that its configuration names, or None.
+        architecture: The transformers class named in its configuration, or None.
         checkpoint: The checkpoint.
     """
     named = checkpoint.source_config.get("id2label") or {}
@@ -117,7 +117,7 @@ def is_span_tagger(architecture: str | None, checkpoint: Any) -> bool:
 
 
 def tag_names(types: Sequence[str], scheme: str) -> list[str]:
-    """Returns the tags of some types of entities, "O" first.
+    """Returns the tags of entity types, "O" first.
 
     Args:
         types: The types.

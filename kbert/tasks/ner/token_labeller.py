@@ -1,6 +1,6 @@
-"""What tagging models share: a distribution for each token of a text of any length, and entities.
+"""Base of tagging models: a distribution for each token of a text of any length, and entities.
 
-Shapes: B texts, C tags, k the most entities of a text.
+Shapes: B texts, C tags, U the most words of a text, k the most entities of a text.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ from kbert.text.wordpiece.offsets import TokenOffsets
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 _SMALLEST = 1e-30
-# Words that are decoded together: a batch of usual texts is one piece.
+# Words of one chunk of decoding: a batch of usual texts is one chunk.
 _CHUNK_WORDS = 1 << 16
 
 
 class TaggedTexts(NamedTuple):
-    """What was found in texts.
+    """Tags and entities of texts.
 
     Attributes:
         path: int32 (B, U), the tag of each word.
         entities: ragged (B, (entities)).
         texts: each entity cut from its text, (B, k).
-        score: float32 (B, k).
-        kind: int32 (B, k), the number of its type.
-        count: int32 (B,).
+        score: float32 (B, k), the score of each entity.
+        kind: int32 (B, k), the id of its type.
+        count: int32 (B,), the entities of each text.
     """
 
     path: tf.Tensor
@@ -47,7 +47,7 @@ class TaggedTexts(NamedTuple):
 
 
 class TokenLabeller(WindowedModel, TokenClassification):
-    """Gives words of texts one of C tags each, such that no impossible sequence leaves it.
+    """Assigns words of texts one of C tags each, such that every sequence of them is valid.
 
     Args:
         encoder: a `Bert`.
@@ -71,11 +71,11 @@ class TokenLabeller(WindowedModel, TokenClassification):
         self.tag_names = tuple(tags)
 
     def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Batches of windows of like length, with a target a token.
+        """Returns length-bucketed batches of windows, with a target a token.
 
         Args:
-            windows: what `examples` returns first.
-            targets: what `examples` returns second, or None.
+            windows: the windows, from `examples`.
+            targets: their targets, from `examples`, or None.
             **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
                 `shuffle` and `seed`.
         """
@@ -84,7 +84,7 @@ class TokenLabeller(WindowedModel, TokenClassification):
     def token_probabilities(
         self, offsets: TokenOffsets, questions: tf.RaggedTensor | None
     ) -> tf.Tensor:
-        """Probabilities of the tags of all tokens, as graph code.
+        """Returns the probabilities of the tags of all tokens, as graph code.
 
         Args:
             offsets: the tokens of the contexts (B, (tokens)).
@@ -125,10 +125,10 @@ class TokenLabeller(WindowedModel, TokenClassification):
 
         Args:
             text: string (B,).
-            offsets: its tokens.
-            units: its words.
+            offsets: the tokens of `text`.
+            units: the words of `text`.
             probabilities: float32 (tokens of all rows, C).
-            bias: float32 (C,), added to the log probability of each tag; None for nothing.
+            bias: float32 (C,), added to the log probability of each tag; None for no bias.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
         row = units.first.value_rowids()
@@ -157,14 +157,14 @@ class TokenLabeller(WindowedModel, TokenClassification):
     def _decoded(
         self, probabilities: tf.RaggedTensor, bias: Any
     ) -> tuple[tf.RaggedTensor, Entities]:
-        """The tags of words, int32 (B, (words)), and the entities that they make.
+        """Returns the tags of words, int32 (B, (words)), and the entities that they form.
 
-        Rows of like length are decoded together: one long text would make a batch of short ones
+        Rows of similar length are decoded together: one long text would make a batch of short ones
         as large as if all were long.
 
         Args:
             probabilities: float32 (B, (words), C).
-            bias: float32 (C,), added to their logarithms; or 0.
+            bias: float32 (C,), added to the logarithms; or 0.
         """
         lengths = tf.cast(probabilities.row_lengths(), tf.int32)
 
@@ -193,5 +193,5 @@ class TokenLabeller(WindowedModel, TokenClassification):
 
     @property
     def rules(self) -> TagRules:
-        """Which tags may follow each other."""
+        """The rules of which tags may follow each other."""
         return tag_rules(self.tag_names)

@@ -1,4 +1,4 @@
-"""Sentences of given words, as text whose words stand between single blanks."""
+"""Sentences of given words, as texts with words separated by single blanks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ class WordInputs:
     words: list[list[str]]
 
     def __len__(self) -> int:
-        """The number of sentences."""
+        """Returns the number of sentences."""
         return len(self.words)
 
     @property
@@ -28,23 +28,23 @@ class WordInputs:
         return [" ".join(words) for words in self.words]
 
     def word_starts(self, sentence: int) -> np.ndarray:
-        """The code point where each word of a sentence begins in its text."""
+        """Returns the code point offset of each word of a sentence in its text."""
         lengths = np.array([len(word) + 1 for word in self.words[sentence]], "int64")
         return np.cumsum(lengths) - lengths
 
 
 def read_word_inputs(x: Any) -> WordInputs | None:
-    """Recognises sentences of words.
+    """Reads sentences of words in any of their forms.
 
     Args:
         x: a list of lists of str; a column of such, or a table with a column "words" or "tokens";
-            something with `words`, as what `kbert.data.entities.conll` reads; or anything else.
+            an object with `words`, such as of `kbert.data.entities.conll`; or anything else.
 
     Returns:
         The sentences, or None if `x` is something else (token ids, a dataset).
 
     Raises:
-        ValueError: a sentence is one string, or a word holds a blank or nothing.
+        ValueError: a sentence is one string, or a word is empty or has a blank.
     """
     x = read_columns(x, ("words",), ("tokens",))
     if isinstance(x, dict) and set(x) <= {"words", "tokens"}:

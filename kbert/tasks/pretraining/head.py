@@ -1,4 +1,4 @@
-"""Pretraining: masked tokens or the next token, and whether a sentence follows another."""
+"""Pretraining: masked or causal language modelling, and next sentence prediction."""
 
 from typing import Any
 
@@ -28,20 +28,20 @@ PAIRS = "next_sentence"
 
 @keras.saving.register_keras_serializable("kbert")
 class Pretraining(EncoderTask):
-    """Predicts tokens from their states and, of a pair of sentences, whether they belong together.
+    """Predicts tokens from their hidden states, and whether two sentences belong together.
 
     Source: Devlin et al. 2019, section 3.1 and, for the other objectives, 5.1. The output matrix of
     the tokens is the encoder's own embedding table.
 
     Targets: `masked_tokens` int (B, P), the ids of the tokens at `masked_positions`, or else
-    `next_tokens` int (B, T), the token behind each, -1 where nothing counts; `next_sentence` int
-    (B,), 0 where the second sentence follows the first, 1 where it does not. Each objective has
-    just the targets that it learns.
+    `next_tokens` int (B, T), the token after each, -1 where ignored; `next_sentence` int (B,), 0
+    where the second sentence follows the first, 1 where it does not. Each objective has only the
+    targets that it learns.
 
     Args:
         encoder: a `Bert`; for "lm" and "lm_nsp" a causal one, for the others not.
-        objective: "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens alone), "lm"
-            (the next token, from what stands left of it) or "lm_nsp".
+        objective: "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens only), "lm"
+            (the next token, from left to right) or "lm_nsp".
 
     Raises:
         ValueError: `objective` is none of these, or does not fit the encoder.
@@ -78,7 +78,7 @@ class Pretraining(EncoderTask):
 
     @property
     def learns_pairs(self) -> bool:
-        """Whether it learns which sentence follows which."""
+        """True for objectives with next sentence prediction."""
         return has_pairs(self.objective)
 
     @property
@@ -102,9 +102,9 @@ class Pretraining(EncoderTask):
         """Predicts tokens, and whether sentences belong together.
 
         Args:
-            inputs: what `Bert` takes, and `masked_positions` int (B, P), the positions at which a
-                token is predicted. Only these meet the vocabulary; where they are absent, as they
-                are for "lm", all T positions do. What fills up a row may be any position.
+            inputs: the inputs of `Bert`, and `masked_positions` int (B, P), the positions at which
+                a token is predicted. Logits are computed only there, or, where they are absent, as
+                for "lm", at all T positions. Padding of the P positions may be any position.
             training: whether dropout is on.
 
         Returns:
@@ -121,17 +121,17 @@ class Pretraining(EncoderTask):
         return found
 
     def token_logits(self, states: Any, training: bool | None = None) -> Any:
-        """States (..., D) of the encoder to float32 logits (..., V).
+        """Maps hidden states (..., D) of the encoder to float32 logits (..., V).
 
         Args:
-            states: (..., D), of the encoder.
+            states: (..., D), hidden states of the encoder.
             training: whether dropout is on; there is none here.
         """
         table = ops.convert_to_tensor(self.encoder.embeddings.token_embedding.embeddings)
         return self.token_head(states, table, training=training)
 
     def pair_logits(self, pooled: Any) -> Any:
-        """Pooled outputs (B, D) to float32 logits (B, 2): it follows, it does not.
+        """Maps pooled outputs (B, D) to float32 logits (B, 2): it follows, it does not.
 
         Args:
             pooled: (B, D), the encoder's `pooled_output`.
@@ -139,7 +139,7 @@ class Pretraining(EncoderTask):
         return widened(self.pair_head(pooled))
 
     def head_layers(self) -> dict[str, Any]:
-        """The layers of the heads, under the names that Hugging Face gives such."""
+        """The layers of the heads, by their names in Hugging Face's checkpoints."""
         layers = {
             "cls.predictions": self.token_head.output_bias,
             "cls.predictions.transform.dense": self.token_head.transform,
@@ -148,7 +148,7 @@ class Pretraining(EncoderTask):
         return {**layers, "cls.seq_relationship": self.pair_head} if self.learns_pairs else layers
 
     def default_loss(self) -> dict[str, Any]:
-        """Cross-entropies: the mean over all tokens that count, and the mean over all pairs."""
+        """Cross-entropies: the mean over all predicted tokens, and the mean over all pairs."""
         losses: dict[str, Any] = {self.tokens: LabelSmoothedCrossEntropy(0.0)}
         return {**losses, PAIRS: SoftmaxCrossEntropy()} if self.learns_pairs else losses
 
@@ -158,14 +158,14 @@ class Pretraining(EncoderTask):
         return AdamW(rate, epsilon=1e-6)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Keras' `compute_metrics`; the metrics of tokens and of pairs are measured too."""
+        """Keras' `compute_metrics`; updates the metrics of tokens and of pairs too."""
         self.token_metrics.update_state(y[self.tokens], y_pred[self.tokens], sample_weight)
         if self.learns_pairs:
             self.pair_metrics.update_state(y[PAIRS], y_pred[PAIRS], sample_weight)
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """Keras' `get_metrics_result`, without its mean over batches of what is exact beside it."""
+        """Keras' `get_metrics_result`, without the batch mean of a loss that has an exact mean."""
         found = super().get_metrics_result()
         found.pop(f"{self.tokens}_loss", None)
         return found
@@ -179,7 +179,7 @@ class Pretraining(EncoderTask):
 
 
 def gathered(states: Any, positions: Any) -> Any:
-    """The states (B, P, D) of states (B, T, D) at positions int (B, P)."""
+    """Gathers states (B, T, D) at positions int (B, P); returns (B, P, D)."""
     batch, length, hidden_dim = ops.shape(states)
     starts = ops.arange(batch, dtype="int32")[:, None] * length
     places = ops.reshape(starts + ops.cast(positions, "int32"), (-1,))

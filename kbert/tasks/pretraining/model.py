@@ -1,6 +1,6 @@
 """Pretrained models on raw text: the likeliest words for each [MASK] of a text of any length.
 
-Shapes: B texts, M the most [MASK] of a text, K words for each, D hidden.
+Shapes: B texts, M the most [MASK] of a text, K words for each, D hidden size.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from kbert.text.wordpiece.offsets import TokenOffsets
 from kbert.text.wordpiece.vocabulary import MASK
 from kbert.text.wordpiece.wordpiece import WordPiece
 
-# [MASK] tokens that meet the vocabulary at a time: a row of logits is a hundred kilobytes.
+# [MASK] tokens with logits in memory at a time: a row of logits is a hundred kilobytes.
 _MASKS_AT_A_TIME = 256
 
 
@@ -35,13 +35,13 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
     """Fills the [MASK] of texts with their likeliest words.
 
     A text is cut into overlapping windows, of which only those with a [MASK] are read; see
-    `kbert.text.sequences.windows`. A causal model knows what stands left of a [MASK] alone. It
-    trains on the batches of `kbert.data.pretraining.dataset`.
+    `kbert.text.sequences.windows`. A causal model sees only the text to the left of a [MASK]. The
+    model trains on the batches of `kbert.data.pretraining.dataset`.
 
     Args:
         encoder: a `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary, with `special_tokens_in_text`.
-        objective: see `Pretraining`.
+        objective: what it was pretrained for, see `Pretraining`.
         max_sequence_length: tokens of a window, special ones included.
         stride: tokens that neighbouring windows share.
         nbest: K, words for each [MASK], best first.
@@ -81,7 +81,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         self.check_windows()
 
     def _check_tokenizer(self) -> None:
-        """Raises a ValueError if [MASK] cannot be typed, or too many words are wanted."""
+        """Raises a ValueError if texts cannot hold [MASK], or `nbest` is out of range."""
         vocabulary = self.tokenizer.vocabulary
         if not self.tokenizer.special_tokens_in_text or MASK not in vocabulary:
             raise ValueError(
@@ -97,7 +97,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """The objective that the heads of `checkpoint`, and its encoder, come from."""
+        """Returns the objective that the heads and the encoder of `checkpoint` come from."""
         objective = "lm" if checkpoint.config.get(CAUSAL) else "mlm"
         tokens_alone = "cls.predictions.bias" in checkpoint.heads and not any(
             name.startswith("cls.seq_relationship.") for name in checkpoint.heads
@@ -106,26 +106,26 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
 
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
-        """The classes of transformers whose heads it takes."""
+        """Returns the classes of transformers whose heads can be loaded."""
         return ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task: nothing."""
+        """Returns the task's entries of a Hugging Face configuration: none."""
         return {}
 
     def fill(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) to words for their [MASK], as graph code.
+        """Finds words for the [MASK] of raw strings (B,), as graph code.
 
-        Probabilities are over the whole vocabulary, one [MASK] apart from the others.
+        Probabilities are over the whole vocabulary, for each [MASK] independently.
 
         Args:
             text: string (B,).
 
         Returns:
-            `filled` string (B,), the text with the best word in the place of each [MASK]; `word`
+            `filled` string (B,), the text with the best word instead of each [MASK]; `word`
             string and `score` float32 (B, M, K), words or pieces of words with their
             probabilities, best first; `start`, `end` int32 (B, M), code points of each [MASK],
-            `start_byte`, `end_byte` int32; padded with nothing and 0 to the most of a text.
+            `start_byte`, `end_byte` int32; padded with "" and 0 to the most of a text.
             `count` int32 (B,), the [MASK] of each text, which may be none.
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
@@ -153,7 +153,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         }
 
     def _masked_states(self, offsets: TokenOffsets) -> tuple[tf.Tensor, tf.Tensor]:
-        """Where each [MASK] stands among the tokens of all texts, and the state that predicts it.
+        """Returns each [MASK]'s index among the tokens of all texts, and the state predicting it.
 
         Returns:
             int32 (M of all texts,), ascending, and float32 (M of all texts, D).
@@ -167,7 +167,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         own = tf.gather(before, start + windows.owned_to)
         own -= tf.gather(before, start + windows.owned_from)
         windows = windows.take(tf.cast(tf.where(own > 0)[:, 0], tf.int32))
-        shift = 1 if self.encoder.causal else 0  # there the token before it predicts
+        shift = 1 if self.encoder.causal else 0  # there the previous token predicts it
 
         def run(chosen: tf.Tensor) -> list[tf.Tensor]:
             some = windows.take(chosen)
@@ -187,7 +187,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         return tf.gather(place, order), tf.gather(states, order)
 
     def _likeliest(self, states: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """States float32 (n, D) to ids int32 (n, K) and probabilities float32 (n, K)."""
+        """Maps states float32 (n, D) to ids int32 (n, K) and probabilities float32 (n, K)."""
         known = len(self.tokenizer.vocabulary)  # the table may have rows without a token
 
         def run(chosen: tf.Tensor) -> list[tf.Tensor]:
@@ -201,14 +201,14 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         return ids, scores
 
     def follows(self, text_a: Any, text_b: Any) -> dict[str, Any]:
-        """Pairs of raw strings (B,) to whether the second follows the first, as graph code.
+        """Predicts whether the second text of pairs (B,) follows the first, as graph code.
 
         Args:
             text_a: string (B,).
             text_b: string (B,).
 
         Returns:
-            `score` float32 (B,), the probability that it does, and `truncated` bool (B,).
+            `score` float32 (B,), the probability that it follows, and `truncated` bool (B,).
         """
         vocabulary, length = self.tokenizer.vocabulary, self.max_sequence_length
         packed = pack([self.tokenizer.tokenize(t) for t in (text_a, text_b)], vocabulary, length)
@@ -220,18 +220,18 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         return {"score": packed_chunks(run, packed, 2)[:, 0], "truncated": packed.truncated}
 
     def signatures(self) -> dict[str, Signature]:
-        """The functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs."""
         signatures: dict[str, Signature] = {"serving_default": (self.fill, text_specs(False))}
         if self.learns_pairs:
             signatures["follows"] = (self.follows, text_specs(True))
         return signatures
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Words for the [MASK] of texts, in the order of `x`.
+        """Finds words for the [MASK] of texts, in the order of `x`.
 
         Args:
             x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`, without texts.
+            **kwargs: arguments of Keras' `predict`; not used for texts.
 
         Returns:
             A dict a text, with what `fill` returns as NumPy values.
@@ -246,19 +246,19 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         return self.predict_columns(self.fill, [texts])
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """What people want to know of each text.
+        """Returns the words for the [MASK] of texts as plain Python values.
 
         Args:
             x: texts, a list or array of str.
 
         Returns:
             For each text `filled`, and `masks`, a dict for each [MASK]: `words`, each with `word`
-            and `score`, and its places. A text without [MASK] has none.
+            and `score`, and its offsets. A text without [MASK] has none.
         """
         return [json_answer(plain_values(row)) for row in self.predict(x)]
 
     def read_inputs(self, x: Any) -> None:
-        """None, as it trains on ready batches; `x` is anything but texts.
+        """Returns None, since it trains on prepared batches; `x` is anything but texts.
 
         Raises:
             ValueError: `x` is texts.

@@ -1,4 +1,4 @@
-"""What pretraining may learn, and the numbers that its paper gives; read without Keras."""
+"""Objectives of pretraining, and hyperparameters of the BERT paper; imports no Keras."""
 
 OBJECTIVES = ("mlm_nsp", "mlm", "lm_nsp", "lm")
 # Devlin et al. 2019, appendix A.2.
@@ -6,7 +6,7 @@ LEARNING_RATE, WARMUP_STEPS, TOTAL_STEPS = 1e-4, 10_000, 1_000_000
 
 
 def is_causal(objective: str) -> bool:
-    """Whether tokens are predicted from left to right.
+    """Returns whether tokens are predicted from left to right.
 
     Args:
         objective: One of `OBJECTIVES`.
@@ -15,7 +15,7 @@ def is_causal(objective: str) -> bool:
 
 
 def has_pairs(objective: str) -> bool:
-    """Whether it is also learned which sentence follows which.
+    """Returns whether the objective includes next sentence prediction.
 
     Args:
         objective: One of `OBJECTIVES`.

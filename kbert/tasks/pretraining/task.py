@@ -1,4 +1,4 @@
-"""The task pretraining: masked tokens of texts of any length, and the next sentence."""
+"""The task pretraining: masked tokens in texts of any length, and the next sentence."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ _ARCHITECTURES = ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
 
 
 class PretrainingTask(Task):
-    """Masked tokens."""
+    """The task of predicting masked tokens."""
 
     name = "pretraining"
     model_name = "MaskedLanguageModel"
@@ -21,7 +21,7 @@ class PretrainingTask(Task):
     has_nbest = True
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
-        # Some formats name no class.
+        # Some formats have no class name.
         has_head = "cls.predictions.bias" in checkpoint.heads
         return architecture in _ARCHITECTURES or (architecture is None and has_head)
 

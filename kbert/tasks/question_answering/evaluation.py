@@ -1,4 +1,4 @@
-"""Measuring question answering with the official metrics of SQuAD."""
+"""Evaluation of question answering with the official metrics of SQuAD."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from kbert.metrics.squad import squad2_metrics, squad_metrics
 def measure_answers(
     model: Any, examples: QuestionExamples, find_threshold: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Measures a `QuestionAnswerer` with the official metrics of SQuAD 1.1 or 2.0.
+    """Evaluates a `QuestionAnswerer` with the official metrics of SQuAD 1.1 or 2.0.
 
     Args:
         model: The model.
         examples: Questions; SQuAD 2.0's metrics apply where some have no answer.
-        find_threshold: Whether to give the model the threshold that is best for these questions,
-            where some have no answer.
+        find_threshold: Whether to set the model's threshold to the best one for these questions,
+            if some have no answer.
 
     Returns:
         The metrics, and the answer of each question by its id.

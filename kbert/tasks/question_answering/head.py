@@ -11,13 +11,13 @@ from kbert.models.encoder_task import EncoderTask
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
 
-# What padding gets: far below every logit, yet finite.
+# The logit of padded positions: far below every other logit, yet finite.
 _NEVER = -1e9
 
 
 @keras.saving.register_keras_serializable("kbert")
 class SpanExtraction(EncoderTask):
-    """Gives each token a logit as the start of the answer, and one as its end.
+    """Predicts for each token a logit as the start of the answer, and one as its end.
 
     Source: Devlin et al. 2019, sections 4.2 and 4.3. [CLS] stands for "no answer".
 
@@ -28,7 +28,7 @@ class SpanExtraction(EncoderTask):
     def __init__(self, encoder: Bert, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
-        # In float32 at least, under any policy: answers are told apart by small differences.
+        # In float32 at least, under any policy: answers are distinguished by small differences.
         self.span_head = normal_linear(
             2, encoder.initializer_range, dtype=wide_dtype(self.compute_dtype), name="span_head"
         )
@@ -44,7 +44,7 @@ class SpanExtraction(EncoderTask):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Maps the inputs of `Bert` to float32 logits (B, T, 2), start and end.
 
-        Padding has logits of -1e9.
+        Padded positions have logits of -1e9.
 
         Args:
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
@@ -58,7 +58,7 @@ class SpanExtraction(EncoderTask):
         return ops.where(ops.expand_dims(padding_mask, -1), logits, _NEVER)
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, under the names that Hugging Face gives such."""
+        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         return {"qa_outputs": self.span_head}
 
     def default_loss(self) -> Any:
@@ -66,7 +66,7 @@ class SpanExtraction(EncoderTask):
         return SpanCrossEntropy()
 
     def default_metrics(self) -> list[Any]:
-        """The share of sequences with both ends right."""
+        """The share of sequences with correct start and end."""
         return [keras.metrics.MeanMetricWrapper(span_accuracy, name="span_accuracy")]
 
     def get_config(self) -> dict[str, Any]:

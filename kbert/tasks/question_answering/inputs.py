@@ -1,4 +1,4 @@
-"""The forms in which questions with contexts may be given to `fit`, `evaluate` and `predict`."""
+"""Forms of questions with contexts for `fit`, `evaluate` and `predict`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ _KEYS = ("question", "context")
 
 @dataclass(frozen=True)
 class QuestionInputs:
-    """Questions, each with the text that answers it or not.
+    """Questions, each with a text that may or may not answer it.
 
     Attributes:
         questions: n str or bytes.
@@ -27,17 +27,17 @@ class QuestionInputs:
     contexts: list[Any]
 
     def __len__(self) -> int:
-        """The number of rows."""
+        """Returns the number of questions."""
         return len(self.questions)
 
 
 def read_question_inputs(x: Any) -> QuestionInputs | None:
-    """Recognises questions with contexts.
+    """Reads questions with contexts in any of their forms.
 
     Args:
         x: a dict {"question", "context"} of lists of str; a table with these columns; a tuple of
-            two such lists; something with `questions` and `contexts`, as what
-            `kbert.data.questions.squad` reads; or anything else.
+            two such lists; an object with `questions` and `contexts`, such as of
+            `kbert.data.questions.squad`; or anything else.
 
     Returns:
         The questions, or None if `x` is something else (token ids, a dataset).
@@ -45,7 +45,7 @@ def read_question_inputs(x: Any) -> QuestionInputs | None:
     Raises:
         ValueError: a dict or table with other names, a single text, or columns of different
             lengths.
-        TypeError: an entry is no text.
+        TypeError: an entry is not a text.
     """
     x = read_columns(x, _KEYS)
     if hasattr(x, "questions") and hasattr(x, "contexts"):

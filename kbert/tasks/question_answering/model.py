@@ -20,17 +20,17 @@ from kbert.text.sequences.spans import WindowSpans, cut_spans, is_span, request_
 from kbert.text.sequences.windows import Windows, WindowTokens
 from kbert.text.wordpiece.wordpiece import WordPiece
 
-# `null_score` where the text has no token at all, so no span.
+# `null_score` where the text has no token, so no span.
 _NO_SPAN_AT_ALL = 1e4
 
 
 class Boundaries(NamedTuple):
-    """Where an answer begins and ends.
+    """Probabilities of the first and last token of an answer.
 
     Attributes:
-        tokens: the text's tokens, n.
-        start: (n,), the probability of each as the start, among the tokens of the text.
-        end: (n,), as the end.
+        tokens: the n tokens of the text.
+        start: (n,), the probability of each token as the start, over the tokens of the text.
+        end: (n,), its probability as the end.
         span: first and last token of the best answer, or None.
     """
 
@@ -54,9 +54,8 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         stride: tokens that neighbouring windows share, as in Hugging Face tokenizers.
         max_question_length: longer questions are cut, in tokens.
         max_answer_length: longest answer, in tokens.
-        nbest: how many answers are given.
-        null_threshold: where `null_score` is above it there is no answer; None: there always is
-            one.
+        nbest: number of answers that are returned.
+        null_threshold: `null_score` above which there is no answer; None: there always is one.
 
     Raises:
         ValueError: tokenizer or sizes do not fit the encoder or each other.
@@ -99,11 +98,11 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         self.check_windows()
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return {}
 
     def answer(self, question: Any, context: Any) -> dict[str, Any]:
-        """Raw strings (B,) to answers, as graph code.
+        """Answers questions (B,) on contexts (B,), as graph code.
 
         Args:
             question: string (B,).
@@ -116,8 +115,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
             span; `has_answer` bool; each (B,). `nbest_answer`, `nbest_score`, `nbest_start`,
             `nbest_end` (B, n), best first. `truncated` bool (B,), whether the question was cut.
             Without an answer, `answer` is empty, `start` to `end_byte` are 0, and `score` is the
-            probability of "no answer". Places of the list that no span fills are empty with
-            score 0.
+            probability of "no answer". Entries of the list without a span are empty, with score 0.
         """
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
@@ -150,7 +148,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         }
 
     def _spans(self, offsets: Any, questions: Any) -> Any:
-        """The best spans of each request."""
+        """Returns the best spans of each request."""
         count = self.nbest
 
         def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[Any]:
@@ -173,7 +171,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         return request_spans(WindowSpans(*columns), row, rows, count)
 
     def boundaries(self, question: str, context: str) -> Boundaries:
-        """Where an answer begins and ends, token by token, for people to look at.
+        """Returns the probabilities of an answer's first and last token, for display.
 
         Args:
             question: one question.
@@ -198,32 +196,32 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         return Boundaries([names[i] for i in ids], shares[:, 0], shares[:, 1], span)
 
     def signatures(self) -> dict[str, Signature]:
-        """The function of an export and the specs of its inputs."""
+        """Returns the function of an export and the specs of its inputs."""
         return {"serving_default": (self.answer, question_specs())}
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """What people want to know of each question.
+        """Answers questions, and returns plain Python values.
 
         Args:
             x: questions with contexts: a dict or table with `question` and `context`, or a tuple
                 of two lists.
 
         Returns:
-            A dict a row, with what `answer` returns as plain values; `nbest` is a list of dicts
-            with `answer`, `score`, `start` and `end`.
+            A dict a question, with what `answer` returns as plain values; `nbest` is a list of
+            dicts with `answer`, `score`, `start` and `end`.
         """
         return [json_answer(plain_values(row)) for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Answers in the order of `x`.
+        """Answers questions, in the order of `x`.
 
         Args:
             x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
                 logits.
-            **kwargs: arguments of Keras' `predict`, without questions.
+            **kwargs: arguments of Keras' `predict`; not used for questions.
 
         Returns:
-            A dict a row, with what `answer` returns as NumPy values.
+            A dict a question, with what `answer` returns as NumPy values.
         """
         x = listed(x)
         inputs = read_question_inputs(x)
@@ -232,7 +230,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         return self.predict_columns(self.answer, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else.
+        """Reads `x` as questions with contexts; returns None if it is something else.
 
         Args:
             x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
@@ -241,7 +239,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         return read_question_inputs(x)
 
     def examples(self, inputs: QuestionInputs, answers: Answers) -> Any:
-        """Windows to train on, and the places of the answers in them.
+        """Returns windows to train on, and the positions of the answers in them.
 
         Args:
             inputs: n questions with contexts.

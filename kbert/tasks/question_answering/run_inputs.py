@@ -1,4 +1,4 @@
-"""Windows of long texts: what a reading model trains on."""
+"""Batches of a run from windows of long texts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,28 +18,28 @@ class WindowInput(PackedInput):
 
     Attributes:
         windows: The windows.
-        targets: What the model learns for them.
+        targets: Their targets.
     """
 
     windows: WindowedExamples
     targets: np.ndarray
 
-    # The base only reads it, so it need not be a field; mypy knows no attribute that is only read.
+    # The base only reads it, so it need not be a field; mypy has no read-only attributes.
     @property
     def packed(self) -> PackedExamples:  # type: ignore[override]
-        """The windows' token ids; one counts as cut where its question was."""
+        """The windows' token ids; a window counts as truncated if its question was."""
         return self.windows.packed
 
     def with_others(self, others: int, seed: int) -> "WindowInput":
-        """The windows with an answer, and of each question so many others.
+        """Returns the windows with an answer, and a number of others for each question.
 
         Args:
-            others: How many windows without the answer a question keeps.
-            seed: Of their draw.
+            others: Number of windows without the answer to keep for each question.
+            seed: The seed of drawing them.
         """
         has_answer = windows_with_answer(self.windows, self.targets)
         kept = choose_windows(self.windows.row, has_answer, others, seed)
-        # Targets of tokens stay where the tokens are.
+        # Targets of tokens are not selected: windows point to their tokens.
         is_by_window = self.targets.ndim == 3
         targets = self.targets[kept] if is_by_window else self.targets
         return WindowInput(self.windows.select(kept), targets)
@@ -52,14 +52,14 @@ class WindowInput(PackedInput):
         first_epoch: int = 0,
         first_batch: int = 0,
     ) -> Any:
-        """Returns the batches to train on; each pass shuffles anew.
+        """Returns the training batches, which are shuffled again in each pass.
 
         Args:
             model: The model that the windows were cut for.
             config: The run's configuration.
-            targets: `targets` of this, or None for batches without.
-            first_epoch: Number of the first pass.
-            first_batch: Batches that are left out, of an epoch that goes on.
+            targets: The attribute `targets`, or None for batches without targets.
+            first_epoch: Index of the first pass.
+            first_batch: Number of batches to skip in a resumed epoch.
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
         cut = {**batch_sizes(config), **fixed_shapes(model, config), **place}

@@ -1,4 +1,4 @@
-"""Answers in texts as positions in windows."""
+"""Answers in texts as token positions in windows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,19 +8,19 @@ import numpy as np
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.optimization.sequence_losses import ABSENT
 
-# The answers of each row: a text and the code point where it starts.
+# The answers of each example: a text and its code point offset.
 Answers = Sequence[Sequence[Any]]
 
 
 def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
-    """Reads the forms in which answers may be given.
+    """Reads answers in any of their forms.
 
     Args:
-        answers: for each row a list, perhaps empty, of {"text", "answer_start"} (or "start") or of
-            (text, start); or {"text", "answer_start"} of two lists, as Hugging Face has SQuAD.
+        answers: for each example a list, perhaps empty, of {"text", "answer_start"} (or "start") or
+            of (text, start); or {"text", "answer_start"} of two lists, Hugging Face's SQuAD format.
 
     Raises:
-        ValueError: an entry is neither; the message names row and entry.
+        ValueError: an entry is neither; the message names example and entry.
     """
     return [
         [_answer(row, number, one) for number, one in enumerate(_in_rows(several))]
@@ -29,14 +29,14 @@ def read_answers(answers: Answers) -> list[list[tuple[str, int]]]:
 
 
 def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
-    """Reads the answers of several people.
+    """Reads the answers of several annotators.
 
     Args:
-        answers: for each row a list, perhaps empty, of opinions: an answer in a form of
+        answers: for each example a list, perhaps empty, of annotations: an answer in a form of
             `read_answers`, or a list of such, perhaps empty.
 
     Raises:
-        ValueError: an entry is neither; the message names row and entry.
+        ValueError: an entry is neither; the message names example and entry.
     """
     return [
         [_opinion(row, number, one) for number, one in enumerate(_in_rows(several))]
@@ -45,7 +45,7 @@ def read_opinions(answers: Answers) -> list[list[list[tuple[str, int]]]]:
 
 
 def _in_rows(several: Any) -> Any:
-    """Answers as a list, where they are given as a dict of columns."""
+    """Converts answers in a dict of columns to a list."""
     if isinstance(several, Mapping) and isinstance(several.get("text"), list | np.ndarray):
         return list(zip(several["text"], several.get("answer_start", []), strict=True))
     return several
@@ -78,22 +78,22 @@ def span_targets(
 ) -> np.ndarray:
     """Finds the answers in the windows.
 
-    A window has the answers that lie in it as a whole. One without any has [CLS], position 0.
+    A window has the answers that lie in it completely. One without any has [CLS], position 0.
 
     Args:
-        windows: of n rows.
+        windows: the windows of n examples.
         contexts: the n contexts.
-        answers: of each row.
+        answers: the answers of each example.
 
     Returns:
-        int32 (W, K, 2), the first and the last token of each answer, counted in the window; -1
-        where there are fewer than K.
+        int32 (W, K, 2), the positions of the first and the last token of each answer in the window;
+        -1 where there are fewer than K.
 
     Raises:
-        ValueError: an answer does not stand where it says; the message names the row.
+        ValueError: an answer is not at its offset; the message names the example.
     """
     rows, _, first, last = answer_tokens(windows, contexts, answers)
-    # Each answer meets each window of its row.
+    # Each answer is combined with each window of its example.
     begin = np.searchsorted(windows.row, rows, side="left")
     count = np.searchsorted(windows.row, rows, side="right") - begin
     pair = np.repeat(np.arange(len(rows)), count)
@@ -105,7 +105,7 @@ def span_targets(
     pair, window = pair[inside], window[inside]
     shift = windows.begin[window] - windows.first[window]
     spans = np.stack([first[pair] + shift, last[pair] + shift], axis=-1)
-    # The same span twice says nothing more; `unique` also sorts by window.
+    # Duplicate spans are redundant; `unique` also sorts by window.
     table = np.unique(np.concatenate([window[:, None], spans], axis=-1), axis=0)
     window, spans = table[:, 0], table[:, 1:]
     sizes = np.bincount(window, minlength=len(windows))
@@ -117,12 +117,12 @@ def span_targets(
 
 
 def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
-    """Whether each window has an answer to learn, bool (W,).
+    """Returns the mask of windows with an answer to learn, bool (W,).
 
     Args:
-        windows: of questions, all of them.
-        targets: (W, K, 2) as of `span_targets`; or (tokens, 3), the shares of B, I and O, where a
-            window has an answer whose tokens count in it.
+        windows: all windows of the questions.
+        targets: (W, K, 2), from `span_targets`; or (tokens, 3), the shares of B, I and O, where a
+            window has an answer if tokens of one count in it.
     """
     if targets.ndim == 3:
         return targets[:, 0, 0] > 0
@@ -136,19 +136,19 @@ def answer_tokens(
     contexts: Sequence[Any],
     answers: Sequence[Sequence[tuple[str, int]]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Finds the tokens that each answer touches.
+    """Finds the tokens that each answer overlaps.
 
     Args:
-        windows: of n rows.
+        windows: the windows of n examples.
         contexts: the n contexts.
-        answers: of each row.
+        answers: the answers of each example.
 
     Returns:
-        The row, the number in its row, the first and the last context token of each answer that
-        touches a token; int64 (answers,) each, rows in order.
+        The index of the example, the index in its answers, the first and the last context token of
+        each answer that overlaps a token; int64 (answers,) each, in the order of examples.
 
     Raises:
-        ValueError: an answer does not stand where it says; the message names the row.
+        ValueError: an answer is not at its offset; the message names the example.
     """
     found = []
     for row, several in enumerate(answers):

@@ -14,10 +14,10 @@ logger = logging.getLogger(__name__)
 
 
 class QuestionTask(FinetunedTask):
-    """What tasks on questions about long texts share."""
+    """Base class of tasks on questions about long texts."""
 
     has_windows = True
-    # Whether answers are compared by their places, not by their texts.
+    # Whether answers are compared by their offsets, not by their texts.
     by_places = False
 
     def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
@@ -46,7 +46,7 @@ class QuestionTask(FinetunedTask):
                 f"{examples.source}: the examples must be questions for a {type(model).__name__}. "
                 "Received: sentences"
             )
-        # Only where an answer stands can it be learned; metrics compare texts.
+        # Only answers with an offset can be learned; metrics compare texts.
         answers = [
             [a for a in several if context.startswith(a.text, a.start)]
             for several, context in zip(required_answers(examples), examples.contexts)
@@ -64,7 +64,7 @@ class QuestionTask(FinetunedTask):
         Args:
             model: The model.
             examples: Questions.
-            tune: Whether to give the model the threshold that is best for them.
+            tune: Whether to set the model's threshold to the best one for them.
         """
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class QuestionTask(FinetunedTask):
 
 
 class QuestionAnsweringTask(QuestionTask):
-    """One span an answer, or none."""
+    """The task of answering with one span, or none."""
 
     name = "question-answering"
     model_name = "QuestionAnswerer"
@@ -122,10 +122,10 @@ class QuestionAnsweringTask(QuestionTask):
 
 
 def aligned_questions(examples: QuestionExamples) -> QuestionExamples:
-    """Returns questions whose answers stand where they say; what was wrong is logged.
+    """Returns questions whose answers are at their offsets; wrong ones are logged.
 
     Args:
-        examples: Questions that a model learns from, or by whose places it is measured.
+        examples: Questions for training, or for evaluation by offsets.
 
     Raises:
         ValueError: They were read without answers.

@@ -10,7 +10,7 @@ from kbert.tasks.classification.head import SequenceClassification
 
 @keras.saving.register_keras_serializable("kbert")
 class SequenceRegression(SequenceClassification):
-    """Gives each sequence, or pair of sequences, one number.
+    """Predicts one number for each sequence, or pair of sequences.
 
     Args:
         encoder: a `Bert`.
@@ -45,7 +45,7 @@ class SequenceRegression(SequenceClassification):
         return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, training)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Keras' `compute_metrics`, with columns for the same reason."""
+        """Keras' `compute_metrics`; metrics average the last axis too."""
         return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
 
     def default_loss(self) -> Any:
@@ -53,7 +53,7 @@ class SequenceRegression(SequenceClassification):
         return keras.losses.MeanSquaredError()
 
     def default_metrics(self) -> list[Any]:
-        """None beside the loss."""
+        """No metrics besides the loss."""
         return []
 
     def get_config(self) -> dict[str, Any]:
@@ -63,5 +63,5 @@ class SequenceRegression(SequenceClassification):
 
 
 def _column(numbers: Any) -> Any:
-    """(B,) or (B, 1) to (B, 1)."""
+    """Reshapes (B,) or (B, 1) to (B, 1)."""
     return None if numbers is None else ops.reshape(numbers, (-1, 1))

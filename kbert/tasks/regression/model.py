@@ -49,17 +49,17 @@ class Regressor(RawTextModel, SequenceRegression):
         self.check_tokenizer()
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return {"problem_type": "regression", "classifier_dropout": self.dropout}
 
     def encode_targets(self, y: Any) -> np.ndarray:
-        """Numbers, n or (n, 1), as float32 (n,).
+        """Converts numbers, n or (n, 1), to float32 (n,).
 
         Args:
             y: n numbers, also (n, 1).
 
         Raises:
-            ValueError: an entry is no finite number, or there are several a text.
+            ValueError: an entry is not a finite number, or there are several a text.
         """
         values = np.asarray(y, dtype="float32")
         if values.ndim != 1 and values.shape != (len(values), 1):
@@ -70,11 +70,11 @@ class Regressor(RawTextModel, SequenceRegression):
         return values
 
     def predict_step(self, data: Any) -> Any:
-        """Numbers (B,) of one batch."""
+        """Returns the numbers (B,) of one batch."""
         return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
 
     def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
-        """Raw strings (B,) to `score` float32 (B,) and `truncated` bool (B,), as graph code.
+        """Maps raw strings (B,) to `score` float32 and `truncated` bool, both (B,); graph code.
 
         Args:
             text_a: string (B,), the texts, or the first texts of pairs.
@@ -89,24 +89,24 @@ class Regressor(RawTextModel, SequenceRegression):
         return {"score": scores, "truncated": packed.truncated}
 
     def score_tokens(self, token_ids: Any, segment_ids: Any, lengths: Any) -> dict[str, Any]:
-        """Token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code.
+        """Maps token ids (B, T) with lengths (B,) to `score` float32 (B,), as graph code.
 
         Args:
             token_ids: int (B, T).
-            segment_ids: int (B, T), 1 in the second text of a pair, else 0.
-            lengths: int (B,), how many tokens of each row are real.
+            segment_ids: int (B, T), 1 in the second text of a pair, otherwise 0.
+            lengths: int (B,), the number of real tokens of each row.
         """
         return {"score": self(token_inputs(token_ids, segment_ids, lengths), training=False)}
 
     def signatures(self) -> dict[str, Signature]:
-        """The functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs."""
         return {
             "serving_default": (self.score, text_specs(self.pair)),
             "tokens": (self.score_tokens, token_specs()),
         }
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
-        """Gives a dict with `score` and `truncated` for each text or pair.
+        """Returns a dict with `score` and `truncated` for each text or pair.
 
         Args:
             x: texts, or pairs for a model with pair=True, in the forms of `fit`.

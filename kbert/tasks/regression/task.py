@@ -10,7 +10,7 @@ from kbert.tasks.classification.task import TextTask, sequence_outputs
 
 
 class RegressionTask(TextTask):
-    """Scores."""
+    """The task of scoring texts and pairs of texts."""
 
     name = "regression"
     model_name = "Regressor"

@@ -1,23 +1,23 @@
-"""Measuring span tagging: whole spans, and characters."""
+"""Evaluation of span tagging: whole spans, and characters."""
 
 from typing import Any
 
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.metrics.spans import exact_and_overlap_f1
 
-# What epochs and biases are compared by, the default first.
+# Metrics by which epochs and biases are compared, the default first.
 MONITORED = ("span_overlap_f1", "span_exact_f1")
 
 
 def measure_spans(
     model: Any, examples: QuestionExamples, find_bias: bool = False
 ) -> dict[str, Any]:
-    """Measures a `SpanTagger`: whole spans, and characters.
+    """Evaluates a `SpanTagger`: whole spans, and characters.
 
     Args:
         model: The model.
-        examples: Questions; every different answer of a question counts as one that is to be found.
-        find_bias: Whether to give the model the `outside_bias` that is best for these questions.
+        examples: Questions; every distinct answer of a question counts as one to be found.
+        find_bias: Whether to set the model's `outside_bias` to the best one for these questions.
     """
     true = [
         [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
@@ -25,7 +25,7 @@ def measure_spans(
     if find_bias:
         by_bias = model.spans_with_biases(examples.questions, examples.contexts)
         found = {bias: exact_and_overlap_f1(true, spans) for bias, spans in by_bias.items()}
-        # Where several are best, the one that changes least.
+        # Among several best, the one with the smallest absolute value.
 
         def rank(bias: float) -> tuple[float, ...]:
             return (*(found[bias][name] for name in MONITORED), -abs(bias))

@@ -1,4 +1,4 @@
-"""Reading by tags: a question and a text in, any number of answers out."""
+"""Question answering by tags: a question and a text in, any number of answers out."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,7 +23,7 @@ from kbert.text.wordpiece.wordpiece import WordPiece
 
 TAGS = ("B", "I", "O")
 _BEGIN, _INSIDE, _OUTSIDE = range(3)
-# Among these the best bias of O is searched, in nats. Answers are rare, so most are below 0.
+# The best bias of O is searched among these, in nats. Answers are rare, so most are below 0.
 OUTSIDE_BIASES = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
 
 
@@ -43,8 +43,8 @@ class SpanTagger(TokenLabeller):
         max_question_length: longer questions are cut, in tokens.
         soft: whether several opinions on a question are averaged; otherwise the first counts alone.
         dropout: rate of the dropout before the head.
-        outside_bias: what is added to the log probability of O where tags are decoded: below 0 more
-            is marked. It moves the threshold, as `null_threshold` does for `QuestionAnswerer`.
+        outside_bias: added to the log probability of O where tags are decoded: below 0 more is
+            marked. It moves the threshold, as `null_threshold` does for `QuestionAnswerer`.
 
     Raises:
         ValueError: tokenizer or sizes do not fit the encoder or each other.
@@ -76,7 +76,7 @@ class SpanTagger(TokenLabeller):
         self.check_windows()
 
     def huggingface_config(self) -> dict[str, Any]:
-        """What a Hugging Face configuration says of the task."""
+        """Returns the task's entries of a Hugging Face configuration."""
         return label_maps(TAGS)
 
     def default_loss(self) -> Any:
@@ -84,7 +84,7 @@ class SpanTagger(TokenLabeller):
         return TokenCrossEntropy(per="sequence")
 
     def read(self, question: Any, context: Any) -> dict[str, Any]:
-        """Raw strings (B,) to all answers, as graph code.
+        """Finds all answers to questions (B,) in contexts (B,), as graph code.
 
         Args:
             question: string (B,).
@@ -93,7 +93,7 @@ class SpanTagger(TokenLabeller):
         Returns:
             `answers` string, `starts`, `ends` int32, code points of the context, `scores` float32,
             the mean probability of the answer's tags; each (B, k), in the order of the text, padded
-            with nothing and 0. `count` int32 (B,), the answers of each row.
+            with "" and 0. `count` int32 (B,), the answers of each row.
         """
         found = self._tagger(question, context)((0.0, 0.0, self.outside_bias))
         return {
@@ -105,7 +105,7 @@ class SpanTagger(TokenLabeller):
         }
 
     def read_with_biases(self, question: Any, context: Any) -> dict[str, Any]:
-        """`starts`, `ends` and `count` of `read` with each of `OUTSIDE_BIASES`, as graph code.
+        """Returns `starts`, `ends`, `count` of `read` for each of `OUTSIDE_BIASES`; graph code.
 
         Args:
             question: string (B,).
@@ -121,7 +121,7 @@ class SpanTagger(TokenLabeller):
             columns = (found.texts.start, found.texts.end)
             return tuple(tf.RaggedTensor.from_tensor(column, found.count) for column in columns)
 
-        # A loop: a graph that decodes once for each bias takes seconds to be made.
+        # A loop: a graph that decodes once for each bias takes seconds to trace.
         several = tf.RaggedTensorSpec((None, None), tf.int32, ragged_rank=1)
         biases = tf.constant([(0.0, 0.0, bias) for bias in OUTSIDE_BIASES])
         starts, ends = tf.map_fn(places, biases, fn_output_signature=(several, several))
@@ -135,7 +135,7 @@ class SpanTagger(TokenLabeller):
     def spans_with_biases(
         self, questions: list[str], contexts: list[str]
     ) -> dict[float, list[list[tuple[int, int]]]]:
-        """The places of the answers with each of `OUTSIDE_BIASES`; the encoder runs once.
+        """Returns the answers' offsets for each of `OUTSIDE_BIASES`; the encoder runs once.
 
         Args:
             questions: n questions.
@@ -154,18 +154,18 @@ class SpanTagger(TokenLabeller):
         }
 
     def _tagger(self, question: Any, context: Any) -> Callable[[Any], TaggedTexts]:
-        """From a bias (C,) to the answers; the encoder has run before."""
+        """Returns a function from a bias (C,) to the answers; the encoder has run before."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
         probabilities = self.token_probabilities(offsets, questions)
         return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
 
     def signatures(self) -> dict[str, Signature]:
-        """The function of an export and the specs of its inputs."""
+        """Returns the function of an export and the specs of its inputs."""
         return {"serving_default": (self.read, question_specs())}
 
     def answers(self, x: Any) -> list[list[dict[str, Any]]]:
-        """The answers to each question, for people.
+        """Returns the answers to each question as plain Python values.
 
         Args:
             x: questions with contexts: a dict or table with `question` and `context`, or a tuple
@@ -177,15 +177,15 @@ class SpanTagger(TokenLabeller):
         return [json_answer(plain_values(row))["answers"] for row in self.predict(x)]
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Answers in the order of `x`.
+        """Answers questions, in the order of `x`.
 
         Args:
             x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
                 logits.
-            **kwargs: arguments of Keras' `predict`, without questions.
+            **kwargs: arguments of Keras' `predict`; not used for questions.
 
         Returns:
-            A dict a row, with what `read` returns as NumPy values.
+            A dict a question, with what `read` returns as NumPy values.
         """
         x = listed(x)
         inputs = read_question_inputs(x)
@@ -194,7 +194,7 @@ class SpanTagger(TokenLabeller):
         return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
-        """`x` as questions with contexts, or None if it is something else.
+        """Reads `x` as questions with contexts; returns None if it is something else.
 
         Args:
             x: n questions with contexts: a dict or table with `question` and `context`, a tuple of
@@ -205,9 +205,9 @@ class SpanTagger(TokenLabeller):
     def examples(
         self, inputs: QuestionInputs, y: Answers
     ) -> tuple[WindowedExamples, np.ndarray]:
-        """Windows to train on, and the distribution of each of their tokens.
+        """Returns windows to train on, and the distribution of each of their tokens.
 
-        Every token of a text counts in exactly one window, the one that answers for it.
+        Every token of a text counts in exactly one window, the one that owns it.
 
         Args:
             inputs: n questions with contexts.
@@ -215,7 +215,7 @@ class SpanTagger(TokenLabeller):
                 annotator gave together.
 
         Returns:
-            `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token counts nothing.
+            `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token has no loss.
         """
         windows = self.windows(inputs.contexts, inputs.questions)
         opinions = read_opinions(y)
@@ -252,11 +252,11 @@ class SpanTagger(TokenLabeller):
 
 
 def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> np.ndarray:
-    """The share of the opinions that give each token each tag, float32 (tokens, 3)."""
+    """Returns the share of the opinions with each tag for each token, float32 (tokens, 3)."""
     shares = np.zeros((tokens, len(TAGS)), "float32")
     for begin, end in zip(first.tolist(), last.tolist()):
         shares[begin, _BEGIN] += 1
         shares[begin + 1 : end + 1, _INSIDE] += 1
     shares[:, _OUTSIDE] = np.maximum(0, max(1, opinions) - shares.sum(axis=1))
-    # Where one opinion's answers overlap there is more than one vote of it.
+    # Where the answers of one opinion overlap, it has more than one vote.
     return shares / shares.sum(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ from kbert.tasks.question_answering.task import QuestionTask
 
 
 class SpanTaggingTask(QuestionTask):
-    """Any number of spans."""
+    """The task of answering with any number of spans."""
 
     name = "span-tagging"
     model_name = "SpanTagger"

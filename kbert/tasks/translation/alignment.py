@@ -1,4 +1,4 @@
-"""What each piece of a translation attends to in its source.
+"""Alignment of the pieces of a translation with those of its source, by attention.
 
 Shapes: B rows, k rows of one chunk, S source pieces, T target pieces, N heads.
 """
@@ -14,9 +14,9 @@ from kbert.pipelines.inference.captured_weights import captured_weights
 from kbert.tasks.translation.parallel_text_model import ParallelTextModel
 from kbert.text.sequences.chunks import map_in_chunks, places_in_chunks
 
-# Cells of the source, rows times longest row, that are translated together.
+# Positions of the source, rows times longest row, of one chunk.
 _CHUNK_CELLS = 2048
-# Chunks that are translated beside each other.
+# Chunks that are translated in parallel.
 _CHUNKS_AT_ONCE = 2
 
 
@@ -24,8 +24,8 @@ class TranslationAlignment(ParallelTextModel):
     """Adds `align` to a translation model on raw texts.
 
     An alignment is the attention of one layer of the decoder to the source, the mean of its heads,
-    at the step that says the piece. By default the layer is the last one, as in fairseq, Marian and
-    CTranslate2; of these, Marian and CTranslate2 take its first head alone, unless told otherwise.
+    at the step that outputs the piece. By default the layer is the last one, as in fairseq, Marian
+    and CTranslate2; of these, Marian and CTranslate2 take only its first head by default.
 
     Source: Bahdanau et al. 2015, section 5.2.1, for the idea; Garg et al. 2019, "Jointly Learning
     to Align and Translate with Transformer Models", for layers and heads.
@@ -33,15 +33,15 @@ class TranslationAlignment(ParallelTextModel):
     Args:
         transformer: a `Transformer` or a `BertFusedTransformer`; of the latter the attention to
             its encoder is the alignment, not the one to BERT.
-        label_smoothing: of the loss.
-        alignment_layer: number of the decoder's layer, from 0, or from -1 back from the last one;
+        label_smoothing: label smoothing of the loss.
+        alignment_layer: index of the decoder's layer, from 0, or from -1 back from the last one;
             None for the mean of all layers.
 
     Raises:
         ValueError: there is no such layer.
     """
 
-    # What `kbert.tasks.translation.model.Translator` has.
+    # Implemented by `kbert.tasks.translation.model.Translator`.
     source_inputs: Callable[[Any], tuple[dict[str, Any], Any, Any]]
     bert_inputs: Callable[[Any], dict[str, Any]]
     search: Callable[[dict[str, Any], Any], Hypotheses]
@@ -63,22 +63,22 @@ class TranslationAlignment(ParallelTextModel):
             )
 
     def align(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) to their translations and what these attend to, as graph code.
+        """Translates raw strings (B,), and aligns the translations with them, as graph code.
 
-        The best translation is found as in `translate`, and then read once more by the decoder. No
-        row depends on the others. The answer has B T S numbers: one long text among many short ones
-        makes it large.
+        The best translation is found as in `translate`, and then passed through the decoder once
+        more. No row depends on the others. The output has B T S numbers: one long text among many
+        short ones makes it large.
 
         Args:
             text: string (B,).
 
         Returns:
             `translation` string (B,), `score` float32 (B,) and `truncated` bool (B,), as
-            `translate` gives them. `source_tokens` string (B, S) and `target_tokens` string (B, T),
-            the pieces of both with the end of each, padded with ""; `source_lengths` and
+            `translate` returns. `source_tokens` string (B, S) and `target_tokens` string (B, T),
+            the pieces of both with the end tokens, padded with ""; `source_lengths` and
             `target_lengths` int32 (B,), how many of them are real. `alignment` float32 (B, T, S):
             the row of each real target piece sums to 1 over the real pieces of the source; the rest
-            is 0. An empty text has no target pieces, and of the source just the end.
+            is 0. An empty text has no target pieces, and only the end token as source.
         """
         inputs, lengths, truncated = self.source_inputs(text)
         beside, sizes = self.inputs_beside(text, lengths)
@@ -119,15 +119,15 @@ class TranslationAlignment(ParallelTextModel):
     def translated_scores(
         self, inputs: dict[str, Any], lengths: Any
     ) -> tuple[Hypotheses, list[Any]]:
-        """Translates encoded sources, and tells what the decoder attends to; graph code.
+        """Translates tokenized sources, and returns the decoder's attention too; graph code.
 
         Args:
-            inputs: of `Transformer.encode`.
-            lengths: int32 (k,), pieces of each source, the end included.
+            inputs: the inputs of `Transformer.encode`.
+            lengths: int32 (k,), pieces of each source, the end token included.
 
         Returns:
-            What `search` found; and for each layer of the decoder the probabilities (k, N, T, S)
-            of the steps that say the pieces of the best translations.
+            The hypotheses of `search`; and for each layer of the decoder the attention (k, N, T, S)
+            of the steps that output the pieces of the best translations.
         """
         if self.bert_tokenizer is not None:
             inputs = {**inputs, "bert_states": self.transformer.bert_states(inputs)}
@@ -140,20 +140,20 @@ class TranslationAlignment(ParallelTextModel):
     def _in_chunks(
         self, run: Callable[[Any], Sequence[tf.Tensor]], sizes: Any, specs: list[tf.TensorSpec]
     ) -> list[tf.Tensor]:
-        """`map_in_chunks` of a search."""
+        """Runs `map_in_chunks` for a search."""
         with captured_weights():
             return map_in_chunks(run, sizes, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
 
     def inputs_beside(self, text: Any, lengths: Any) -> tuple[dict[str, Any], tf.Tensor]:
-        """What the BERT of a fused model reads, and how many cells each row takes; graph code.
+        """Returns the inputs of a fused model's BERT, and the size of each row; graph code.
 
         Args:
             text: raw strings (B,).
-            lengths: int32 (B,), pieces of each source, the end included.
+            lengths: int32 (B,), pieces of each source, the end token included.
 
         Returns:
             Inputs, none where there is no BERT; and int32 (B,), the longer of both tokenizations: a
-            text of few pieces can be long to BERT.
+            text of few pieces can have many tokens for BERT.
         """
         if self.bert_tokenizer is None:
             return {}, lengths
@@ -163,7 +163,7 @@ class TranslationAlignment(ParallelTextModel):
     def _chosen(
         self, inputs: dict[str, Any], beside: dict[str, Any], lengths: Any, chosen: tf.Tensor
     ) -> tuple[dict[str, Any], tf.Tensor]:
-        """Some rows of the inputs, no wider than they are long, and their lengths."""
+        """Returns some rows of the inputs, as wide as the longest, and their lengths."""
         counts = tf.gather(lengths, chosen)
         longest = tf.reduce_max(counts)
         some = {key: tf.gather(value[:, :longest], chosen) for key, value in inputs.items()}
@@ -174,7 +174,7 @@ class TranslationAlignment(ParallelTextModel):
         return some, counts
 
     def _mean(self, layers: list[Any]) -> tf.Tensor:
-        """float32 (k, T, S): the mean over heads and, if none is chosen, over layers."""
+        """Returns the mean over heads and, if no layer is chosen, layers: float32 (k, T, S)."""
         if self.alignment_layer is not None:
             layers = [layers[self.alignment_layer]]
         heads = [tf.reduce_mean(tf.cast(layer, tf.float32), axis=1) for layer in layers]
@@ -191,10 +191,10 @@ class TranslationAlignment(ParallelTextModel):
 
 
 def _counts(mask: Any) -> tf.Tensor:
-    """int32 (B,): how many tokens of each row are real."""
+    """Returns the number of real tokens of each row, int32 (B,)."""
     return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
 
 
 def _pieces(subwords: Any, ids: Any) -> Any:
-    """The piece of each id."""
+    """Returns the piece of each id."""
     return tf.gather(tf.constant(subwords.pieces), ids)

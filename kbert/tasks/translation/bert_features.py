@@ -1,4 +1,4 @@
-"""The states of a frozen BERT on disk, for the training of a model that attends to them."""
+"""Hidden states of a frozen BERT on disk, for training a model that attends to them."""
 
 import contextlib
 import hashlib
@@ -26,7 +26,7 @@ from kbert.data.encoder_features.text_features import TextFeatures
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 
-# Arguments of a constructor that say nothing about what an encoder computes without training.
+# Constructor arguments without effect on the outputs of an encoder in inference.
 _WITHOUT_PART = (
     "name",
     "trainable",
@@ -36,7 +36,7 @@ _WITHOUT_PART = (
     "initializer_range",
     "gradient_checkpointing",
 )
-# Seconds between two updates of the bar where stderr is a file.
+# Seconds between two updates of the bar if stderr is a file.
 _SECONDS_BETWEEN_LINES = 30.0
 
 
@@ -49,26 +49,26 @@ def bert_features(
     batch_tokens: int = BATCH_TOKENS,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[TextFeatures, CacheReport]:
-    """Gives BERT's last states of all tokens of some texts, computed once and kept on disk.
+    """Returns BERT's last hidden states of all tokens of texts, computed once and kept on disk.
 
-    As the `bert` of a `BertFusedTransformer` gives them: without dropout. They are of use as long
-    as BERT's weights stay; with other weights this function computes and keeps others.
+    They equal those of the `bert` of a `BertFusedTransformer`: without dropout. They are valid for
+    BERT's current weights; with other weights this function computes and keeps others.
 
     Args:
         bert: the encoder.
-        packed: the texts in its tokens. A `Translator` cuts them at `bert.max_sequence_length`.
-        directory: see `cached_features`.
-        dtype: of what is kept, see there.
+        packed: the texts in its tokens. A `Translator` truncates to `bert.max_sequence_length`.
+        directory: the folder of the states, see `cached_features`.
+        dtype: dtype of the states on disk.
         policy: dtype policy to compute in, "mixed_bfloat16" for example; None for BERT's own.
-        batch_tokens: see there.
-        progress: see there; None draws a bar on stderr.
+        batch_tokens: the most positions of a batch, padding included.
+        progress: callback with the computed and all tokens; None draws a bar on stderr.
 
     Returns:
-        The states, and what was done.
+        The states, and a report of what was computed.
 
     Raises:
         ValueError: a text is longer than BERT can read; or see `cached_features`.
-        OSError: see there.
+        OSError: the states cannot be written.
     """
     longest = int(packed.lengths.max(initial=0))
     if longest > bert.max_sequence_length:
@@ -82,14 +82,14 @@ def bert_features(
 
 
 def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
-    """A BERT as a function; its weights must stay as they are while it is used.
+    """Returns a BERT as a function; its weights must not change while it is used.
 
     Args:
         bert: the encoder.
         policy: dtype policy to compute in; None for BERT's own.
     """
 
-    @cache  # Where all states are on disk, there is no need for it.
+    @cache  # Not needed if all states are on disk.
     def states() -> Any:
         return _states(bert if policy is None else with_policy(bert, policy))
 
@@ -102,7 +102,7 @@ def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
 
 
 def _states(bert: Bert) -> Any:
-    """A graph from the inputs of BERT to its last states, traced once for all shapes."""
+    """Returns a graph from BERT's inputs to its last hidden states, traced once for all shapes."""
     specs = {
         "token_ids": tf.TensorSpec((None, None), tf.int32),
         "segment_ids": tf.TensorSpec((None, None), tf.int32),
@@ -117,15 +117,15 @@ def _states(bert: Bert) -> Any:
 
 
 def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
-    """A hash of all that the last states of an encoder depend on.
+    """Returns a hash of all that the last hidden states of an encoder depend on.
 
     These are its class, sizes, weights and dtype policy. The pooler is left out, since it comes
-    after the states, and is random where a checkpoint has none; so are dropout and other things
-    that only training knows.
+    after the states, and is random if a checkpoint has none; so are dropout and other options that
+    only affect training.
 
     Args:
         encoder: the encoder.
-        policy: another dtype policy than its own.
+        policy: a dtype policy other than its own, or None.
 
     Returns:
         64 hexadecimal digits, a SHA-256.
@@ -139,7 +139,7 @@ def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
 
 
 def with_policy(bert: Bert, policy: str) -> Bert:
-    """The same encoder, with weights of its own, that computes in another dtype policy.
+    """Returns a copy of an encoder, with its own variables, in another dtype policy.
 
     Args:
         bert: the encoder.
@@ -152,7 +152,7 @@ def with_policy(bert: Bert, policy: str) -> Bert:
 
 def _description(encoder: Bert, policy: str | None) -> dict[str, Any]:
     config = {k: v for k, v in encoder.get_config().items() if k not in _WITHOUT_PART}
-    if not config["causal"]:  # as features on disk were named before there was a choice
+    if not config["causal"]:  # keeps the names of features on disk from before this option
         del config["causal"]
     policy = encoder.dtype_policy.name if policy is None else policy
     return {"class": type(encoder).__name__, "policy": policy, **config}
@@ -167,7 +167,7 @@ class _Bar:
         self._begin = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        # Keras draws its bar on stdout, which is for results.
+        # Keras draws its bar on stdout, which is reserved for results.
         with contextlib.redirect_stdout(sys.stderr):
             if self._bar is None:
                 interval = 0.2 if sys.stderr.isatty() else _SECONDS_BETWEEN_LINES

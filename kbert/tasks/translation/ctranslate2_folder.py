@@ -1,4 +1,4 @@
-"""Translators as folders that CTranslate2 translates from, without kbert or TensorFlow."""
+"""Translators as CTranslate2 folders, which need neither kbert nor TensorFlow."""
 
 import os
 from pathlib import Path
@@ -19,22 +19,22 @@ def save_ctranslate2(
     """Writes a folder for `ctranslate2.Translator`, with the subword models beside it.
 
     `source.model` and `target.model` are read by the `sentencepiece` library, and `search.json`
-    holds the arguments of `translate_batch` that search as the translator does; see
-    `search_arguments`. With `return_attention` it gives the attention that `align` does, without
-    the ends; of a mean of all layers (`alignment_layer=None`) it has the last layer's alone.
+    holds the arguments of `translate_batch` for the translator's search; see `search_arguments`.
+    With `return_attention` CTranslate2 returns the attention of `align`, without end tokens; for
+    the mean of all layers (`alignment_layer=None`) it has only the last layer's.
 
     Args:
         translator: a `Translator` with a `Transformer`.
-        directory: the folder to make.
+        directory: the folder to create.
         overwrite: whether an existing folder may be replaced.
 
     Returns:
         The folder.
 
     Raises:
-        ValueError: CTranslate2 has no such model, as where BERT is fused into it.
+        ValueError: CTranslate2 has no such model, for example with a fused BERT.
         ModuleNotFoundError: the package ctranslate2 is not installed.
-        FileExistsError: the folder is there and `overwrite` is False.
+        FileExistsError: the folder exists and `overwrite` is False.
     """
     transformer = translator.transformer
     if hasattr(transformer, "bert"):
@@ -61,13 +61,13 @@ def save_ctranslate2(
 
 
 def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
-    """The arguments of `ctranslate2.Translator.translate_batch` for the translator's search.
+    """Returns arguments of `ctranslate2.Translator.translate_batch` for the translator's search.
 
     Args:
         translator: a `Translator`.
 
     Returns:
-        The arguments, and what they cannot say: a sentence for each difference that is left.
+        The arguments, and notes: a sentence for each remaining difference of the search.
     """
     longest = int(translator.transformer.max_sequence_length)
     is_power = translator.length_penalty == "power" or translator.alpha == 0

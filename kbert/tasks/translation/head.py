@@ -19,9 +19,9 @@ WARMUP_STEPS = 4000
 
 @keras.saving.register_keras_serializable("kbert")
 class Translation(EncoderTask):
-    """A Transformer that learns to say the target, token by token.
+    """A Transformer that learns to predict the target, token by token.
 
-    Targets are int (B, T), the tokens after those of `target_token_ids`; -1 counts nothing.
+    Targets are int (B, T), the tokens after those of `target_token_ids`; -1 is ignored.
 
     Args:
         transformer: a `Transformer`, or a `BertFusedTransformer`.
@@ -54,12 +54,12 @@ class Translation(EncoderTask):
         return LabelSmoothedCrossEntropy(self.label_smoothing)
 
     def default_optimizer(self) -> Any:
-        """Adam with the rate of Vaswani et al. 2017, section 5.3."""
+        """Adam with the schedule of Vaswani et al. 2017, section 5.3."""
         rate = InverseSquareRootDecay(WARMUP_STEPS, hidden_dim=self.transformer.hidden_dim)
         return AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None)
 
     def default_metrics(self) -> list[Any]:
-        """Accuracy and perplexity of the next token, with the target known up to it."""
+        """Accuracy and perplexity of the next token, with teacher forcing."""
         return [NextTokenAccuracy(), Perplexity()]
 
     def get_config(self) -> dict[str, Any]:
@@ -71,6 +71,6 @@ class Translation(EncoderTask):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        """Makes the model of a configuration from `get_config`."""
+        """Creates the model from a configuration of `get_config`."""
         transformer = keras.saving.deserialize_keras_object(config["transformer"])
         return cls(**{**config, "transformer": transformer})

@@ -33,18 +33,18 @@ class Translator(TranslationAlignment):
 
     Args:
         transformer: a `Transformer` or a `BertFusedTransformer`.
-        source_subwords: cuts the source.
-        target_subwords: puts the target together; it may be the same.
-        bert_tokenizer: of the BERT of a fused model; None for others.
-        beam_size: hypotheses of the search; 1 takes the likeliest piece each time.
+        source_subwords: the subwords of the source.
+        target_subwords: the subwords of the target; may be the same object.
+        bert_tokenizer: the tokenizer of a fused model's BERT; None for other models.
+        beam_size: hypotheses of the search; 1 is greedy search.
         length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
         alpha: the penalty's exponent.
-        nbest: how many translations are given.
+        nbest: number of translations that are returned.
         length_ratio: a translation has at most this many times the source's pieces,
-        length_extra: and so many more.
+        length_extra: plus this many.
         patience: see `kbert.decoding.beam_search.beam_search`.
-        label_smoothing: of the loss.
-        alignment_layer: whose attention `align` gives, see `TranslationAlignment`.
+        label_smoothing: label smoothing of the loss.
+        alignment_layer: layer whose attention `align` returns, see `TranslationAlignment`.
 
     Raises:
         ValueError: a vocabulary does not fit the model, or a number is out of its range.
@@ -123,7 +123,7 @@ class Translator(TranslationAlignment):
             **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
 
         Raises:
-            ValueError: a file is damaged, or the model is none that kbert can hold.
+            ValueError: a file is damaged, or kbert cannot hold the model.
             FileNotFoundError: a file is missing.
         """
         if is_marian(directory):
@@ -134,31 +134,31 @@ class Translator(TranslationAlignment):
         """Writes weights, subwords and settings for `from_pretrained`.
 
         Args:
-            directory: the folder to make.
-            overwrite: whether a folder that is there may be replaced, with all that it holds.
+            directory: the folder to create.
+            overwrite: whether an existing folder may be replaced, with all that it holds.
 
         Returns:
             The folder.
 
         Raises:
-            FileExistsError: the folder is there, and may not be replaced.
+            FileExistsError: the folder exists, and may not be replaced.
         """
         return save_translator(self, directory, overwrite)
 
     @property
     def max_source_length(self) -> int:
-        """The most pieces of a source, the end included."""
+        """The most pieces of a source, the end token included."""
         return int(self.transformer.max_sequence_length)
 
     def source_inputs(self, text: Any) -> tuple[dict[str, Any], Any, Any]:
-        """Raw strings (B,) as what the encoder reads, as graph code.
+        """Tokenizes raw strings (B,) for the encoder, as graph code.
 
         Args:
             text: string (B,).
 
         Returns:
-            The inputs of `Transformer.encode`; int32 (B,) lengths with the end; bool (B,), whether
-            a text was cut.
+            The inputs of `Transformer.encode`; int32 (B,), lengths with the end token; bool (B,),
+            whether a text was truncated.
         """
         most = self.max_source_length - 1
         begun, is_longer = self.source_subwords.beginnings(text, most + 1)
@@ -179,11 +179,11 @@ class Translator(TranslationAlignment):
         return inputs, lengths, truncated
 
     def search(self, inputs: dict[str, Any], lengths: Any) -> Hypotheses:
-        """The best translations of encoded sources, as graph code.
+        """Searches the best translations of tokenized sources, as graph code.
 
         Args:
-            inputs: of `Transformer.encode`.
-            lengths: int32 (B,), pieces of each source, the end included.
+            inputs: the inputs of `Transformer.encode`.
+            lengths: int32 (B,), pieces of each source, the end token included.
         """
         memory = self.transformer.encode(inputs)
         step = self.transformer.decode_step
@@ -215,9 +215,9 @@ class Translator(TranslationAlignment):
         )
 
     def translate(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) to their translations, as graph code.
+        """Translates raw strings (B,), as graph code.
 
-        Texts of like length are translated together, a bounded number at a time; no row's
+        Texts of similar length are translated together, a bounded number at a time; no text's
         translation depends on the others.
 
         Args:
@@ -252,7 +252,7 @@ class Translator(TranslationAlignment):
         }
 
     def bert_inputs(self, text: Any) -> dict[str, Any]:
-        """Raw strings (B,) as what the BERT of a fused model reads, as graph code.
+        """Tokenizes raw strings (B,) for the BERT of a fused model, as graph code.
 
         Args:
             text: string (B,).
@@ -263,16 +263,16 @@ class Translator(TranslationAlignment):
         return {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
 
     def signatures(self) -> dict[str, Signature]:
-        """The functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs."""
         specs = text_specs(False)
         return {"serving_default": (self.translate, specs), "alignment": (self.align, specs)}
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Translations in the order of `x`.
+        """Translates texts, in the order of `x`.
 
         Args:
             x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`, without texts.
+            **kwargs: arguments of Keras' `predict`; not used for texts.
 
         Returns:
             A list of str for texts.

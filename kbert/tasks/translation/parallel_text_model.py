@@ -1,4 +1,4 @@
-"""What trains a translator on raw sentence pairs, and asks it about raw sentences."""
+"""Training of a translator on raw sentence pairs, and translation of raw sentences."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,11 +29,11 @@ from kbert.text.cached_graph import cached_graph
 from kbert.text.subword.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 
-# Cells of a batch, rows times longest side.
+# Positions of a batch, pairs times longest side.
 TRAINING_TOKENS = 4096
-# Sentences that go through the graph at a time.
+# Sentences per call of the graph.
 _ROWS_AT_A_TIME = 1024
-# What a search depends on, beside the weights.
+# Settings that a search depends on, besides the weights.
 _SEARCH = (
     *("beam_size", "length_penalty", "alpha", "nbest", "length_ratio", "length_extra"),
     "patience",
@@ -44,7 +44,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     """Adds raw sentences to a translation model on token ids.
 
     `fit` and `evaluate` take pairs of them, `translations` and `answers` sentences to translate; a
-    subclass has `translate`, from sentences to translations as graph code.
+    subclass implements `translate`, which maps sentences to translations as graph code.
     """
 
     source_subwords: Subword
@@ -55,14 +55,14 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
     whole = {"batch_tokens": 1 << 40}
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
-        """Tokenizes n sentences and their translations, once and for all; see `dataset`.
+        """Tokenizes n sentences and their translations, once for all epochs; see `dataset`.
 
         Args:
             sources: n str or bytes.
             targets: n str or bytes.
 
         Raises:
-            ValueError: the two differ in number.
+            ValueError: sources and targets differ in number.
         """
         if len(sources) != len(targets):
             raise ValueError(
@@ -81,15 +81,15 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         )
 
     def dataset(self, pairs: PackedPairs, **kwargs: Any) -> tf.data.Dataset:
-        """Batches of like length; see `kbert.data.translation.parallel_pipeline.parallel_dataset`.
+        """Returns length-bucketed batches of sentence pairs.
 
         Args:
-            pairs: from `pack`.
-            **kwargs: arguments of `parallel_dataset`.
+            pairs: the pairs, from `pack`.
+            **kwargs: arguments of `kbert.data.translation.parallel_pipeline.parallel_dataset`.
 
         Raises:
-            ValueError: `bert_states` are given, and the BERT that they come from learns; or see
-                there.
+            ValueError: `bert_states` are given, and the BERT that they come from is trained; or
+                sizes do not fit.
         """
         if kwargs.get("bert_states") is not None and getattr(self.transformer, "train_bert", False):
             raise ValueError(
@@ -99,12 +99,11 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return parallel_dataset(pairs, **kwargs)
 
     def compile(self, *args: Any, jit_compile: Any = False, **kwargs: Any) -> None:
-        """Prepares the model for training, without XLA: it would compile anew for each length of a
-        batch.
+        """Prepares the model for training, without XLA, which would recompile for each length.
 
         Args:
             *args: optimizer, loss and metrics, each the task's own where it is None or left out.
-            jit_compile: True for XLA; wise only where all batches have one shape.
+            jit_compile: True for XLA; worthwhile only where all batches have one shape.
             **kwargs: the same by name, and further arguments of Keras' `compile`.
         """
         super().compile(*args, jit_compile=jit_compile, **kwargs)
@@ -123,19 +122,19 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         seed: int = 0,
         **kwargs: Any,
     ) -> Any:
-        """Keras' `fit`, which also takes raw sentences.
+        """Runs Keras' `fit`, also on raw sentences.
 
         Args:
             x: sentences (a list, array, iterator or column of str), a table with `source` and
                 `target`, or what Keras' `fit` takes.
             y: their translations; None where a table has them.
-            batch_size: of arrays of token ids; sentences are batched by `batch_tokens`.
+            batch_size: rows a batch of token id arrays; sentences are batched by `batch_tokens`.
             epochs: passes over the data.
-            verbose: 0 says nothing, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
-            batch_tokens: the most cells, rows times longest side, of a batch of sentences.
+            verbose: 0 is silent, 1 draws a bar, 2 prints a line an epoch; "auto" is 1 as a rule.
+            batch_tokens: the most positions of a batch of sentences, pairs times longest side.
             validation_data: (x, y) in the same forms, or a dataset of batches.
-            shuffle: whether to shuffle, anew each epoch.
-            seed: of the shuffling.
+            shuffle: whether to shuffle, differently in each epoch.
+            seed: seed of the shuffling.
             **kwargs: further arguments of Keras' `fit`.
 
         Returns:
@@ -149,7 +148,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return self.fit_texts(x, y, batch_size, cut=cut, shuffle=shuffle, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Batches of raw sentence pairs, or None if `x` is something else.
+        """Returns batches of raw sentence pairs, or None if `x` is something else.
 
         Args:
             x: sentences in the forms of `fit`, or anything else.
@@ -170,13 +169,13 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         return self.dataset(self.pack(sources, targets), **cut)
 
     def translation_columns(self, texts: Sequence[Any]) -> dict[str, np.ndarray]:
-        """The outputs of `translate` for n texts, in their order; strings are bytes.
+        """Returns the outputs of `translate` for n texts, in their order; strings are bytes.
 
         Args:
-            texts: n str or bytes. Those of like length go through the graph together.
+            texts: n str or bytes. Those of similar length share a call of the graph.
 
         Raises:
-            ValueError: it is a single text, or something else.
+            ValueError: `texts` is a single text, or something else.
         """
         read = read_single_texts(listed(texts), "source", "text")
         if read is None:
@@ -186,7 +185,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         settings = [getattr(self, name) for name in _SEARCH]
         translate = cached_graph(self, self.translate, settings, text_specs(False))
         sizes = np.array([len(text) for text in read], "int64")
-        # An empty batch, where there is no other, tells the shapes of the outputs.
+        # Without texts, an empty batch provides the shapes of the outputs.
         batches = size_batches(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
         found = [translate(text_tensor([read[i] for i in rows])) for rows in batches]
         back = np.argsort(np.concatenate(batches), kind="stable")
@@ -196,18 +195,18 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
         }
 
     def translations(self, texts: Sequence[Any]) -> list[str]:
-        """The best translation of each of n texts.
+        """Returns the best translation of each of n texts.
 
         Args:
             texts: n str or bytes.
 
         Raises:
-            ValueError: it is a single text, or something else.
+            ValueError: `texts` is a single text, or something else.
         """
         return [text.decode() for text in self.translation_columns(texts)["translation"]]
 
     def answers(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """What people want to know of each text.
+        """Translates texts, and returns plain Python values.
 
         Args:
             texts: n str or bytes.
@@ -217,7 +216,7 @@ class ParallelTextModel(TextBatches, ReplicatedModel, Translation):
             best first) and `truncated`, whether the text was longer than the model reads.
 
         Raises:
-            ValueError: it is a single text, or something else.
+            ValueError: `texts` is a single text, or something else.
         """
         found = self.translation_columns(texts)
         return [

@@ -1,4 +1,4 @@
-"""Translators as folders."""
+"""Saving and loading of translators as folders."""
 
 import os
 from pathlib import Path
@@ -31,20 +31,20 @@ def save_translator(
 
     Args:
         model: the translator.
-        directory: the folder to make.
-        overwrite: whether a folder that is there may be replaced.
+        directory: the folder to create.
+        overwrite: whether an existing folder may be replaced.
 
     Returns:
         The folder.
 
     Raises:
-        FileExistsError: the folder is there, and may not be replaced.
+        FileExistsError: the folder exists, and may not be replaced.
     """
     return write_translation(translation_checkpoint(model), directory, overwrite)
 
 
 def translation_checkpoint(model: Any) -> TranslationCheckpoint:
-    """A `Translator` as named arrays, with its subwords and settings."""
+    """Returns a `Translator` as named arrays, with its subwords and settings."""
     transformer = model.transformer
     arrays, bert = encoder_arrays(transformer), None
     config = {k: v for k, v in transformer.get_config().items() if k not in _NOT_TRANSFORMER}
@@ -68,13 +68,13 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
 def load_translator(
     cls: Any, directory: str | os.PathLike[str], dtype: Any = None, **kwargs: Any
 ) -> Any:
-    """Loads what `save_translator` wrote.
+    """Loads a folder of `save_translator`.
 
     Args:
         cls: `Translator`, or a subclass.
         directory: the folder.
-        dtype: type of the computation, or a policy.
-        **kwargs: settings of the translator that take the place of the saved ones.
+        dtype: dtype or dtype policy of the computation.
+        **kwargs: settings of the translator that override the saved ones.
 
     Raises:
         ValueError: a file is damaged, or weights do not fit.
@@ -86,13 +86,13 @@ def load_translator(
 def translator_from(
     cls: Any, checkpoint: TranslationCheckpoint, dtype: Any = None, **kwargs: Any
 ) -> Any:
-    """Makes a translator of what was read.
+    """Creates a translator from a checkpoint.
 
     Args:
         cls: `Translator`, or a subclass.
         checkpoint: named arrays, subwords and settings.
-        dtype: type of the computation, or a policy.
-        **kwargs: settings of the translator that take the place of those in the checkpoint.
+        dtype: dtype or dtype policy of the computation.
+        **kwargs: settings of the translator that override those in the checkpoint.
 
     Raises:
         ValueError: weights do not fit.
@@ -122,11 +122,11 @@ def load_marian(
     Args:
         cls: `Translator`, or a subclass.
         directory: the folder.
-        dtype: type of the computation, or a policy.
-        **kwargs: settings of the translator that take the place of the model's own.
+        dtype: dtype or dtype policy of the computation.
+        **kwargs: settings of the translator that override the model's own.
 
     Raises:
-        ValueError: a file is damaged, or the model is none that kbert can hold.
+        ValueError: a file is damaged, or kbert does not support the model.
         FileNotFoundError: a file is missing.
     """
     return translator_from(cls, read_marian(directory), dtype, **kwargs)

@@ -9,7 +9,7 @@ _LONGEST_SAMPLE = 40
 
 
 class TranslationTask(Task):
-    """Translations."""
+    """The task of translating sentences."""
 
     name = "translation"
     model_name = "Translator"
@@ -34,7 +34,7 @@ class TranslationTask(Task):
         return (config.source_column,)
 
     def request_words(self, longest: int) -> int:
-        # A sentence: the time grows with the length of what is said.
+        # A sentence: the time grows with the length of the translation.
         return min(longest, _LONGEST_SAMPLE)
 
 

@@ -1,4 +1,4 @@
-"""What a translator attends to on one text, for people to look at.
+"""Attention of a translator on one text, for display.
 
 Shapes: T target pieces, S source pieces, N heads.
 """
@@ -22,8 +22,8 @@ class TextAlignment:
         source: S pieces, or words.
         target: T pieces, or words.
         layers: for each layer of the decoder (N, T, S): the attention to the source at the step
-            that says a piece.
-        layer: which of them is the translator's alignment, from 0; None for their mean.
+            that outputs a piece.
+        layer: index of the layer of the translator's alignment, from 0; None for their mean.
     """
 
     translation: str
@@ -33,21 +33,20 @@ class TextAlignment:
     layer: int | None
 
     def mean(self, layer: int | None, head: int | None = None) -> np.ndarray:
-        """(T, S), each row a distribution.
+        """Returns the attention of a layer and head, (T, S), each row a distribution.
 
         Args:
-            layer: which layer, from 0; None for the mean of all.
-            head: which head, from 0; None for the mean of all.
+            layer: index of the layer, from 0; None for the mean of all.
+            head: index of the head, from 0; None for the mean of all.
         """
         layers = self.layers if layer is None else [self.layers[layer]]
         heads = np.mean(layers, axis=0)
         return heads.mean(axis=0) if head is None else heads[head]
 
     def in_words(self) -> "TextAlignment":
-        """The same with words in place of pieces.
+        """Returns the alignment of words instead of pieces.
 
-        What goes to the pieces of a source word is added up; of the pieces of a target word the
-        mean is taken.
+        The weights of the pieces of a source word are summed; those of a target word are averaged.
         """
         source, target = piece_words(self.source), piece_words(self.target)
         layers = [
@@ -58,11 +57,11 @@ class TextAlignment:
 
 
 def alignment_of_text(model: Any, text: str) -> TextAlignment:
-    """Translates one text and tells what each piece of the translation attends to.
+    """Translates one text and returns the attention of each piece of the translation.
 
     Args:
         model: a `kbert.tasks.translation.model.Translator`.
-        text: what is longer than the model takes is cut; see `align`.
+        text: the text; a longer one than the model reads is truncated, see `align`.
     """
     batch = tf.constant([text])
     inputs, lengths, _ = model.source_inputs(batch)
@@ -84,7 +83,7 @@ def alignment_of_text(model: Any, text: str) -> TextAlignment:
 
 
 def attention_of_source(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
-    """The attention probabilities of a translator's encoder on one text.
+    """Returns the attention probabilities of a translator's encoder on one text.
 
     Args:
         model: a `Translator`.
@@ -94,7 +93,7 @@ def attention_of_source(model: Any, texts: Sequence[str]) -> tuple[list[str], li
         The S pieces, and for each layer the probabilities (N, S, S).
 
     Raises:
-        ValueError: there are two texts.
+        ValueError: there is not exactly one text.
     """
     if len(texts) != 1:
         raise ValueError(f"`texts` must be one text for a translator. Received: {len(texts)}")

@@ -1,4 +1,4 @@
-"""The batch whose loss is no finite number: kept in a file, so that people can look at it."""
+"""Writes the batch whose loss is NaN or infinite to a file, for inspection."""
 
 import io
 import math
@@ -13,20 +13,20 @@ import numpy as np
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.resume.train_state import Position
 
-# From ids of any shape (..., T) to a text for each row.
+# Maps ids of any shape (..., T) to a text for each row.
 Decoder = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class BadBatch:
-    """Checks losses, and writes down the batch of one that is no number.
+    """Checks losses, and writes the batch of one that is not finite to a file.
 
-    Batches are made again: they are a function of their position.
+    Batches are computed again: they are a function of their position.
 
     Attributes:
-        folder: Where the file goes.
-        batches: Gives the batches from a position on.
-        decoders: Name of an input or target -> what turns its ids into texts.
+        folder: The folder of the file.
+        batches: Returns the batches from a position on.
+        decoders: Name of an input or target -> function from its ids to texts.
     """
 
     folder: Path
@@ -34,16 +34,16 @@ class BadBatch:
     decoders: Mapping[str, Decoder] = field(default_factory=dict)
 
     def check(self, loss: float, before: Position, steps: int = 1) -> None:
-        """Checks the loss of a step, or of several that were one call.
+        """Checks the loss of a step, or of several steps of one call.
 
         Args:
-            loss: The loss, or the mean of those of an epoch so far.
-            before: Where the training was before the step, or the first of them.
-            steps: How many there were. Which of them it was is not known: the batches of all are
-                kept, each name behind the number of its step.
+            loss: The loss, or the mean loss of the epoch so far.
+            before: The position of the training before the step, or the first of them.
+            steps: Number of steps. With several it is unknown which one was bad: the batches of
+                all are written, each name with the number of its step as prefix.
 
         Raises:
-            FloatingPointError: It is no finite number; the message says step and file.
+            FloatingPointError: The loss is NaN or infinite; the message names step and file.
         """
         if math.isfinite(loss):
             return
@@ -71,7 +71,7 @@ class BadBatch:
         )
 
     def _arrays(self, batch: Any) -> dict[str, Any]:
-        """The inputs, targets and weights of a batch, and the texts of what is known."""
+        """Returns inputs, targets and weights of a batch, and decoded texts."""
         parts = batch if isinstance(batch, tuple) else (batch,)
         arrays: dict[str, Any] = {}
         for name, part in zip(("inputs", "targets", "weights"), parts):
@@ -86,10 +86,10 @@ class BadBatch:
 
 
 def pieces_of(tokens: Any) -> Decoder:
-    """A decoder that writes the tokens of a row one after the other.
+    """Returns a decoder that joins the tokens of a row with blanks.
 
     Args:
-        tokens: The token of each id, a sequence; ids beyond it are left out.
+        tokens: The token of each id, a sequence; ids beyond it are skipped.
     """
 
     def decode(ids: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The Keras callback that measures each epoch, keeps the best one and stops where none comes."""
+"""The Keras callback that evaluates each epoch, keeps the best weights and stops early."""
 
 import math
 import shutil
@@ -17,17 +17,17 @@ from kbert.training.resume.train_state import check_finite
 from kbert.training.runs.monitor import is_better, numbers
 from kbert.training.runs.run_log import RunLog
 
-# Between two lines about the steps inside an epoch, where no progress bar can be drawn.
+# Between two log lines within an epoch, where no progress bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0
 
-# What a state says of the epochs that are done, and of the one that is not.
+# Entries of a state: on finished epochs, and on the running one.
 _TOLD = ("epochs", "best_epoch", "best_value")
 _SECONDS = "epoch_seconds"
 _MEASURED_ON = "measured_on"
 
 
 class Measuring(Protocol):
-    """Examples that a model can be measured on."""
+    """Examples that a model can be evaluated on."""
 
     def measured(self, model: Any) -> dict[str, Any]:
         """Returns the metrics of a model.
@@ -38,21 +38,21 @@ class Measuring(Protocol):
 
 
 class EpochRecord(keras.callbacks.Callback):
-    """Measures the validation examples after each epoch, and writes down what it finds.
+    """Evaluates the validation examples after each epoch, and logs and records the metrics.
 
     Args:
         config: The run's configuration.
         validation: The validation examples, or None.
         monitor: The metric that epochs are compared by.
         tokens: Real tokens of an epoch of training.
-        folder: Where the weights of the best epoch are kept, in kbert's format; None keeps none.
-        log: Where the lines go.
+        folder: Folder of the best epoch's weights, in kbert's format; None keeps none.
+        log: The log of the run.
 
     Attributes:
-        monitor: As given.
-        epochs: One dict an epoch: its losses, metrics and times.
+        monitor: The argument.
+        epochs: One dict per epoch: its losses, metrics and times.
         best_epoch: Number of the epoch whose weights are kept, from 1.
-        best_value: Its value of the monitored metric, or None without validation examples.
+        best_value: Its value of the monitored metric; None without validation examples.
     """
 
     def __init__(
@@ -76,39 +76,39 @@ class EpochRecord(keras.callbacks.Callback):
         self._log = log
         self._last_line = 0.0
         self._begin: float | None = None
-        # Of the epoch that goes on, what an earlier process took for the batches that it did.
+        # Seconds that an earlier process spent on the resumed epoch.
         self._seconds_before = 0.0
-        self._step = self._done = 0  # in all, and of this call of `fit` in the epoch that goes on
+        self._step = self._done = 0  # in all, and of this `fit` in the running epoch
         self._measured_on = ""
 
     @property
     def kept(self) -> Path:
-        """The folder of the weights that stay.
+        """The folder of the kept weights.
 
         Raises:
-            ValueError: None are kept.
+            ValueError: No weights are kept.
         """
         if self._folder is None:
             raise ValueError("`folder` must be given for weights to be kept. Received: None")
         return self._folder / f"epoch-{self.best_epoch}"
 
     def told(self) -> dict[str, Any]:
-        """What a process that goes on has to know, as JSON can hold it; for `restore`."""
+        """Returns the record so far as JSON types, from which `restore` resumes."""
         told = {name: getattr(self, name) for name in _TOLD}
         return told | {_SECONDS: self._seconds(), _MEASURED_ON: self._measured_on}
 
     def restore(
         self, told: Mapping[str, Any], batch: int = 0, step: int = 0, measured_on: str = ""
     ) -> None:
-        """Takes up what an earlier process wrote down.
+        """Restores the record of an earlier process.
 
-        What it knew to be the best stays so only for the same validation examples, and with the
-        value that it had of this record's metric.
+        Its best epoch stays the best only for the same validation examples, and with its value of
+        this record's metric.
 
         Args:
-            told: From `told`, as a state has it; empty where there is none.
-            batch: Batches that are done of the epoch that goes on.
-            step: Steps that are done.
+            told: The record in a state; empty without one.
+            batch: Finished batches of the resumed epoch.
+            step: Finished steps of the training.
             measured_on: A hash of the validation examples.
         """
         for name in _TOLD:
@@ -121,8 +121,8 @@ class EpochRecord(keras.callbacks.Callback):
         self._seconds_before = told.get(_SECONDS, 0.0) if batch else 0.0
         if self._folder is None:
             return
-        # Weights that are not told of are those of an epoch that will be done again; where it was
-        # the best one, those of the best before it are gone.
+        # Weights that are not in the state are of an epoch that will be repeated; where it was the
+        # best one, those of the best before it are gone.
         for folder in self._folder.glob("epoch-*") if self._folder.is_dir() else ():
             if folder != self.kept:
                 shutil.rmtree(folder)
@@ -135,7 +135,7 @@ class EpochRecord(keras.callbacks.Callback):
         self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts, and writes a line now and then where no bar is drawn."""
+        """Counts steps, and logs a line every 30 seconds where no bar is drawn."""
         done = steps_done(batch, self.params)
         self._step, self._done = self._step + done - self._done, done
         now = time.perf_counter()
@@ -147,10 +147,10 @@ class EpochRecord(keras.callbacks.Callback):
         self._log.line(f"  step {done}: loss {loss:.4f}, {speed:.2f} steps/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures the epoch, keeps its weights if it is the best, and may end the training.
+        """Evaluates the epoch, keeps its weights if it is the best, and may end the training.
 
         Raises:
-            FloatingPointError: The loss, a weight or what the model predicts is no finite number.
+            FloatingPointError: The loss, a weight or a prediction is NaN or infinite.
         """
         logs = {} if logs is None else logs
         seconds = self._seconds()
@@ -161,7 +161,7 @@ class EpochRecord(keras.callbacks.Callback):
                 f"the loss must stay finite. Received: {training['loss']} in epoch {epoch + 1}. "
                 f"{self._advice()}"
             )
-        # The loss is of before the last step, which may have ruined them.
+        # The loss is from before the last step, which may have ruined them.
         check_finite({f"model/{v.path}": v for v in self.model.variables}, self._step)
         record: dict[str, Any] = {
             "epoch": epoch + 1,
@@ -183,20 +183,20 @@ class EpochRecord(keras.callbacks.Callback):
                 self._log.line(f"stopped early: no better {self.monitor} for {patience} epochs")
 
     def is_over(self, done: int) -> bool:
-        """Tells whether there was no new best for as long as the configuration allows.
+        """Returns whether there was no new best epoch for as long as early stopping allows.
 
         Args:
-            done: Epochs that are done.
+            done: Number of finished epochs.
         """
         patience = self._config.early_stopping
         # Where a stop lost the weights of the best epoch, or nothing can be compared with it any
-        # more, there must first be one again.
+        # more, there must be a new best epoch first.
         if patience is None or self.best_value is None:
             return False
         return done - self.best_epoch >= patience
 
     def _measured(self, validation: Measuring) -> dict[str, float]:
-        """The metrics of the validation examples."""
+        """Returns the metrics of the validation examples."""
         try:
             found = numbers(validation.measured(self.model))
         except NotFiniteError as error:  # the labels were checked before: it is the predictions
@@ -217,18 +217,18 @@ class EpochRecord(keras.callbacks.Callback):
         return "Try a lower learning_rate" + ("" if rate is None else f" than {rate}")
 
     def _validation_of(self, epoch: int) -> dict[str, float]:
-        """The validation metrics of an epoch that is done; none where it was not measured."""
+        """Returns the validation metrics of a finished epoch; empty if it was not evaluated."""
         records = (record for record in self.epochs if record["epoch"] == epoch)
         measured: dict[str, float] = next(records, {}).get("validation", {})
         return measured
 
     def _seconds(self) -> float:
-        """How long the running epoch takes so far; 0 between epochs."""
+        """Returns the seconds of the running epoch so far; 0 between epochs."""
         now = time.perf_counter()
         return self._seconds_before + (0.0 if self._begin is None else now - self._begin)
 
     def _keep(self, epoch: int, record: dict[str, Any]) -> None:
-        """Writes the weights of an epoch that is the best so far; the ones before it go."""
+        """Writes the weights of an epoch that is the best so far, and removes the previous ones."""
         value = record.get("validation", {}).get(self.monitor)
         choosing = self._config.keep == "best" and value is not None
         best = None if self.best_value is None else self._validation_of(self.best_epoch)
@@ -238,18 +238,18 @@ class EpochRecord(keras.callbacks.Callback):
         self.best_epoch, self.best_value = epoch, value
         if self._folder is None:
             return
-        # Without a choice only the last epoch matters, but a stopped run should leave something.
-        shutil.rmtree(self.kept, ignore_errors=True)  # of an epoch that is done again
+        # Without a choice only the last epoch counts, but a stopped run should leave weights.
+        shutil.rmtree(self.kept, ignore_errors=True)  # of an epoch that is repeated
         self.model.save_pretrained(self.kept)
         if before != epoch:
             shutil.rmtree(self._folder / f"epoch-{before}", ignore_errors=True)
 
 
 def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
-    """One epoch in words."""
+    """Formats the log line of an epoch."""
     parts = [f"loss {record['training']['loss']:.4f}"]
     measured = record.get("validation", {})
-    # Of training there is a loss too; other metrics shown are those of validation alone.
+    # Training has a loss too; the other metrics are those of validation alone.
     names = {"loss": "validation loss"}
     parts += [f"{names.get(name, name)} {value:.4f}" for name, value in measured.items()]
     mark = " *" if kept and measured else ""

@@ -1,6 +1,6 @@
-"""The Keras callback of long trainings without epochs: measured, written down and saved in steps.
+"""The Keras callback of long trainings without epochs: evaluated, logged and saved by steps.
 
-To Keras an interval is an epoch of so many steps.
+To Keras an interval is an epoch of a number of steps.
 """
 
 import math
@@ -19,28 +19,28 @@ from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, save_state
 from kbert.training.runs.run_log import RunLog
 
-# Between two lines about the steps inside an interval, where no progress bar can be drawn.
+# Between two log lines within an interval, where no progress bar can be drawn.
 _SECONDS_BETWEEN_LINES = 30.0
 _VALIDATION = "val_"
 
 
 class IntervalRecord(keras.callbacks.Callback):
-    """Writes down what each interval brought, and then saves the state of the training.
+    """Logs and records the metrics of each interval, and then saves the state of the training.
 
     Args:
-        saving: Where states are saved; `every` is the length of an interval.
-        tokens_per_step: Cells of a batch, for the speed.
+        saving: The folder of states; `every` is the length of an interval.
+        tokens_per_step: Positions of a batch, padded ones included, for the throughput.
         total_steps: Steps of the whole training.
-        log: Where the lines go.
-        stop: What was asked of the process.
-        bad_batch: Looks at losses; None looks at none.
+        log: The log of the run.
+        stop: The signals that the process has received.
+        bad_batch: Checks the losses; None checks none.
 
     Attributes:
-        intervals: One dict an interval: its last step, metrics and times of training.
-        position: How far the training has come; it may be set before it begins.
-        input_speed: Tokens a second of the input alone, to be compared with what the model takes.
-        place: Tells, of a number of batches in this call of `fit`, where the data are; to be set
-            before each.
+        intervals: One dict per interval: its last step, metrics and times of training.
+        position: The progress of the training; it may be set before it begins.
+        input_speed: Tokens per second of the input alone, to compare with those of training.
+        place: Returns the position in the data after a number of batches of this call of `fit`;
+            to be set before each call.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self._begin = self._last_line = self._test_begin = 0.0
 
     def restore(self, position: Position) -> None:
-        """Goes on from a state.
+        """Restores the record from a state.
 
         Args:
             position: From `kbert.training.resume.train_state.load_state`.
@@ -76,7 +76,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self.intervals = position.told.get("intervals", [])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Counts the batches of this call of `fit` from here on."""
+        """Starts counting the batches of this call of `fit`."""
         self._batches, self._first_step = 0, self.position.step
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -85,19 +85,19 @@ class IntervalRecord(keras.callbacks.Callback):
         self._begin = self._last_line = time.perf_counter()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Stops the clock: what is measured within an interval is no training."""
+        """Stops the clock: evaluation within an interval is not training time."""
         self._test_begin = time.perf_counter()
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Lets the clock go on."""
+        """Resumes the clock."""
         self._begin += time.perf_counter() - self._test_begin
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts the steps of a call; where no bar is drawn, writes a line now and then.
+        """Counts the steps of a call; where no bar is drawn, logs a line every 30 seconds.
 
         Raises:
-            FloatingPointError: The loss is no finite number.
-            TrainingStopped: Somebody asked for it; the state is saved.
+            FloatingPointError: The loss is NaN or infinite.
+            TrainingStopped: A signal has asked for it; the state is saved.
         """
         logs = logs or {}
         loss = float(logs.get("loss", 0.0))
@@ -118,10 +118,10 @@ class IntervalRecord(keras.callbacks.Callback):
         self._log.line(f"  step {step}: loss {loss:.4f}, {speed:.2f} steps/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Writes the interval down, and saves the state.
+        """Logs and records the interval, and saves the state.
 
         Raises:
-            TrainingStopped: Somebody asked for it; the state is saved.
+            TrainingStopped: A signal has asked for it; the state is saved.
         """
         seconds = time.perf_counter() - self._begin
         step = self._first_step + self._batches
@@ -140,7 +140,7 @@ class IntervalRecord(keras.callbacks.Callback):
         if held_out:
             record["validation"] = held_out
         self.intervals.append(record)
-        self._interval_steps = 0  # what the metrics hold now is of the text held out
+        self._interval_steps = 0  # the metrics now hold values of the held-out text
         self._save()
         self._log.line(interval_line(record, self._total_steps))
         if len(self.intervals) == 1 and self.input_speed is not None:
@@ -149,7 +149,7 @@ class IntervalRecord(keras.callbacks.Callback):
         self._stop_if_asked()
 
     def _now(self) -> Position:
-        """How far the training is, also within an interval: `batch` counts its steps."""
+        """Returns the current position; within an interval `batch` counts its steps."""
         step, data = self._first_step + self._batches, self.place(self._batches)
         told = {"intervals": self.intervals}
         return Position(step, 0, self._interval_steps, data, told, self.position.order)
@@ -170,10 +170,10 @@ class IntervalRecord(keras.callbacks.Callback):
 
 
 def interval_line(record: dict[str, Any], total_steps: int) -> str:
-    """One interval in words.
+    """Formats the log line of an interval.
 
     Args:
-        record: Of `IntervalRecord.intervals`.
+        record: An entry of `IntervalRecord.intervals`.
         total_steps: Steps of the whole training.
     """
     parts = [f"{name} {value:.4f}" for name, value in record["training"].items()]

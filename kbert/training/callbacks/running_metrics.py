@@ -1,4 +1,4 @@
-"""Metrics and steps of an epoch that an earlier process began."""
+"""Metrics and step count of a resumed epoch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,11 +8,11 @@ import numpy as np
 
 
 class RunningMetrics(keras.callbacks.Callback):
-    """Adds what the metrics had of an epoch when a state was saved, which Keras would forget.
+    """Restores the metrics of a resumed epoch from a saved state; Keras would reset them.
 
-    All that metrics hold are sums over batches. They are added to nothing, before the first batch,
-    where the metrics have their variables by then; else to those of the first batch, which is the
-    same. (A call of several steps always has them: see
+    Metrics consist of sums over batches. The saved sums are added to zeros before the first batch,
+    where the metrics have their variables by then; else after the first batch, to its sums, which
+    is equivalent. (A call of several steps always has them: see
     `kbert.pipelines.replication.replicated_model`.) It must be the first callback.
 
     Args:
@@ -29,23 +29,23 @@ class RunningMetrics(keras.callbacks.Callback):
             self._add()
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Adds the sums behind the first batch, if they are not there."""
+        """Adds the sums after the first batch, if they were not added before."""
         self._add()
 
     def _add(self) -> None:
-        """Once."""
+        """Adds the sums once."""
         for variable, before in zip(self.model.metrics_variables, self._sums):
             variable.assign_add(before.reshape(variable.shape))
         self._sums = []
 
 
 def steps_done(batch: int, params: Mapping[str, Any] | None) -> int:
-    """How many steps of this call of `fit` are done in the epoch that goes on.
+    """Returns how many steps of this call of `fit` are done in the running epoch.
 
     Keras counts whole calls of several steps, of which the last one may be short.
 
     Args:
-        batch: What `on_train_batch_end` got.
-        params: The callback's parameters.
+        batch: The argument of `on_train_batch_end`.
+        params: The callback's `params`.
     """
     return min(batch + 1, (params or {}).get("steps") or batch + 1)

@@ -1,4 +1,4 @@
-"""The Keras callback that saves the state of a training in epochs, and the `fit` that goes on."""
+"""The Keras callback that saves the state of a training in epochs, and `fit` from a state."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -14,21 +14,21 @@ from kbert.training.distributed.collectives import any_signal, barrier
 from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, save_state
 
-# At the end of an epoch a state is cheap to go on from, but short epochs need not each have one.
+# A state at the end of an epoch is cheap to resume from, but short epochs need not each have one.
 _SECONDS_BETWEEN_EPOCHS = 30.0
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Where and when states are saved.
+    """Folder and schedule of saved states.
 
     Attributes:
-        folder: Where they lie.
-        every: Steps between two of them; None: as `seconds` says. Where several steps are one call,
-            the end of the call that does the last of these.
-        keep: How many stay, the newest ones.
-        seconds: Time between two of them. The end of an epoch has one of its own if half a minute
-            has gone by, or as many seconds as these where they are fewer.
+        folder: The folder of the states.
+        every: Steps between two states; None saves every `seconds`. Where several steps are one
+            call, a state is saved at the end of the call with the last of these steps.
+        keep: Number of states to keep, the newest ones.
+        seconds: Time between two states. At the end of an epoch a state is saved if half a minute
+            has passed since the last one, or this time where it is shorter.
     """
 
     folder: Path
@@ -38,17 +38,17 @@ class Saving:
 
 
 class StateSaver(keras.callbacks.Callback):
-    """Saves the state of a training now and then, and when the process is asked to stop.
+    """Saves the state of a training regularly, and when the process is asked to stop.
 
-    It must be the last callback: what the others tell of an epoch is then in the state that says
-    that the epoch is done.
+    It must be the last callback: the state at the end of an epoch then includes what the others
+    recorded of it.
 
     Args:
-        saving: Where and when.
-        start: Where the training goes on.
-        told: Gives what was measured so far, for the states.
-        stop: What was asked of the process.
-        bad_batch: Looks at losses; None looks at none.
+        saving: Folder and schedule.
+        start: The position where the training begins or is resumed.
+        told: Returns the metrics so far, for the states.
+        stop: The signals that the process has received.
+        bad_batch: Checks the losses; None checks none.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class StateSaver(keras.callbacks.Callback):
         super().__init__()
         self._saving = saving
         self._position = start or Position()
-        # Of the epoch that goes on, the batches that an earlier process did.
+        # Batches of the resumed epoch that an earlier process did.
         self._before = self._position.batch
-        # Where the steps are counted from until the next state.
+        # The step of the last state.
         self._saved = self._position.step
         self._told = told
         self._stop = stop
@@ -76,8 +76,8 @@ class StateSaver(keras.callbacks.Callback):
         """Counts the steps of a call, and saves if it is time.
 
         Raises:
-            FloatingPointError: The loss is no finite number.
-            TrainingStopped: Somebody asked for it; the state is saved.
+            FloatingPointError: The loss is NaN or infinite.
+            TrainingStopped: A signal has asked for it; the state is saved.
         """
         at, steps = self._position, (self.params or {}).get("steps")
         done = self._before + steps_done(batch, self.params)
@@ -86,21 +86,21 @@ class StateSaver(keras.callbacks.Callback):
             self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at, new)
         self._position = Position(at.step + new, at.epoch, done, order=at.order)
         if steps is not None and batch + 1 >= steps:
-            return  # the epoch is yet to be measured; then it is saved
+            return  # the state is saved after the evaluation of the epoch
         self._save_if(self._is_time(self._saving.seconds))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Begins the next epoch, and saves if it is time.
 
         Raises:
-            TrainingStopped: Somebody asked for it; the state is saved.
+            TrainingStopped: A signal has asked for it; the state is saved.
         """
         self._position = replace(self._position, epoch=epoch + 1, batch=0)
         self._before = 0
         self._save_if(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
 
     def _is_time(self, seconds: float) -> bool:
-        """By the count of steps where it is given: workers save together."""
+        """Returns whether to save; with `every` by the step, so that workers save together."""
         if self._saving.every is None:
             return time.monotonic() - self._last >= seconds
         return self._position.step // self._saving.every > self._saved // self._saving.every
@@ -138,17 +138,17 @@ def fit_from(
     Args:
         model: A compiled model, with the state of the position.
         position: From `kbert.training.resume.train_state.load_state`, or the beginning.
-        epochs: Epochs in all.
-        dataset: Gives the batches from an epoch and a batch of it on, see
+        epochs: Number of epochs in all.
+        dataset: Returns the batches from an epoch and a batch of it on, see
             `kbert.data.batches.dataset.batched_dataset`.
-        batches: Batches of each epoch, where they may differ: Keras would take the number of the
-            first for that of all.
-        callbacks: As of the model's `fit`.
+        batches: Batches of each epoch, where they may differ: Keras would assume the number of
+            the first epoch for all.
+        callbacks: Keras callbacks for `fit`.
         **kwargs: Further arguments of `fit`.
     """
     begin, done = position.epoch, position.batch
     while begin < epochs:
-        # What was begun goes by itself: Keras would take its rest for the length of all.
+        # A resumed epoch has a `fit` of its own: Keras would assume its remaining length for all.
         is_one = done > 0 or batches is not None
         end = begin + 1 if is_one else epochs
         size = None if batches is None else batches[begin] - done

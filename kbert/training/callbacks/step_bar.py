@@ -1,4 +1,4 @@
-"""The progress bar of a training: one on stderr, where that is a terminal, and a line an epoch."""
+"""The progress bar of a training: on stderr, where that is a terminal."""
 
 import math
 import os
@@ -29,23 +29,23 @@ _DRAWN_A_SECOND = 4
 
 
 def draws_bar() -> bool:
-    """Tells whether stderr is a terminal on which a line can be drawn again and again."""
+    """Returns whether stderr is a terminal on which a line can be redrawn."""
     return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 @contextmanager
 def step_bar(done: int, epochs: int | None = None, steps: int | None = None) -> Iterator[list[Any]]:
-    """Draws a bar while the block trains; it has gone at the end of the block, however it ends.
+    """Draws a bar while the block trains, and removes it at the end of the block, also on errors.
 
-    What is written to `sys.stderr` meanwhile stands above the bar.
+    Text written to `sys.stderr` meanwhile appears above the bar.
 
     Args:
-        done: Steps that an earlier process did: of the epoch that goes on, or of all `steps`.
-        epochs: Epochs in all, of a training in epochs; each has a bar.
-        steps: Steps in all, of a training in intervals, which has one bar.
+        done: Steps that an earlier process did: of the resumed epoch, or of all `steps`.
+        epochs: Number of epochs, for a training in epochs; each has a bar.
+        steps: Number of steps, for a training in intervals, which has one bar.
 
     Yields:
-        The callbacks of Keras that move the bar, to be the first ones; none where it is not drawn.
+        The Keras callbacks that move the bar, to be put first; none where it is not drawn.
     """
     tell_stage("compiling the first step")
     if not draws_bar():
@@ -77,9 +77,9 @@ class StepBar(keras.callbacks.Callback):
 
     Args:
         progress: The bar.
-        done: As `step_bar`.
-        epochs: As there.
-        steps: As there.
+        done: Steps that an earlier process did: of the resumed epoch, or of all `steps`.
+        epochs: Number of epochs, for a training in epochs; each has a bar.
+        steps: Number of steps, for a training in intervals, which has one bar.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class StepBar(keras.callbacks.Callback):
         self._task = progress.add_task(self._title, total=steps, completed=done, loss="")
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins a bar; that of a training in intervals goes on."""
+        """Starts a bar; that of a training in intervals continues."""
         if self._steps is not None:
             return
         self._title = f"epoch {epoch + 1}/{self._epochs}"
@@ -119,7 +119,7 @@ class StepBar(keras.callbacks.Callback):
         )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Says that an epoch is measured and saved, which takes its time."""
+        """Labels the bar as measuring, since evaluation and saving take time."""
         if self._steps is None:
             self._before = 0
             self._progress.update(self._task, description=f"measuring {self._title}")
@@ -128,16 +128,16 @@ class StepBar(keras.callbacks.Callback):
         self._done = 0
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Says that the training is measured within `fit`."""
+        """Labels the bar as measuring within `fit`."""
         self._progress.update(self._task, description="measuring")
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Says that the training goes on."""
+        """Restores the label of training."""
         self._progress.update(self._task, description=self._title)
 
 
 class _Speed(ProgressColumn):
-    """Steps a second, or seconds a step where that is more."""
+    """Column of the bar: steps per second, or seconds per step for slow steps."""
 
     def render(self, task: Task) -> Text:
         speed = task.speed

@@ -1,4 +1,4 @@
-"""Configurations of any task, from what a file or a run says."""
+"""Reader of configurations of any task, by the task that a file or dict names."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TASK, TranslationConfig
 
-# Of the runs that learn a task from examples, and of all runs.
+# Of runs that train a task on examples, and of all runs.
 AnyConfig = RunConfig | TranslationConfig
 StoredConfig = AnyConfig | PretrainingConfig
 
@@ -19,7 +19,7 @@ def config_class(task: Any) -> type[StoredConfig]:
     """Returns the class of the configurations of a task.
 
     Args:
-        task: The task's name; one that is not known is for `RunConfig` to refuse.
+        task: The task's name; an unknown one is rejected by `RunConfig`.
     """
     if task == PRETRAINING:
         return PretrainingConfig
@@ -29,27 +29,27 @@ def config_class(task: Any) -> type[StoredConfig]:
 def config_from_dict(
     values: Mapping[str, Any], source: str = "The configuration"
 ) -> StoredConfig:
-    """Makes the configuration of the task that the values name.
+    """Creates the configuration of the task that the values name.
 
     Args:
-        values: Keys and values, as of `Configuration.from_dict`.
-        source: Where they come from, for the message.
+        values: Keys and values; absent keys have their defaults.
+        source: Name of their source, for the error message.
 
     Raises:
-        ValueError: A key is not known, or a value is wrong.
+        ValueError: A key is unknown, or a value is wrong.
     """
     return config_class(values.get("task")).from_dict(values, source)
 
 
 def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> StoredConfig:
-    """Makes the configuration of a YAML file, of the task that it names.
+    """Creates the configuration of a YAML file, of the task that it names.
 
     Args:
         path: The file.
-        **overrides: Values that take the place of the file's.
+        **overrides: Values that override the file's.
 
     Raises:
-        ValueError: As `config_from_dict`, or the file is no YAML mapping.
+        ValueError: A key is unknown, a value is wrong, or the file is not a YAML mapping.
         FileNotFoundError: There is no such file.
     """
     return config_from_dict({**read_config_file(path), **overrides}, os.fspath(path))

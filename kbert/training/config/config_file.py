@@ -1,7 +1,7 @@
-"""YAML of a run's configuration, read without the surprises of YAML 1.1.
+"""Reader and writer of a run's YAML configuration, without the surprises of YAML 1.1.
 
-`5e-5` is a number, `no` and `on` are text, and a key that is there twice is an error. Source of the
-forms of numbers and booleans: YAML 1.2.2, section 10.3.2 (the core schema).
+`5e-5` is a number, `no` and `on` are text, and a duplicate key is an error. Source of the forms
+of of numbers and booleans: YAML 1.2.2, section 10.3.2 (the core schema).
 """
 
 import os
@@ -23,11 +23,11 @@ _NULL = re.compile(r"~|null|Null|NULL|")
 class _Loader(yaml.SafeLoader):
     """Reads plain scalars by the core schema of YAML 1.2."""
 
-    # Of its own, so that PyYAML's other loaders stay as they are.
+    # A dict of its own, so that PyYAML's other loaders do not change.
     yaml_implicit_resolvers: dict[Any, Any] = {}
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        """Builds a mapping; a key that is there twice is an error."""
+        """Builds a mapping; a duplicate key is an error."""
         seen = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -41,11 +41,11 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts quotes around a text that this reader, or one of YAML 1.1, would take for another."""
+    """Quotes a string that this reader, or one of YAML 1.1, would parse as another type."""
 
 
 def _construct_int(loader: _Loader, node: Any) -> int:
-    """Of the core schema: 010 is ten, not eight."""
+    """Parses an integer of the core schema: 010 is ten, not eight."""
     return int(loader.construct_scalar(node), 10)
 
 
@@ -58,14 +58,14 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Returns the value that a YAML text holds.
+    """Parses a YAML text.
 
     Args:
         text: The text.
-        source: Where it comes from, for the message.
+        source: Name of its source, for the error message.
 
     Raises:
-        ValueError: If it is no YAML.
+        ValueError: It is not YAML.
     """
     try:
         return yaml.load(text, Loader=_Loader)
@@ -78,11 +78,11 @@ def read_config_file(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Reads the keys and values of a YAML file.
 
     Args:
-        path: The file, UTF-8: one `key: value` a line. An empty file gives no keys.
+        path: The file, UTF-8: one `key: value` a line. An empty file has no keys.
 
     Raises:
-        ValueError: If the file is not UTF-8, no YAML, or no mapping of names.
-        FileNotFoundError: If there is no such file.
+        ValueError: The file is not UTF-8, not YAML, or not a mapping with string keys.
+        FileNotFoundError: There is no such file.
     """
     file = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""What the configurations of all kinds of runs share: checked fields, YAML, dicts."""
+"""Base class of the configurations of all kinds of runs: checked fields, YAML, dicts."""
 
 import dataclasses
 import os
@@ -13,7 +13,7 @@ from kbert.training.config.option_kinds import kind_of
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """The base of frozen dataclasses whose fields `kbert.training.config.option_kinds.option` made.
+    """Base class of frozen dataclasses with fields of `kbert.training.config.option_kinds.option`.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each
@@ -44,14 +44,14 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> Self:
-        """Makes a configuration of keys and values.
+        """Creates a configuration from keys and values.
 
         Args:
-            values: The values that are not the defaults.
-            source: Where they come from, for the message.
+            values: The values that differ from the defaults.
+            source: Name of their source, for the error message.
 
         Raises:
-            ValueError: A key is not known (the nearest known one is named), or a value is wrong.
+            ValueError: A key is unknown (the message names the nearest one), or a value is wrong.
         """
         known = [field.name for field in cls.options()]
         for key in values:
@@ -64,25 +64,25 @@ class Configuration:
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> Self:
-        """Makes a configuration of a YAML file.
+        """Creates a configuration from a YAML file.
 
         Args:
             path: The file.
-            **overrides: Values that take the place of the file's.
+            **overrides: Values that override the file's.
 
         Raises:
-            ValueError: As `from_dict`, or the file is no YAML mapping.
+            ValueError: A key is unknown, a value is wrong, or the file is not a YAML mapping.
             FileNotFoundError: There is no such file.
         """
         return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all keys and values, as `from_dict` takes them."""
+        """Returns all keys and values, for `from_dict`."""
         values = dataclasses.asdict(self)
         return {field.name: values[field.name] for field in self.options()}
 
     def with_values(self, **values: Any) -> Self:
-        """Returns a configuration with other values.
+        """Returns a copy of the configuration with some values changed.
 
         Args:
             **values: The values that change.
@@ -91,12 +91,12 @@ class Configuration:
 
 
 def check_default(config: Any, keys: Iterable[str], where: str) -> None:
-    """Checks that some keys were left at their defaults.
+    """Checks that some keys have their default values.
 
     Args:
         config: A configuration.
         keys: The keys.
-        where: When they say nothing, as "without validation".
+        where: The case in which they have no effect, such as "without validation".
 
     Raises:
         ValueError: One of them was given.

@@ -1,4 +1,4 @@
-"""The values of a run's configuration against each other."""
+"""Checks of the values of a fine-tuning configuration against each other."""
 
 from typing import Any
 

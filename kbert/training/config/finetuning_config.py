@@ -1,4 +1,4 @@
-"""`RunConfig`: all that a run on an encoder can be told, and the one place of its defaults."""
+"""`RunConfig`: all options of a fine-tuning run, and the single definition of their defaults."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,10 +33,10 @@ _OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
 
 @dataclass(frozen=True)
 class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
-    """The configuration of a run that puts a task's head on an encoder.
+    """The configuration of a run that trains an encoder with a task's head.
 
-    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
-    line and the errors take their words from there. `docs/training.md` lists them all. Translation
+    The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
+    command line and the error messages use these. `docs/training.md` lists them all. Translation
     has other data and another model: see `kbert.training.config.translation_config`.
 
     Raises:
@@ -184,6 +184,6 @@ class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
 
     @property
     def scratch_size(self) -> str | None:
-        """The size after `scratch:`, or None where the encoder has weights."""
+        """The size after `scratch:`, or None for an encoder with pretrained weights."""
         encoder = self.encoder or ""
         return encoder.removeprefix(SCRATCH) if encoder.startswith(SCRATCH) else None

@@ -1,4 +1,4 @@
-"""What the values of a run's configuration may be, each kind with the words of its error."""
+"""Kinds of values of a run's configuration, each with the text of its error message."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ class Kind:
     """A kind of value.
 
     Attributes:
-        expected: What an error says that the value must be.
-        accepts: Tells whether a value is of this kind.
-        python_type: What a command line reads: `str`, `int`, `float` or `bool`.
+        expected: Description of valid values, for the error message.
+        accepts: Returns whether a value is of this kind.
+        python_type: Type of the command-line option: `str`, `int`, `float` or `bool`.
         from_text: Turns such a `str` into a value.
-        optional: Whether None is a value too.
-        names: The values where they are names; the nearest one is told.
+        optional: Whether None is valid too.
+        names: The values where they are names; the error message suggests the nearest one.
     """
 
     expected: str
@@ -45,16 +45,16 @@ class Kind:
 
 
 def text(expected: str = "text") -> Kind:
-    """A string that is not empty, or None.
+    """Returns the kind of a string that is not empty, or None.
 
     Args:
-        expected: What the text is, for the error.
+        expected: Description of the text, for the error message.
     """
     return Kind(expected, lambda v: isinstance(v, str) and v.strip() != "", str, optional=True)
 
 
 def column() -> Kind:
-    """A column's name or 0-based index, or None."""
+    """Returns the kind of a column's name or 0-based index, or None."""
     return Kind(
         "a column's name or its index, from 0",
         lambda v: (isinstance(v, str) and v != "") or (_is_whole(v) and v >= 0),
@@ -64,7 +64,7 @@ def column() -> Kind:
 
 
 def choice(*names: str) -> Kind:
-    """One of some names.
+    """Returns the kind of one of some names.
 
     Args:
         *names: The names.
@@ -75,16 +75,16 @@ def choice(*names: str) -> Kind:
 
 
 def flag() -> Kind:
-    """True or False."""
+    """Returns the kind of True or False."""
     return Kind("true or false", lambda v: isinstance(v, bool), bool)
 
 
 def whole(minimum: int, optional: bool = False) -> Kind:
-    """A whole number.
+    """Returns the kind of an integer.
 
     Args:
-        minimum: The smallest.
-        optional: Whether None is a value too.
+        minimum: The smallest valid value.
+        optional: Whether None is valid too.
     """
     return Kind(
         f"a whole number, at least {minimum}",
@@ -95,18 +95,18 @@ def whole(minimum: int, optional: bool = False) -> Kind:
 
 
 def number(expected: str, accepts: Callable[[float], bool], optional: bool = False) -> Kind:
-    """A finite number.
+    """Returns the kind of a finite number.
 
     Args:
         expected: Its bounds in words.
-        accepts: Tells whether a finite number is within them.
-        optional: Whether None is a value too.
+        accepts: Returns whether a finite number is within them.
+        optional: Whether None is valid too.
     """
     return Kind(expected, lambda v: _is_number(v) and accepts(v), float, optional)
 
 
 def names() -> Kind:
-    """A list of different names, two or more, or None."""
+    """Returns the kind of a list of two or more different names, or None."""
     return Kind(
         "a list of two different names or more",
         lambda v: isinstance(v, list)
@@ -118,7 +118,7 @@ def names() -> Kind:
 
 
 def patterns() -> Kind:
-    """A list of files or patterns of their names, or None."""
+    """Returns the kind of a list of files or glob patterns, or None."""
     return Kind(
         "a list of files or patterns of their names",
         lambda v: isinstance(v, list)
@@ -130,7 +130,7 @@ def patterns() -> Kind:
 
 
 def weights() -> Kind:
-    """`none`, `balanced`, or a number above 0 for each label."""
+    """Returns the kind of `none`, `balanced`, or a positive number for each label."""
     return Kind(
         "none, balanced, or {label: weight} with weights above 0",
         lambda v: v in ("none", "balanced")
@@ -144,7 +144,7 @@ def weights() -> Kind:
 
 
 def grid(keys: Sequence[str]) -> Kind:
-    """True, False, or a list of values for some keys.
+    """Returns the kind of True, False, or a list of values for some keys.
 
     Args:
         keys: The keys that a grid may vary.
@@ -161,13 +161,13 @@ def grid(keys: Sequence[str]) -> Kind:
 
 
 def option(default: Any, kind: Kind, panel: str, help: str) -> Any:
-    """A field of a configuration.
+    """Returns a field of a configuration.
 
     Args:
-        default: Its default; a dict or list is not possible.
-        kind: What it may be.
-        panel: The heading that help texts list it under.
-        help: One line for people.
+        default: Its default; must not be a dict or list.
+        kind: The kind of its values.
+        panel: The heading of its group in the help text.
+        help: One line of help text.
     """
     return field(default=default, metadata={"kind": kind, "panel": panel, "help": help})
 
@@ -188,7 +188,7 @@ def kind_of(described: "Field[Any]") -> Kind:
 
 
 def _is_whole(value: Any) -> bool:
-    # bool is a kind of int in Python, and no number.
+    # bool is a subclass of int in Python, but not a number.
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Options that several kinds of runs share; each configuration is composed of these and its own."""
+"""Mixins of options that several kinds of runs share; each configuration adds its own."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ EXAMPLES, TRAINING, RUN = "Examples", "Training", "Run"
 
 @dataclass(frozen=True)
 class OptimizerOptions(Configuration):
-    """Options of the update of the weights."""
+    """Options of the optimizer."""
 
     weight_decay: float = option(
         0.01, number("a number, at least 0", lambda v: v >= 0), TRAINING, "Decoupled weight decay."
@@ -30,7 +30,7 @@ class OptimizerOptions(Configuration):
 
 @dataclass(frozen=True)
 class EpochOptions(Configuration):
-    """Options of a training in epochs, of which one stays."""
+    """Options of a training in epochs, of which one is kept."""
 
     early_stopping: int | None = option(
         None, whole(1, optional=True), TRAINING, "Stop after this many epochs without a new best."
@@ -47,7 +47,7 @@ class EpochOptions(Configuration):
 
 @dataclass(frozen=True)
 class PlacementOptions(Configuration):
-    """Options of the devices that a run trains on."""
+    """Options of the distribution strategy of a run."""
 
     steps_per_execution: int = option(
         1,
@@ -73,7 +73,7 @@ class PlacementOptions(Configuration):
 
 @dataclass(frozen=True)
 class RunOptions(Configuration):
-    """Options of the run directory, and of what makes a run repeatable."""
+    """Options of the run directory and of reproducibility."""
 
     output: str | None = option(None, text("a folder"), RUN, "The run directory to make.")
     overwrite: bool = option(False, flag(), RUN, "Whether an existing run may be replaced.")
@@ -94,7 +94,7 @@ class RunOptions(Configuration):
     tensorboard: bool = option(False, flag(), RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:
-        """Checks that a run has a folder."""
+        """Checks that the run directory is given."""
         super().check_together()
         if self.output is None:
             raise wrong("output", "given: the run directory to make", None)
@@ -102,7 +102,7 @@ class RunOptions(Configuration):
 
 @dataclass(frozen=True)
 class ExampleOptions(Configuration):
-    """Options of examples that are made of plain text to pretrain on."""
+    """Options of pretraining examples made from plain text."""
 
     separator: str | None = option(
         None,
@@ -141,7 +141,7 @@ class ExampleOptions(Configuration):
 
 
 def check_strategy(config: PlacementOptions) -> None:
-    """Checks where a run trains against the rest of its configuration.
+    """Checks the strategy of a run against the rest of its configuration.
 
     Args:
         config: The configuration of a run.
@@ -158,5 +158,5 @@ def check_strategy(config: PlacementOptions) -> None:
         if value != alone:
             raise wrong(key, f"{str(alone).lower()} with strategy={MULTI_WORKER!r}", value)
     if getattr(config, "save_every", 1) is None:
-        # By the clock each worker would save at another step, and wait there for the others.
+        # With saving by the clock, workers would save at different steps and wait for each other.
         raise wrong("save_every", f"given with strategy={MULTI_WORKER!r}", None)

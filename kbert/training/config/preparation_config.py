@@ -1,4 +1,4 @@
-"""`PreparationConfig`: all that the making of records to pretrain on can be told."""
+"""`PreparationConfig`: all options of preparing pretraining records."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ _PATTERN, _TOKENS, _FOLDER = text("a regular expression"), text("a vocab.txt"), 
 
 @dataclass(frozen=True)
 class PreparationConfig(ExampleOptions):
-    """The configuration that makes records of plain text.
+    """The configuration of preparing pretraining records from plain text.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or one is missing.
@@ -39,7 +39,7 @@ class PreparationConfig(ExampleOptions):
     compress: bool = option(False, flag(), _OUTPUT, "Whether the files are gzipped.")
 
     def check_together(self) -> None:
-        """Checks that what is needed is there."""
+        """Checks that all required values are given."""
         for key, what in (
             ("text", "the files to make examples of"),
             ("vocabulary", "a file with a token a line"),
@@ -49,10 +49,10 @@ class PreparationConfig(ExampleOptions):
                 raise wrong(key, f"given: {what}", None)
 
     def check_output(self) -> Path:
-        """Checks whether the folder may be made, as far as its name tells; returns it.
+        """Checks whether the output folder may be created, without looking into it; returns it.
 
         Raises:
-            FileExistsError: It is there, and may not be replaced.
+            FileExistsError: It exists, and may not be replaced.
             NotADirectoryError: It is a file.
         """
         output = Path(self.output or "")

@@ -1,16 +1,16 @@
-"""The values of a configuration of pretraining against each other."""
+"""Checks of the values of a pretraining configuration against each other."""
 
 from typing import Any
 
 from kbert.tasks.pretraining.objectives import is_causal
 from kbert.training.config.configuration import check_default, wrong
 
-# What an encoder that a run goes on from has decided already.
+# Fixed by the encoder from which a run continues.
 _OF_A_NEW_MODEL = (
     *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"),
     "positions",
 )
-# What has been decided where records were made.
+# Fixed when records were prepared.
 _OF_TEXT = ("separator", "encoding_errors", "short_share")
 _OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
 

@@ -1,4 +1,4 @@
-"""`PretrainingConfig`: all that a run of pretraining can be told, and the place of its defaults."""
+"""`PretrainingConfig`: all options of a pretraining run, and the definition of their defaults."""
 
 from dataclasses import dataclass
 
@@ -31,8 +31,8 @@ _FOLDER = text("a folder")
 class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that pretrains an encoder on plain text.
 
-    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
-    line and the errors take their words from there. `docs/pretraining.md` lists them all.
+    The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
+    command line and the error messages use these. `docs/pretraining.md` lists them all.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each
@@ -121,7 +121,7 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
 
     @property
     def warmup(self) -> int:
-        """Steps in which the rate rises."""
+        """Number of steps of the learning rate's warm-up."""
         if self.warmup_steps is not None:
             return self.warmup_steps
         return min(WARMUP_STEPS, self.steps // 10)

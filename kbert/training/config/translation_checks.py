@@ -1,4 +1,4 @@
-"""The values of a configuration of translation against each other."""
+"""Checks of the values of a translation configuration against each other."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from kbert.tasks.base.finetuned_task import TFDS
 from kbert.training.config.configuration import check_default, wrong
 
 PARTS = ("train", "validation", "test")
-# What says how subwords are learned; nothing is learned where they are ready.
+# Options of learning subwords, without effect where subword models are given.
 _LEARNED = (
     *("subwords", "subword_type", "vocabulary_size", "normalization"),
     *("character_coverage", "byte_fallback", "subword_lines"),
 )
-# What a translator that a run begins with has decided already.
+# Fixed by the translator of a warm start.
 _SIZES = (
     *("size", "num_encoder_layers", "num_decoder_layers", "hidden_dim", "num_heads"),
     *("intermediate_dim", "max_sequence_length", "norm", "positions", "tied"),

@@ -1,4 +1,4 @@
-"""`TranslationConfig`: all that a run of translation can be told, and the place of its defaults."""
+"""`TranslationConfig`: all options of a translation run, and the definition of their defaults."""
 
 from dataclasses import dataclass
 
@@ -14,9 +14,9 @@ from kbert.training.config.parts import (
 from kbert.training.config.translation_checks import check_translation
 
 TASK = "translation"
-# What epochs may be compared by, the default first.
+# Metrics by which epochs may be compared, the default first.
 MONITORED = ("loss", "perplexity", "accuracy", "bleu", "chrf")
-# These need a search, which takes longer than all of the others together.
+# These need a beam search, which takes longer than all of the others together.
 SEARCHED = ("bleu", "chrf")
 _DATA, _SUBWORDS, _MODEL, _BERT = "Data", "Subwords", "Model", "BERT"
 _SEARCH = "Search"
@@ -32,8 +32,8 @@ _NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
 class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that trains a translator.
 
-    Each field says in its metadata what it may be (`kind`) and what it is for (`help`); the command
-    line and the errors take their words from there. `docs/translation.md` lists them all.
+    The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
+    command line and the error messages use these. `docs/translation.md` lists them all.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each

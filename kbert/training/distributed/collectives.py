@@ -1,6 +1,6 @@
-"""Communication of the workers of a run: what each knows becomes known to all.
+"""Collective operations of the workers of a run: gather and barrier.
 
-Every worker must call these functions in the same order; alone, they return at once.
+Every worker must call these functions in the same order; without others, they return at once.
 """
 
 import signal
@@ -17,10 +17,10 @@ def all_gather(values: Sequence[int]) -> list[list[int]]:
     """Gathers a list of numbers from every worker; each waits for all.
 
     Args:
-        values: This worker's numbers, as many as every other worker gives.
+        values: This worker's numbers, as many as every other worker's.
 
     Returns:
-        The numbers of each worker, by worker; alone, a list of the own ones.
+        The numbers of each worker, by worker; without others, a list with this worker's.
     """
     current = tf.distribute.get_strategy()
     if not _has_others(current):
@@ -36,8 +36,8 @@ def all_gather(values: Sequence[int]) -> list[list[int]]:
 def any_signal(received: str | None) -> str | None:
     """Returns the signal that any worker has received.
 
-    A scheduler asks workers one after the other. One that stopped by itself would leave the others
-    in the middle of a step that waits for it.
+    A scheduler signals workers one after the other. If one stopped alone, the others would hang in
+    the middle of a step that waits for it.
 
     Args:
         received: The name of the signal that this worker has received, or None.
@@ -50,7 +50,7 @@ def any_signal(received: str | None) -> str | None:
 
 
 def barrier() -> None:
-    """Waits until every worker has come this far."""
+    """Waits until every worker has reached this barrier."""
     all_gather([0])
 
 
@@ -59,16 +59,16 @@ def _has_others(current: tf.distribute.Strategy) -> bool:
 
 
 def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
-    """The sum over the replicas of all workers."""
+    """Returns the sum over the replicas of all workers."""
     return made.experimental_local_results(_sum_function(made)(value))[0]
 
 
 @lru_cache(maxsize=None)
 def _sum_function(made: tf.distribute.Strategy) -> Any:
-    """A graph for each shape, kept: workers gather after each step."""
+    """Returns the cached function, with a graph for each shape: workers gather after each step."""
 
     def of_replica(value: tf.Tensor) -> tf.Tensor:
-        # The sum goes to the devices of what is added: an argument as such has none.
+        # The sum is placed on the devices of its operand: an argument as such has none.
         own = tf.identity(value)
         return tf.distribute.get_replica_context().all_reduce("SUM", own)
 

@@ -1,7 +1,7 @@
-"""What an attempt of a launched command knows of the one before: whether it had begun its run.
+"""Notes between the attempts of a launched command: whether an earlier one had begun the run.
 
-A launcher starts the same command again. With `overwrite` the command begins anew, but not what its
-own earlier attempt has begun.
+A launcher starts the same command again. With `overwrite` the command starts from scratch, except
+that it resumes what its own earlier attempt has begun.
 """
 
 import os
@@ -9,27 +9,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-# A file that the first worker makes when its run is begun; and whether an earlier one did.
+# A file that worker 0 creates when its run has begun; and whether an earlier attempt did.
 _NOTE, _BEGUN = "KBERT_LAUNCH_NOTE", "KBERT_LAUNCH_BEGUN"
 
 
 def attempt_variables(note: Path, worker: int, begun: bool) -> dict[str, str]:
-    """The variables by which a launcher tells a worker of the attempts before.
+    """Returns the environment variables with which a launcher informs a worker of earlier attempts.
 
     Args:
-        note: A path that all attempts share, and where no file is at first.
+        note: A path that all attempts share; no file exists there at first.
         worker: The number of the worker.
-        begun: Whether the file was there when this attempt started.
+        begun: Whether the file existed when this attempt started.
     """
-    # The first worker alone knows that what stood there before is gone.
+    # Only worker 0 knows that an older output has been removed.
     return {_NOTE: str(note) if worker == 0 else "", _BEGUN: "1" if begun else ""}
 
 
 def note_begun(environment: Mapping[str, str] = os.environ) -> None:
-    """Notes that the run of this command has its folder, for the attempts after this one.
+    """Records for later attempts that the run of this command has its folder.
 
     Args:
-        environment: The variables of the process.
+        environment: The environment variables of the process.
     """
     note = environment.get(_NOTE)
     if note:
@@ -38,9 +38,9 @@ def note_begun(environment: Mapping[str, str] = os.environ) -> None:
 
 
 def is_begun(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether an earlier attempt of this command has begun the run.
+    """Returns whether an earlier attempt of this command has begun the run.
 
     Args:
-        environment: The variables of the process.
+        environment: The environment variables of the process.
     """
     return bool(environment.get(_BEGUN))

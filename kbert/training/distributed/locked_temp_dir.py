@@ -1,4 +1,4 @@
-"""Temporary folders that go with their process, or with the next one where it was killed."""
+"""Temporary folders, removed at the end of their process, or by the next one if it was killed."""
 
 import contextlib
 import fcntl
@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# What a folder is for, and the beginning of its name.
+# Kinds of folders, which are prefixes of their names.
 WORKER, LAUNCH = "kbert-worker", "kbert-launch"
 
 
 @contextmanager
 def own_folder(kind: str) -> Iterator[Path]:
-    """Gives a temporary folder that nobody else uses, and removes it at the end.
+    """Creates a temporary folder for this process alone, and removes it at the end.
 
-    This process holds its lock; so `remove_left` knows those of processes that were killed.
+    This process holds its lock, so `remove_left` recognizes folders of killed processes.
 
     Args:
         kind: `WORKER` or `LAUNCH`.
@@ -40,25 +40,25 @@ def own_folder(kind: str) -> Iterator[Path]:
 
 
 def remove_left(kind: str) -> list[Path]:
-    """Removes the folders that killed processes of this user and this machine left.
+    """Removes the folders that killed processes of this user left on this machine.
 
     Args:
-        kind: As `own_folder`.
+        kind: `WORKER` or `LAUNCH`.
 
     Returns:
-        What was removed.
+        The removed folders.
     """
     found = Path(tempfile.gettempdir()).glob(f"{_beginning(kind)}*")
     return [folder for folder in sorted(found) if _removed(folder)]
 
 
 def _beginning(kind: str) -> str:
-    """Machines may share the place for temporary files, but not its locks."""
+    """Returns the prefix of names; machines may share the temporary folder, but not its locks."""
     return f"{kind}-{platform.node()}-"
 
 
 def _removed(folder: Path) -> bool:
-    """Removes a folder unless a process holds its lock."""
+    """Removes a folder unless a process holds its lock; returns whether it did."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:

@@ -1,4 +1,4 @@
-"""Signals that ask a training to stop: it does so where nothing is lost, and can be taken up."""
+"""Signals that ask a training to stop: it stops after saving its state, and can be resumed."""
 
 import os
 import signal
@@ -12,13 +12,12 @@ from typing import Any
 
 @contextmanager
 def handled_by(handler: Any, numbers: Sequence[int]) -> Iterator[None]:
-    """Gives signals to a handler while the block runs, then to those that had them.
+    """Installs a signal handler while the block runs, then restores the handlers before it.
 
-    In other threads than the main one no signal can be taken, and a signal that the process was
-    told to ignore stays ignored.
+    Only the main thread can handle signals, and a signal that the process ignores stays ignored.
 
     Args:
-        handler: As `signal.signal` takes it.
+        handler: A handler for `signal.signal`.
         numbers: The signals.
     """
     before: dict[int, Any] = {}
@@ -39,18 +38,18 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class TrainingStopped(Exception):
-    """A training was asked to stop, and did; it can be gone on with."""
+    """Raised when a training was stopped by a signal; it can be resumed."""
 
 
 class StopSignals:
-    """What was asked of this process; from `stop_signals`.
+    """The signals that this process has received; from `stop_signals`.
 
     Args:
-        way_on: As `stop_signals`.
+        way_on: How to resume the training, as a sentence without its full stop.
 
     Attributes:
-        received: The name of the signal that waits for a good place to stop, or None.
-        way_on: As given.
+        received: The name of the signal that waits until the training can stop, or None.
+        way_on: The argument.
     """
 
     def __init__(self, way_on: str) -> None:
@@ -60,10 +59,10 @@ class StopSignals:
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """While the block runs, a signal only sets `received`; a second Ctrl-C ends the block.
+        """Makes signals only set `received` while the block runs; a second Ctrl-C ends the block.
 
         Raises:
-            TrainingStopped: Nobody looked at `received` until the end.
+            TrainingStopped: A signal came, and the block ended without reacting to it.
         """
         self._waits = True
         try:
@@ -74,15 +73,15 @@ class StopSignals:
             raise TrainingStopped(f"stopped by {self.received}. {self.way_on}")
 
     def handle(self, number: int, frame: FrameType | None = None) -> None:
-        """Takes a signal.
+        """Handles a signal.
 
         Args:
             number: Its number.
-            frame: Where the process is; not looked at.
+            frame: The stack frame; not used.
 
         Raises:
-            TrainingStopped: Nothing has to be waited for.
-            KeyboardInterrupt: Ctrl-C, where nothing has to be waited for, or for the second time.
+            TrainingStopped: The signal is not deferred.
+            KeyboardInterrupt: Ctrl-C that is not deferred, or the second one.
         """
         name = signal.Signals(number).name
         if number == signal.SIGINT and (not self._waits or self.received is not None):
@@ -91,28 +90,27 @@ class StopSignals:
             raise TrainingStopped(f"stopped by {name}. {self.way_on}")
         if self.received is None:
             self.received = name
-            # The process may be in the middle of writing to sys.stderr, which takes no second one.
+            # The process may be in the middle of writing to sys.stderr, which is not reentrant.
             os.write(2, f"\n{name}: stops when the running step is done and saved\n".encode())
 
 
 GO_ON = "The same command goes on from the last state"
-# Of the outermost block: the run of a seed is started again by the command for all seeds.
+# Of the outermost block: the run of a seed is resumed by the command for all seeds.
 _outermost: ContextVar[str | None] = ContextVar("_outermost", default=None)
 
 
 @contextmanager
 def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
-    """Takes SIGTERM and SIGINT while the block runs.
+    """Handles SIGTERM and SIGINT while the block runs.
 
-    In other threads than the main one no signal can be taken, and a signal that the process was
-    told to ignore stays ignored.
+    Only the main thread can handle signals, and a signal that the process ignores stays ignored.
 
     Args:
-        way_on: How a stopped training goes on, as a sentence without its stop. Within another such
-            block, that one's is told.
+        way_on: How to resume the training, as a sentence without its full stop. Within another
+            such block, the outer one's sentence is used.
 
     Yields:
-        What is asked.
+        The signals that are received.
     """
     stop = StopSignals(_outermost.get() or way_on)
     token = _outermost.set(stop.way_on)

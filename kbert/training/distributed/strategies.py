@@ -1,4 +1,4 @@
-"""Where a model trains: one device, several of this machine, several processes, or a TPU."""
+"""Distribution strategies: one device, several of this machine, several processes, or a TPU."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,27 +18,27 @@ from kbert.training.distributed.worker_rendezvous import (
 def strategy(
     name: str = ONE, replicas: int | None = None, tpu: str | None = None
 ) -> tf.distribute.Strategy:
-    """Makes a strategy; a model that is made within its `scope()` trains with it.
+    """Creates a strategy; a model that is created within its `scope()` trains with it.
 
     "one" is TensorFlow's default: a single device. "mirrored" trains copies of the model on the
     GPUs of this machine, or on parts of its CPU where it has none. "multi-worker" trains with other
-    processes, which the variable TF_CONFIG names, and waits for them; it must be made before
-    TensorFlow is used otherwise. "tpu" trains on all cores of a TPU.
+    processes, listed in the variable TF_CONFIG, and waits for them; it must be created before any
+    other use of TensorFlow. "tpu" trains on all cores of a TPU.
 
     With each of them losses and gradients are those of the whole batch on one device; see
     `kbert.optimization.replicas`.
 
     Args:
         name: "one", "mirrored", "multi-worker" or "tpu".
-        replicas: Of "mirrored": how many copies; by default one for each GPU, or for each part
-            that the CPU was divided into.
-        tpu: Of "tpu": its name or address; by default the one of this machine.
+        replicas: For "mirrored": number of replicas; by default one for each GPU, or for each
+            logical device of the CPU.
+        tpu: For "tpu": its name or address; by default the one of this machine.
 
     Raises:
-        ValueError: The name is unknown, TF_CONFIG makes no sense, there are not so many devices,
-            or there is no TPU.
-        LostWorker: Another worker did not come.
-        OSError: The port of this worker is taken.
+        ValueError: The name is unknown, TF_CONFIG is invalid, there are fewer devices than
+            replicas, or there is no TPU.
+        LostWorker: Another worker did not appear.
+        OSError: The port of this worker is in use.
     """
     if name not in STRATEGIES:
         raise ValueError(
@@ -59,7 +59,7 @@ def strategy(
 
 
 def _devices(replicas: int | None) -> list[str]:
-    """The names of the devices of so many replicas."""
+    """Returns the names of the devices of some number of replicas."""
     if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int)):
         raise ValueError(f"`replicas` must be a whole number. Received: replicas={replicas!r}")
     if replicas is not None and replicas < 1:
@@ -77,7 +77,7 @@ def _devices(replicas: int | None) -> list[str]:
 
 
 def _divide_processor(replicas: int) -> None:
-    """Divides the CPU in so many devices, unless it is divided so far."""
+    """Splits the CPU into logical devices, unless there are enough of them."""
     processor = tf.config.list_physical_devices("CPU")[0]
     parts = tf.config.get_logical_device_configuration(processor) or [None]
     if len(parts) >= replicas:

@@ -1,4 +1,4 @@
-"""TF_CONFIG, the variable by which each of several workers knows the others: read and checked.
+"""Reader of TF_CONFIG, the environment variable that lists the workers of a cluster.
 
 Its format is that of TensorFlow ("Multi-worker training with Keras"): JSON with "cluster", the
 addresses of all workers, and "task", which of them this process is.
@@ -19,11 +19,11 @@ _FORM = (
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers that train together, and which of them this process is.
+    """The workers of a multi-worker training, and the index of this process.
 
     Attributes:
         addresses: "host:port" of each worker, the chief first.
-        worker: The number of this process among them, from 0.
+        worker: The index of this process among them, from 0.
     """
 
     addresses: tuple[str, ...]
@@ -34,10 +34,10 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
     """Reads and checks TF_CONFIG.
 
     Args:
-        environment: The variables of the process.
+        environment: The environment variables of the process.
 
     Raises:
-        ValueError: It is not set, is no JSON, or says what makes no sense.
+        ValueError: It is not set, not JSON, or invalid; the message says which.
     """
     text = environment.get(VARIABLE)
     if not text:
@@ -76,11 +76,11 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
 
 
 def worker_config(addresses: tuple[str, ...], worker: int) -> str:
-    """Returns TF_CONFIG of one of some workers.
+    """Returns the TF_CONFIG of one worker.
 
     Args:
-        addresses: "host:port" of each.
-        worker: Its number, from 0.
+        addresses: "host:port" of each worker.
+        worker: Its index, from 0.
     """
     return json.dumps(
         {"cluster": {"worker": list(addresses)}, "task": {"type": "worker", "index": worker}}

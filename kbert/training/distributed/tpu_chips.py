@@ -1,4 +1,4 @@
-"""TPU chips: what each computes and holds, and how many share a machine."""
+"""TPU chips: speed, memory, and number of chips of a machine."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ class TpuChip:
 
     Attributes:
         name: such as "v5e".
-        flops: multiplications and additions of bfloat16 a second, at most.
-        memory: bytes of memory (HBM) a core.
-        bandwidth: bytes a second between the memory and the chip.
-        links: bytes a second over the links to other chips, all together.
-        topology: four chips, as the compiler names them.
-        accelerator: four chips, as the machines of Google Cloud name them.
+        flops: peak bfloat16 FLOP/s.
+        memory: bytes of memory (HBM) per core.
+        bandwidth: bytes per second between HBM and the chip.
+        links: bytes per second over all links to other chips (ICI).
+        topology: the compiler's name of four chips.
+        accelerator: Google Cloud's name of a machine with four chips.
     """
 
     name: str
@@ -42,13 +42,13 @@ CHIPS: dict[str, TpuChip] = {
 
 
 def tpu_chip(name: str) -> TpuChip:
-    """The chip of a name.
+    """Returns the chip of a name.
 
     Args:
         name: "v5e", "v4", "v5p" or "v6e".
 
     Raises:
-        ValueError: The name is not known.
+        ValueError: The name is unknown.
     """
     if name not in CHIPS:
         raise ValueError(f"`chip` must be one of {', '.join(CHIPS)}. Received: chip={name!r}")
@@ -56,18 +56,18 @@ def tpu_chip(name: str) -> TpuChip:
 
 
 def variables_of_a_machine(chip: TpuChip) -> dict[str, str]:
-    """Environment variables with which libtpu takes a machine without TPUs for one with four.
+    """Returns environment variables that make libtpu treat a machine without TPUs as one with four.
 
     They must be set before TensorFlow is imported.
 
     Args:
-        chip: Of the machine.
+        chip: The chip of the emulated machine.
     """
     return {
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_ACCELERATOR_TYPE": chip.accelerator,
         "TPU_WORKER_HOSTNAMES": "localhost",
         "TPU_WORKER_ID": "0",
-        # JAX, through which libtpu compiles, must not look for one either.
+        # JAX, through which libtpu compiles, must not look for a TPU either.
         "JAX_PLATFORMS": "cpu",
     }

@@ -1,4 +1,4 @@
-"""The start of a worker: it waits for the others, and can be ended while it does."""
+"""Start of a worker: it waits for the others, and can be ended meanwhile."""
 
 import contextlib
 import os
@@ -23,10 +23,10 @@ from kbert.training.distributed.worker_watch import (
 )
 
 _SOON = 0.5
-# SIGINT ends a process at once unless it was told otherwise; by SIGALRM the guard ends it.
+# SIGINT ends a process at once unless it is handled; with SIGALRM the guard ends it.
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 _PROGRAM = "from kbert.training.distributed.worker_rendezvous import guard; guard()"
-# Seconds that a process has to end of a signal, before it is killed.
+# Seconds that a process has to end after a signal, before it is killed.
 _ENDS = 5.0
 
 
@@ -34,16 +34,16 @@ def wait_for_others(cluster: Cluster, start: float = START) -> None:
     """Waits until a process has listened at the address of every other worker.
 
     TensorFlow would wait too, but in one call in which neither threads nor signal handlers of
-    Python run. So it is asked when all are there: each listens at its own address until it has
-    seen the others, and then TensorFlow does.
+    Python run. So it is called when all are there: each worker listens at its own address until it
+    has seen the others, and then TensorFlow does.
 
     Args:
         cluster: The cluster.
-        start: Seconds that the others have to come.
+        start: Seconds that the others have to appear.
 
     Raises:
-        LostWorker: Another worker did not come.
-        OSError: The port of this one is taken.
+        LostWorker: Another worker did not appear.
+        OSError: The port of this worker is in use.
     """
     missing = [i for i in range(len(cluster.addresses)) if i != cluster.worker]
     last = time.monotonic() + start
@@ -59,11 +59,11 @@ def wait_for_others(cluster: Cluster, start: float = START) -> None:
 
 
 def taken_port(cluster: Cluster, error: Exception) -> OSError:
-    """Returns what tells that the port of this worker is taken.
+    """Returns the error for a port of this worker that is in use.
 
     Args:
         cluster: The cluster.
-        error: What was seen of it.
+        error: The original error.
     """
     return OSError(
         f"{VARIABLE} must name an address for worker {cluster.worker} at whose port nothing "
@@ -78,14 +78,14 @@ def ended_without_others(
 ) -> Iterator[None]:
     """Lets a process be ended while the block, one call of TensorFlow, waits for other workers.
 
-    They were there just now, but may be gone. A small process of its own asks at their addresses:
-    where one is gone it says so, and ends this process by SIGALRM (exit code 142 in a shell).
-    Ctrl-C ends it at once; SIGTERM does not, which TensorFlow takes for itself in that call.
+    They were there just now, but may be gone. A small guard process polls their addresses: where
+    one is gone it reports that, and ends this process with SIGALRM (exit code 142 in a shell).
+    Ctrl-C ends it at once; SIGTERM does not, as TensorFlow handles it itself in that call.
 
     Args:
         cluster: The cluster.
-        every: Seconds between two questions.
-        start: Seconds that a worker has to answer for the first time.
+        every: Seconds between two polls.
+        start: Seconds that a worker has for its first answer.
     """
     if len(cluster.addresses) < 2:
         yield
@@ -96,8 +96,8 @@ def ended_without_others(
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, "-c", _PROGRAM, str(os.getpid()), str(every), str(start)]
-    # The pipe closes with this process; signals of a terminal are not for the small one.
-    # TensorFlow's own handler of SIGTERM goes too, which would make Python deaf to it.
+    # The pipe closes with this process; signals of a terminal are not for the guard.
+    # TensorFlow's own handler of SIGTERM is removed too, as it would hide the signal from Python.
     with handled_by(signal.SIG_DFL, _SIGNALS), subprocess.Popen(
         command, stdin=subprocess.PIPE, env=variables, start_new_session=True
     ) as asking:
@@ -108,10 +108,10 @@ def ended_without_others(
 
 
 def guard() -> None:
-    """The small process: ends its parent when another worker is gone, and itself with its parent.
+    """Runs the guard process: ends its parent when another worker is gone, and ends with it.
 
-    Its arguments are the parent's id, and the seconds `every` and `start`; its stdin is a pipe
-    that closes when the parent ends.
+    Its command-line arguments are the parent's process id, and the seconds `every` and `start`; its
+    stdin is a pipe that closes when the parent ends.
     """
     parent, every, start = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
     over = threading.Event()
@@ -135,7 +135,7 @@ def guard() -> None:
 
 
 def _listening(cluster: Cluster) -> socket.socket:
-    """Listens at this worker's port as TensorFlow will: on all interfaces."""
+    """Opens a socket at this worker's port, on all interfaces as TensorFlow does."""
     port = int(cluster.addresses[cluster.worker].rpartition(":")[2])
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
@@ -148,7 +148,7 @@ def _listening(cluster: Cluster) -> socket.socket:
 
 
 def _accept(own: socket.socket) -> None:
-    """Takes all that asked whether somebody listens: else the queue would be full one day."""
+    """Accepts and closes all pending connections: else the backlog would fill up."""
     with contextlib.suppress(BlockingIOError):
         while True:
             own.accept()[0].close()

@@ -1,4 +1,4 @@
-"""Whether the other workers of a cluster are there, asked again and again by a thread."""
+"""Thread that polls whether the other workers of a cluster are alive."""
 
 import os
 import signal
@@ -11,25 +11,25 @@ from contextlib import contextmanager
 
 from kbert.training.distributed.tf_config import Cluster
 
-# The exit code of a process whose peers are gone; "try again later" in sysexits.h.
+# The exit code of a process whose peers are gone; EX_TEMPFAIL of sysexits.h.
 LOST = 75
 EVERY, _ANSWER = 5.0, 5.0
-# Failures in a row that count; a single one may be a full queue.
+# Consecutive failures that count; a single one may be a full backlog.
 _MOST_FAILURES = 3
-# Before a worker has ever answered it may still be starting.
+# Before its first answer a worker may still be starting.
 START = 300.0
-# What the training itself gets to notice, and to end in order.
+# Seconds that the training has to notice by itself, and to end in order.
 GRACE = 15
 
 
 class LostWorker(ConnectionError):
-    """Another worker does not answer any more; TensorFlow needs a new process to go on."""
+    """Raised when another worker does not answer; TensorFlow needs a new process to resume."""
 
 
 def end_within(seconds: int) -> None:
-    """Lets the system end this process after a while, whatever it waits for then.
+    """Lets the system end this process after some time, whatever it waits for then.
 
-    Without the others TensorFlow may never come to the end of its own clearing up.
+    Without the others TensorFlow may never finish its own cleanup.
 
     Args:
         seconds: How long it has to end by itself.
@@ -40,12 +40,12 @@ def end_within(seconds: int) -> None:
 
 
 def lost(cluster: Cluster, workers: Sequence[int], reason: str) -> str:
-    """Says that workers are gone, and what to do.
+    """Returns the message that workers are gone, and what to do.
 
     Args:
         cluster: The cluster.
-        workers: Their numbers; none where it is not known which.
-        reason: What was seen.
+        workers: Their indices; empty if unknown.
+        reason: The observed failure.
     """
     named = ", ".join(f"worker {worker} ({cluster.addresses[worker]})" for worker in workers)
     return (
@@ -56,11 +56,11 @@ def lost(cluster: Cluster, workers: Sequence[int], reason: str) -> str:
 
 
 def answers(address: str, seconds: float = _ANSWER) -> bool:
-    """Tells whether a process listens at an address.
+    """Returns whether a process listens at an address.
 
     Args:
         address: "host:port".
-        seconds: How long to wait for it.
+        seconds: Timeout of the connection.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -76,13 +76,13 @@ def watched(
 ) -> Iterator[None]:
     """Ends this process, with a message and the exit code 75, when another worker is gone.
 
-    TensorFlow too finds out, and most often says so within seconds. But what waits for a worker
-    that never came, or for one whose machine is gone, might wait for an hour.
+    TensorFlow notices too, and mostly raises an error within seconds. But it might wait an hour
+    for a worker that never appeared, or whose machine is gone.
 
     Args:
         cluster: The cluster.
-        every: Seconds between two questions.
-        start: Seconds that a worker has to answer for the first time.
+        every: Seconds between two polls.
+        start: Seconds that a worker has for its first answer.
         grace: Seconds that the training has to end by itself.
     """
     over = threading.Event()
@@ -93,7 +93,7 @@ def watched(
             return
         sys.stderr.write(f"Error: {lost(cluster, gone, 'no answer')}\n")
         sys.stderr.flush()
-        os._exit(LOST)  # the main thread may wait for them without end
+        os._exit(LOST)  # the main thread may wait for them forever
 
     thread = threading.Thread(target=watch, name="peers", daemon=True)
     thread.start()
@@ -110,12 +110,12 @@ def first_gone(
 
     Args:
         cluster: The cluster.
-        over: Is set when nobody is waited for any more.
-        every: As `watched`.
-        start: As `watched`.
+        over: Event that ends the waiting.
+        every: Seconds between two polls.
+        start: Seconds that a worker has for its first answer.
 
     Returns:
-        The numbers of those that are gone; None where it is over before.
+        The indices of workers that are gone; None if `over` was set before.
     """
     peers = [i for i in range(len(cluster.addresses)) if i != cluster.worker]
     begin = time.monotonic()

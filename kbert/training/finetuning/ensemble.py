@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their predictions."""
+"""Ensemble of several models: the mean of their predictions."""
 
 import os
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Averaged:
 def predict_average(
     directories: Iterable[str | os.PathLike[str]], examples: Any
 ) -> Averaged:
-    """Predicts with several models, and takes the mean of their probabilities or scores.
+    """Predicts with several models, and averages their probabilities or scores.
 
     Only one model is in memory at a time.
 

@@ -1,4 +1,4 @@
-"""The examples of a run, read and checked as a whole before anything is trained."""
+"""Reader of the examples of a run, which checks them as a whole before anything is trained."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.resume.resumed_run import sha256_of_columns
 from kbert.training.runs.run_log import tell_stage
 
-# The report of a run calls the hash of a part so; the examples as a model reads them have another.
+# Part -> key of its hash in a run's report; tokenized examples have another hash.
 _HASHES = {
     "train": "examples_sha256",
     "validation": "validation_sha256",
@@ -18,7 +18,7 @@ _HASHES = {
 
 @dataclass(frozen=True)
 class RunData:
-    """The examples that a run learns from and is measured on.
+    """The examples of a run: for training, validation and test.
 
     Attributes:
         train: The training examples.
@@ -36,13 +36,13 @@ class RunData:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The parts that are there, by name."""
+        """The parts that exist, by name."""
         every = {"train": self.train, "validation": self.validation, "test": self.test}
         return {name: examples for name, examples in every.items() if examples is not None}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Hashes of the parts, by their names in a run's report."""
+        """Hashes of the parts, by their keys in a run's report."""
         return {_HASHES[name]: sha256_of_columns(part) for name, part in self.parts.items()}
 
 

@@ -1,4 +1,4 @@
-"""The model of a run: an encoder with weights or without, and a new head."""
+"""The model of a fine-tuning run: an encoder, pretrained or from scratch, and a new head."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ from kbert.training.finetuning.examples import RunData
 
 
 def build_model(config: RunConfig, data: RunData) -> Any:
-    """Makes the model of a run, with new weights where the encoder brings none.
+    """Creates the model of a run, with new weights where the encoder has none.
 
     Args:
         config: The run's configuration.
-        data: The run's examples; they say the labels, and whether there are pairs.
+        data: The run's examples, which determine the labels, and whether inputs are pairs.
 
     Returns:
         A model of the task's class, not compiled.
 
     Raises:
-        ValueError: Vocabulary, length or labels do not fit the encoder, or it is no encoder.
+        ValueError: Vocabulary, length or labels do not fit the encoder, or it is not an encoder.
         FileNotFoundError: There is no such encoder or vocabulary.
         OSError: The encoder cannot be fetched.
     """
@@ -64,7 +64,7 @@ def build_model(config: RunConfig, data: RunData) -> Any:
 
 
 def _encoder_settings(config: RunConfig) -> dict[str, Any]:
-    """What the configuration says of the encoder, under the names of `Bert`'s constructor."""
+    """Returns the encoder's options by the names of `Bert`'s constructor arguments."""
     rates = {}
     if config.encoder_dropout is not None:
         rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
@@ -72,7 +72,7 @@ def _encoder_settings(config: RunConfig) -> dict[str, Any]:
 
 
 def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:
-    """Gives a model its optimizer and loss: AdamW, linear warm-up and decay, the task's loss.
+    """Compiles a model with AdamW, linear warm-up and decay, and the task's loss.
 
     Args:
         model: From `build_model`.

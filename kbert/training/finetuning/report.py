@@ -1,4 +1,4 @@
-"""What is known of a run before its first step: examples, lengths, steps, speed of the input."""
+"""Report of a run before its first step: examples, lengths, steps, input throughput."""
 
 import time
 from typing import Any
@@ -9,7 +9,7 @@ from kbert.tasks.registry import finetuned_task
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.finetuning.examples import RunData
 
-# The input's speed is measured for about this long.
+# The input throughput is measured for about this many seconds.
 _SECONDS = 1.0
 _MAX_BATCHES = 200
 
@@ -17,7 +17,7 @@ _MAX_BATCHES = 200
 def start_report(
     config: RunConfig, data: RunData, model: Any, inputs: dict[str, Any], steps: list[int]
 ) -> dict[str, Any]:
-    """Returns what is known of a run before its first step, as a dict that JSON can hold.
+    """Returns the report of a run before its first step, as a dict that can be written as JSON.
 
     Args:
         config: The run's configuration.
@@ -54,7 +54,7 @@ def start_report(
 
 
 def input_speed(config: RunConfig, model: Any, train: Any) -> float:
-    """Returns how many real tokens a second the input gives where nothing else runs.
+    """Returns the input throughput in tokens per second, without padding, while nothing else runs.
 
     Args:
         config: The run's configuration.
@@ -65,7 +65,7 @@ def input_speed(config: RunConfig, model: Any, train: Any) -> float:
     first = begin = end = time.perf_counter()
     for number, inputs in enumerate(train.dataset(model, config)):
         if number == 0:
-            # Making the graph takes its time once; where there is one batch, it has to count.
+            # Tracing the graph takes time once; with a single batch, it has to count.
             begin = time.perf_counter()
             continue
         tokens += int(np.count_nonzero(inputs["padding_mask"]))
@@ -78,7 +78,7 @@ def input_speed(config: RunConfig, model: Any, train: Any) -> float:
 
 
 def report_lines(report: dict[str, Any]) -> str:
-    """Returns a report as text for people.
+    """Returns a report as readable text.
 
     Args:
         report: From `start_report`.

@@ -1,7 +1,7 @@
-"""Records to pretrain on, made by an Apache Beam pipeline: for text beyond one machine.
+"""Preparation of pretraining records in an Apache Beam pipeline, for text beyond one machine.
 
 An example is a function of seed, pass and block of the text, so a pipeline on many machines makes
-those that `kbert.training.pretraining.preparation` makes on one. Importing this module imports
+the same ones as `kbert.training.pretraining.preparation` on one. Importing this module imports
 apache_beam.
 Sources: Apache Beam, programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
 """
@@ -27,25 +27,25 @@ _TEMPLATE = "-SSSSS-of-NNNNN"
 def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = None) -> None:
     """Makes examples of text in a pipeline, and writes them as TFRecords.
 
-    The folder appears whole when the pipeline is done; Beam keeps no order of examples.
+    The folder appears atomically when the pipeline is done; Beam keeps no order of examples.
 
     Args:
-        config: The configuration. Every worker must reach its files, and the folder that the output
-            is in.
-        parts: Into how many parts the text is divided, each made by one worker at a time; at most
-            as many as there are blocks of `block_bytes`.
-        options: `apache_beam.options.pipeline_options.PipelineOptions`; None runs here.
+        config: The configuration. Every worker must reach its files, and the output's parent
+            folder.
+        parts: Number of parts of the text, each processed by one worker at a time; at most the
+            number of blocks of `block_bytes`.
+        options: `apache_beam.options.pipeline_options.PipelineOptions`; None runs locally.
 
     Raises:
-        ValueError: The files are no text, or there are fewer blocks than parts.
-        FileExistsError, NotADirectoryError: As
-            `kbert.training.pretraining.preparation.prepared_output`.
+        ValueError: The files are not text, or there are fewer blocks than parts.
+        FileExistsError: The output exists, and may not be replaced.
+        NotADirectoryError: The output is a file.
     """
     output = prepared_output(config)
     if parts < 1:
         raise ValueError(f"`parts` must be at least 1. Received: parts={parts}")
-    prepared_corpus(config)  # its errors belong before the pipeline
-    # Of an older folder no shard may stay among those of the new one.
+    prepared_corpus(config)  # its errors must come before the pipeline
+    # No shard of an older folder may stay among those of the new one.
     with atomic_directory(output, overwrite=config.overwrite) as folder:
         with beam.Pipeline(options=options) as pipeline:
             numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
@@ -56,7 +56,7 @@ def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = 
 
 
 def _writer(folder: Path, config: PreparationConfig) -> Any:
-    """Writes records into the shards of a folder."""
+    """Returns the transform that writes records into the shards of a folder."""
     kinds = beam.io.filesystem.CompressionTypes
     return beam.io.WriteToTFRecord(
         str(folder / "pretraining"),

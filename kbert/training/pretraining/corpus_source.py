@@ -1,4 +1,4 @@
-"""The text of a run of pretraining: files found, checked, and turned into batches."""
+"""The text of a pretraining run: files are found, checked, and turned into batches."""
 
 import os
 import time
@@ -29,11 +29,11 @@ from kbert.training.pretraining.record_source import (
 )
 from kbert.training.resume.placement import own_share
 
-# The input's speed is measured for about this long, and at least to the end of a first block.
+# The input throughput is measured for about this long, and at least until a first block ends.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
-# Of several workers each reads blocks of its own, some of them even of a small text.
+# Each of several workers reads blocks of its own, several of them even of a small text.
 _BLOCKS_A_WORKER, _LEAST_BLOCK = 8, 256
-# Of a position; of several workers each has its own.
+# Entries of a position; each of several workers has its own.
 _PLACE = ("epoch", "window", "example")
 Source = Corpus | RecordFiles
 _MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
@@ -44,15 +44,15 @@ class PretrainingText:
     """The text of a run.
 
     Attributes:
-        train: What is learned from.
-        validation: What is measured, or None.
+        train: The text to train on.
+        validation: The text to evaluate on, or None.
     """
 
     train: Source
     validation: Source | None
 
     def about(self) -> dict[str, Any]:
-        """What a report says of it, as JSON can hold it."""
+        """Returns the entries of a report, as JSON types."""
         parts = {"train": self.train, "validation": self.validation}
         return {
             name: {
@@ -67,13 +67,13 @@ class PretrainingText:
 
 
 def read_text(config: PretrainingConfig) -> PretrainingText:
-    """Finds the files of a run and looks at the beginning of each.
+    """Finds the files of a run and checks the beginning of each.
 
     Args:
         config: The run's configuration.
 
     Raises:
-        ValueError: A file is no text, all are empty, or one is in both parts.
+        ValueError: A file is not text, all are empty, or one is in both parts.
         FileNotFoundError: A pattern matches no file.
     """
     key = "text" if config.records is None else "records"
@@ -104,7 +104,7 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
 
 
 def _block_bytes(files: Sequence[Path], workers: int) -> int:
-    """The size of blocks with which each of several workers has some of its own."""
+    """Returns the block size with which each of several workers has some blocks of its own."""
     if workers == 1:
         return BLOCK_BYTES
     size = sum(file.stat().st_size for file in files)
@@ -112,12 +112,12 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
 
 
 def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
-    """Makes a first example of each part, before a training that would end without one.
+    """Makes a first example of each part, since training would fail without one.
 
     Args:
         config: The run's configuration.
         text: Its text.
-        tokenizer: The model's.
+        tokenizer: The model's tokenizer.
 
     Raises:
         ValueError: A part has no example.
@@ -135,13 +135,13 @@ def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: 
 def train_batches(
     config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, place: dict[str, int]
 ) -> Any:
-    """Batches to train on, without end.
+    """Returns the training batches, without end.
 
     Args:
         config: The run's configuration.
         corpus: The text, or the records.
-        tokenizer: The model's.
-        place: Where to go on, from `place_after`; empty for the beginning.
+        tokenizer: The model's tokenizer.
+        place: The position to begin at, from `place_after`; empty for the beginning.
 
     Returns:
         A dataset for `place_after`; see `kbert.data.pretraining.dataset`.
@@ -157,11 +157,11 @@ def train_batches(
 
 
 def place_after(dataset: Any, batches: int) -> dict[str, int]:
-    """Where a dataset is after so many batches, for `train_batches`.
+    """Returns the position of a dataset after a number of batches, for `train_batches`.
 
     Args:
         dataset: From `train_batches`.
-        batches: How many have been trained on.
+        batches: Number of batches that have been trained on.
     """
     if hasattr(dataset, "first_batch"):  # of records; all workers are equally far
         return {"batches": dataset.first_batch + batches}
@@ -174,36 +174,36 @@ def place_after(dataset: Any, batches: int) -> dict[str, int]:
 
 
 def _of_worker(number: int) -> str:
-    """What the numbers of a worker's place are called behind their names."""
+    """Returns the suffix of the names of a worker's numbers in a position."""
     return f" of worker {number}" if number else ""
 
 
 def next_pass(place: dict[str, int]) -> dict[str, int]:
-    """The beginning of the next pass over the text.
+    """Returns the beginning of the next pass over the text.
 
     Args:
-        place: A place within a pass, from `place_after`.
+        place: A position within a pass, from `place_after`.
     """
-    if "batches" in place:  # of records, which begin anew
+    if "batches" in place:  # of records, which start again
         return {}
-    # The next one for all of several workers.
+    # The next pass for all workers.
     passes = [number for name, number in place.items() if name.split(" ")[0] == "epoch"]
     return asdict(CorpusPosition(epoch=max(passes, default=-1) + 1))
 
 
 def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece) -> float:
-    """Returns how many tokens a second the input gives where nothing else runs, padding included.
+    """Returns the input throughput in tokens per second, padding included, while nothing else runs.
 
-    From the first byte that is read, so that no part of the work is left out; the time that the
-    graph takes to be made counts too, so in a long training it gives more.
+    It is measured from the first byte on, so that all of the work counts; the time of tracing the
+    graph counts too, so the throughput of a long training is higher.
 
     Args:
         config: The run's configuration.
         corpus: The text, or the records.
-        tokenizer: The model's.
+        tokenizer: The model's tokenizer.
 
     Raises:
-        ValueError: What is read is no text, or no record.
+        ValueError: The input is not text, or not records.
     """
     begin, cells = time.perf_counter(), 0
     if isinstance(corpus, RecordFiles):
@@ -223,18 +223,18 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
 def validation_batches(
     config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, steps: int | None
 ) -> Any:
-    """Batches to measure, the same ones each time.
+    """Returns the validation batches, the same ones each time.
 
     Args:
         config: The run's configuration.
         corpus: The held-out text, or records.
-        tokenizer: The model's.
-        steps: How many, the first ones; None for all.
+        tokenizer: The model's tokenizer.
+        steps: Number of batches, the first ones; None for all.
     """
     if isinstance(corpus, RecordFiles):
         return held_out_records(config, corpus, steps)
     dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
-    # Keras takes an end that it was not told of for a mistake, and warns.
+    # Keras warns of a dataset that ends without a known cardinality.
     count = sum(1 for _ in islice(dataset.stream.batches(), steps))
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 

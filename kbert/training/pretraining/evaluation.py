@@ -1,4 +1,4 @@
-"""What a pretrained model is worth on text that it has not seen."""
+"""Evaluation of a pretrained model on held-out text."""
 
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,19 @@ from kbert.training.pretraining.corpus_source import Source, validation_batches
 def measure_pretrained(
     folder: Path, corpus: Source, config: PretrainingConfig, steps: int | None = None
 ) -> dict[str, float]:
-    """Measures a saved model in float32, in which it is used.
+    """Evaluates a saved model in float32, in which it is used.
 
     Args:
         folder: The model's folder.
         corpus: The text, or records.
-        config: How examples are made of it.
-        steps: How many batches are measured, the first ones; None for all.
+        config: The options of making examples of it.
+        steps: Number of batches to evaluate, the first ones; None for all.
 
     Returns:
-        The losses, apart and together, accuracies and perplexity.
+        The losses, single and total, accuracies and perplexity.
 
     Raises:
-        ValueError: The folder or the text holds something else.
+        ValueError: The folder is not a pretrained model, or the files are not text or records.
     """
     model = MaskedLanguageModel.from_pretrained(folder, dtype="float32")
     model.compile()
@@ -33,7 +33,7 @@ def measure_pretrained(
 
 
 def config_of_model(folder: Path) -> PretrainingConfig:
-    """How examples are made for a model of which no run is known.
+    """Returns options of making examples for a model without a run.
 
     Args:
         folder: The model's folder.

@@ -1,4 +1,4 @@
-"""The TFRecords that names and patterns of a configuration stand for, also in a bucket."""
+"""Finds the TFRecords of a configuration's names and glob patterns, also in a bucket."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from kbert.training.pretraining.input_files import ELSEWHERE, found_files, no_fi
 
 
 def found_records(key: str, patterns: Sequence[str]) -> list[str]:
-    """Returns the TFRecords that names and patterns stand for, each once.
+    """Returns the TFRecords that match names and patterns, each once.
 
     Args:
-        key: What the patterns are, for the message.
-        patterns: As of `found_files`; or, with a "://" in them, what `tf.io.gfile` finds, in a
-            bucket for example: names, or patterns with `*` and `?` within a folder.
+        key: The option of the patterns, for the error message.
+        patterns: Names or patterns for `found_files`; or, with a "://" in them, for `tf.io.gfile`,
+            in a bucket for example: names, or patterns with `*` and `?` within a folder.
 
     Raises:
-        FileNotFoundError: One stands for no file.
-        OSError: Its place cannot be reached.
+        FileNotFoundError: One matches no file.
+        OSError: Its storage cannot be reached.
     """
     found: dict[str, None] = {}
     for pattern in patterns:

@@ -1,4 +1,4 @@
-"""The files that names and patterns of a configuration stand for."""
+"""Finds the files of a configuration's names and glob patterns."""
 
 import glob
 from collections.abc import Sequence
@@ -8,16 +8,16 @@ ELSEWHERE = "://"
 
 
 def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
-    """Returns the files that names and patterns stand for, each once.
+    """Returns the files that match names and patterns, each once.
 
     Args:
-        key: What the patterns are, for the message.
+        key: The option of the patterns, for the error message.
         patterns: Names of files, or patterns with `*`, `?`, `[...]` and `**`; the files of a
             pattern are sorted.
 
     Raises:
-        FileNotFoundError: One stands for no file.
-        ValueError: One is of another place than this machine's disks.
+        FileNotFoundError: One matches no file.
+        ValueError: One is not on this machine's disks.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
@@ -36,10 +36,10 @@ def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
 
 
 def no_file(key: str, pattern: str) -> FileNotFoundError:
-    """The error for a pattern that stands for no file.
+    """Returns the error for a pattern that matches no file.
 
     Args:
-        key: What the patterns are.
+        key: The option of the patterns.
         pattern: The pattern.
     """
     folder = ", which is a folder" if ELSEWHERE not in pattern and Path(pattern).is_dir() else ""

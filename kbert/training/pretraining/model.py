@@ -1,4 +1,4 @@
-"""The model of a run of pretraining: new, or gone on with from an encoder."""
+"""The model of a pretraining run: new, or continued from an encoder."""
 
 from typing import Any
 
@@ -21,14 +21,14 @@ _STRIDE = 32
 def build_pretrained(
     config: PretrainingConfig, vocabulary: Vocabulary | None
 ) -> MaskedLanguageModel:
-    """Makes the model of a run; heads that an encoder lacks are new, and a warning names them.
+    """Creates the model of a run; heads that an encoder lacks are new, and a warning names them.
 
     Args:
         config: The run's configuration.
-        vocabulary: Of a new model; None goes on from the configuration's encoder.
+        vocabulary: The vocabulary of a new model; None continues the configuration's encoder.
 
     Raises:
-        ValueError: Sizes or vocabulary do not fit each other, or the encoder is none.
+        ValueError: Sizes or vocabulary do not fit each other, or the encoder is not one.
         FileNotFoundError: There is no such encoder.
         OSError: A published encoder cannot be fetched.
     """
@@ -61,7 +61,7 @@ def build_pretrained(
 
 
 def compile_pretrained(model: MaskedLanguageModel, config: PretrainingConfig) -> None:
-    """Gives a model its optimizer: that of Devlin et al. 2019, appendix A.2.
+    """Compiles a model with the optimizer of Devlin et al. 2019, appendix A.2.
 
     Args:
         model: From `build_pretrained`.

@@ -1,4 +1,4 @@
-"""Records to pretrain on, made of plain text before any training."""
+"""Preparation of pretraining records from plain text, before any training."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ _EXAMPLES = (
 
 
 def prepare_records(config: PreparationConfig) -> int:
-    """Makes examples of text, and writes them as TFRecords; the folder appears whole.
+    """Makes examples of text, and writes them as TFRecords; the folder appears atomically.
 
     Memory does not grow with the text. The examples are in its order, pass by pass.
 
@@ -31,9 +31,9 @@ def prepare_records(config: PreparationConfig) -> int:
         The number of examples.
 
     Raises:
-        ValueError: The files are no text, or hold no example for each shard.
+        ValueError: The files are not text, or have fewer examples than shards.
         FileNotFoundError: A file is missing.
-        FileExistsError, NotADirectoryError: As `prepared_output`.
+        FileExistsError, NotADirectoryError: The output may not be written, see `prepared_output`.
     """
     output = prepared_output(config)
     corpus = prepared_corpus(config)
@@ -54,13 +54,13 @@ def prepare_records(config: PreparationConfig) -> int:
 
 
 def prepared_output(config: PreparationConfig) -> Path:
-    """The folder that is to be made, checked before any work.
+    """Returns the output folder, checked before any work.
 
     Args:
         config: The configuration.
 
     Raises:
-        FileExistsError: It is there, and may not be replaced or holds what is no record.
+        FileExistsError: It exists, and may not be replaced or holds other files than records.
         NotADirectoryError: It is a file.
     """
     output = config.check_output()
@@ -76,7 +76,7 @@ def prepared_output(config: PreparationConfig) -> Path:
 
 
 def prepared_corpus(config: PreparationConfig) -> Corpus:
-    """The text of a configuration.
+    """Returns the text of a configuration.
 
     Args:
         config: The configuration.
@@ -86,7 +86,7 @@ def prepared_corpus(config: PreparationConfig) -> Corpus:
 
 
 def example_settings(config: PreparationConfig) -> dict[str, Any]:
-    """How examples are made, for `pretraining_dataset`.
+    """Returns the options of making examples, for `pretraining_dataset`.
 
     Args:
         config: The configuration.
@@ -95,11 +95,11 @@ def example_settings(config: PreparationConfig) -> dict[str, Any]:
 
 
 def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
-    """The examples of a part of the text, as records.
+    """Yields the examples of a part of the text, as records.
 
     Args:
-        part: Number of the part, from 0.
-        parts: How many there are.
+        part: Index of the part, from 0.
+        parts: Number of parts.
         settings: The keys and values of a `PreparationConfig`.
 
     Yields:

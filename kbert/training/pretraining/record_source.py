@@ -1,4 +1,4 @@
-"""TFRecords to pretrain on, as a run finds them."""
+"""TFRecords as the input of a pretraining run."""
 
 import hashlib
 import posixpath
@@ -20,19 +20,19 @@ class RecordFiles:
     """Files in the layout of google-research/bert; see `kbert.data.pretraining.records_dataset`.
 
     Attributes:
-        files: Their names, of this machine or of anywhere that `tf.io.gfile` reads.
+        files: Their names, on this machine or anywhere that `tf.io.gfile` reads.
     """
 
     files: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """Total size of the files in bytes."""
         return sum(map(_size, self.files))
 
     @property
     def fingerprint(self) -> str:
-        """A SHA-256 of the names and sizes of the files."""
+        """SHA-256 of the names and sizes of the files."""
         names = [f"{posixpath.basename(file)}:{_size(file)}" for file in self.files]
         return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
 
@@ -48,14 +48,14 @@ def _size(file: str) -> int:
 def record_batches(
     config: PretrainingConfig, records: RecordFiles, first_batch: int, **options: Any
 ) -> Any:
-    """Batches to train on, without end.
+    """Returns the training batches, without end.
 
     Args:
         config: The run's configuration.
         records: The files.
-        first_batch: Batches that are left out.
-        **options: Others than the run's, such as `worker`, `workers` and `batch_size` of one of
-            several workers; see `kbert.data.pretraining.records_dataset`.
+        first_batch: Number of batches to skip.
+        **options: Options that override the run's, such as `worker`, `workers` and `batch_size` of
+            one of several workers; see `kbert.data.pretraining.records_dataset`.
     """
     dataset = _batches(config, records, first_batch=first_batch, **options)
     dataset.first_batch = first_batch
@@ -63,27 +63,27 @@ def record_batches(
 
 
 def held_out_records(config: PretrainingConfig, records: RecordFiles, steps: int | None) -> Any:
-    """Batches to measure, the same ones each time.
+    """Returns the validation batches, the same ones each time.
 
     Args:
         config: The run's configuration.
         records: The files.
-        steps: How many, the first ones; None for all.
+        steps: Number of batches, the first ones; None for all.
     """
     dataset = _batches(config, records, epochs=1, shuffle=False)
-    # Keras takes an end that it was not told of for a mistake, and warns.
+    # Keras warns of a dataset that ends without a known cardinality.
     with own_errors(dataset):
         count = sum(1 for _ in islice(dataset, steps))
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
 
 def check_records(config: PretrainingConfig, records: RecordFiles, vocabulary_size: int) -> None:
-    """Checks that the first records are such as the model can read.
+    """Checks that the model can read the first records.
 
     Args:
         config: The run's configuration.
         records: The files.
-        vocabulary_size: Tokens of the model.
+        vocabulary_size: Number of tokens of the model.
 
     Raises:
         ValueError: They have another length, or ids of another vocabulary; or one is damaged.

@@ -1,4 +1,4 @@
-"""The vocabulary of a run of pretraining: read from a file, or learned from the text."""
+"""The vocabulary of a pretraining run: read from a file, or learned from the text."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +11,9 @@ from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.resume.resumed_run import check_unchanged
 
 VOCABULARY = "vocab.txt"
-# Characters that a vocabulary is learned from, in blocks drawn at random.
+# Number of characters from which a vocabulary is learned, in random blocks.
 _MOST_CHARACTERS = 1 << 28
-# What decides which tokens there are.
+# Options that determine the tokens.
 _OF_VOCABULARY = ("vocabulary", "vocabulary_size", "lowercase")
 
 
@@ -24,12 +24,12 @@ def run_vocabulary(
 
     Args:
         config: The run's configuration.
-        corpus: The text to learn it from, a `Corpus`; nothing is learned of records.
-        kept: What a stopped run left, with the vocabulary that it began with.
+        corpus: The text to learn it from, a `Corpus`; nothing is learned from records.
+        kept: The folder of a stopped run, with the vocabulary that it began with.
 
     Raises:
-        ValueError: The file is no vocabulary, so few tokens cannot be learned, or the stopped run
-            had its tokens from elsewhere.
+        ValueError: The file is not a vocabulary, the vocabulary size is too small to be learned,
+            or the stopped run has its tokens from elsewhere.
         FileNotFoundError: There is no such file.
     """
     if kept is not None and (kept / VOCABULARY).is_file():
@@ -47,7 +47,7 @@ def run_vocabulary(
 
 
 def _documents(corpus: Corpus, seed: int) -> Iterator[tuple[str, ...]]:
-    """The documents of each block, until there is enough."""
+    """Yields the documents of each block, until there are enough characters."""
     read = 0
     for block in corpus.blocks(seed):
         yield block.documents

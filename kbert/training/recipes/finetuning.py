@@ -19,7 +19,7 @@ from kbert.training.resume.resumed_run import changed_data, order_of, sha256_of_
 from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
 from kbert.training.runs.run_log import RunLog, tell_stage
 
-# With the examples they say which batch is the next; and a TPU takes no smaller last one.
+# With the examples they determine the next batch; a TPU also drops a smaller last one.
 _OF_THE_ORDER = ("batch_size", "batch_tokens", "seed")
 
 
@@ -28,14 +28,14 @@ def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | Non
 
     Args:
         config: The configuration; its `seeds` and `grid` are ignored.
-        data: Its examples where they were read before.
-        log: Where lines go; by default a log of its own.
+        data: Its examples if they were read before.
+        log: The log; by default a new one.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: As
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
             `kbert.training.recipes.recipe.run_recipe`.
     """
     return run_recipe(Finetuning(config, data, log))
@@ -58,7 +58,7 @@ class Finetuning(EpochRecipe):
         self._glue = data.glue
         task = finetuned_task(config.task)
         self._monitor = monitored_metric(config, data)
-        # Its errors belong before the encoder is loaded.
+        # Its errors must come before the encoder is loaded.
         task.class_weights(config, data.train, data.labels)
         tell_stage(f"loading the encoder {config.encoder or ''}".rstrip())
         self.model = build_model(config, data)
@@ -98,7 +98,7 @@ class Finetuning(EpochRecipe):
 
     def finish(self, folder: Path) -> dict[str, Any]:
         record, parts = self.record, self._parts
-        # One may be there from before a stop, with other weights.
+        # One from before a stop may exist, with other weights.
         with atomic_directory(folder / MODEL, overwrite=True) as model_folder:
             shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
         model = type(self.model).from_pretrained(folder / MODEL, dtype=self.config.precision)

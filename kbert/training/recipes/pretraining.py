@@ -37,7 +37,7 @@ from kbert.training.resume.train_state import Position
 from kbert.training.runs.run_directory import MODEL
 from kbert.training.runs.run_log import RunLog, tell_stage
 
-# With the text they say which example is the next.
+# With the text they determine the next example.
 _OF_THE_ORDER = (
     *("objective", "max_sequence_length", "short_share", "batch_size", "seed"),
     *("encoder", "vocabulary", "vocabulary_size", "lowercase"),
@@ -50,14 +50,14 @@ def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
 
     Args:
         config: The configuration.
-        log: Where lines go; by default a log of its own.
+        log: The log; by default a new one.
 
     Returns:
-        The run directory; its model is a `kbert.MaskedLanguageModel`, and an encoder to every other
-        task.
+        The run directory; its model is a `kbert.MaskedLanguageModel`, which every other task can
+        use as encoder.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: As
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
             `kbert.training.recipes.recipe.run_recipe`.
     """
     return run_recipe(Pretraining(config, None, log))
@@ -126,7 +126,7 @@ class Pretraining(Recipe):
         self.model.tokenizer.vocabulary.save(folder / VOCABULARY)
 
     def _batches(self, position: Position) -> Any:
-        """The training batches from a position on."""
+        """Returns the training batches from a position on."""
         return train_batches(
             self.config, self._text.train, self.model.tokenizer, position.data
         )
@@ -142,7 +142,7 @@ class Pretraining(Recipe):
         )
         record.input_speed = self.report["input_tokens_per_second"]
         position = position_in(folder / STATES, model, self.order, _at_next_pass)
-        # By the interval that it was saved in, and by those of this configuration.
+        # Both by the interval in which it was saved, and by those of this configuration.
         within = position.batch > 0 and position.step % config.save_every > 0
         record.restore(position if within else replace(position, sums=()))
         if position.step:
@@ -158,13 +158,13 @@ class Pretraining(Recipe):
                 self._fit_intervals([*bar, *callbacks], held_out)
 
     def _fit_intervals(self, callbacks: list[Any], held_out: Any) -> None:
-        """One call of Keras' `fit`, over intervals of one length."""
+        """Calls Keras' `fit` once, over intervals of one length."""
         config, model, record = self.config, self.model, self._record
         at = record.position.step
         first, end, length = intervals_from(at, config.steps, config.save_every)
         batches = self._batches(record.position)
         record.place = partial(place_after, batches)
-        # Batches have no end: calls of more steps would go beyond that of a last, short interval.
+        # Batches have no end: calls of more steps would run past the end of a last, short interval.
         _in_calls_of(model, math.gcd(length, config.steps_per_execution))
         with own_errors(batches):
             model.fit(
@@ -179,7 +179,7 @@ class Pretraining(Recipe):
 
     def finish(self, folder: Path) -> dict[str, Any]:
         config, text = self.config, self._text.validation
-        # One may be there from before a stop, with other weights.
+        # One from before a stop may exist, with other weights.
         shutil.rmtree(folder / MODEL, ignore_errors=True)
         self.model.save_pretrained(folder / MODEL)
         final = {}
@@ -197,12 +197,12 @@ def _order(config: PretrainingConfig, text: PretrainingText) -> str:
 
 
 def _at_next_pass(position: Position) -> Position:
-    """Where to go on in another order: a place in a pass says nothing of it."""
+    """Returns the next pass, for another order: a position within a pass has no meaning there."""
     return replace(position, data=next_pass(position.data))
 
 
 def _in_calls_of(model: Any, steps: int) -> None:
-    """Lets a compiled model do so many steps a call, in a graph of its own."""
+    """Sets the steps per call of a compiled model, which gets a new graph."""
     if model.steps_per_execution != steps:
         model.steps_per_execution = steps
         model.make_train_function(force=True)
@@ -210,15 +210,15 @@ def _in_calls_of(model: Any, steps: int) -> None:
 
 
 def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:
-    """The intervals of one length that come next; to Keras they are epochs.
+    """Returns the next intervals of one length; to Keras they are epochs.
 
     Args:
-        step: Steps that are done.
-        steps: Steps in all, more than these.
-        every: Steps of an interval; the last one may be shorter, and a begun one is.
+        step: Number of finished steps.
+        steps: Number of steps in all, more than `step`.
+        every: Steps of an interval; the last one may be shorter, and a resumed one is.
 
     Returns:
-        Number of the first interval, number behind the last, and their steps.
+        Index of the first interval, index after the last, and their number of steps.
     """
     first = step // every
     if step % every == 0 and steps - step >= every:

@@ -1,4 +1,4 @@
-"""The one runner: what runs of all kinds have in common, around a recipe of what one kind does."""
+"""The runner of all kinds of runs, and the base classes of their recipes."""
 
 import shutil
 import time
@@ -42,19 +42,19 @@ STATES = "states"
 
 
 class Recipe(ABC):
-    """What one kind of run does; `run_recipe` does the rest.
+    """The steps of one kind of run; `run_recipe` does the rest.
 
     Args:
         config: The run's configuration.
-        data: Its examples where they were read before, or None.
-        log: Where lines go; None for a log of its own.
+        data: Its examples if they were read before, or None.
+        log: The log; None for a new one.
 
     Attributes:
-        model: The compiled model, once `prepare` is done, like the following.
-        report: What is known before the first step, as JSON can hold it; with the hashes of the
-            data, their names ending in "_sha256".
+        model: The compiled model; set by `prepare`, like the following two.
+        report: Facts known before the first step, as JSON types; with the hashes of the data,
+            under keys that end in "_sha256".
         order: A hash of all that the order of batches depends on.
-        leftovers: Names in the folder of a run that only a resumed run needs.
+        leftovers: Names in the run directory that only a resumed run needs.
     """
 
     model: Any
@@ -76,7 +76,7 @@ class Recipe(ABC):
         """
 
     def write_start(self, folder: Path) -> None:
-        """Writes what this kind of run keeps besides its configuration and report.
+        """Writes the files of this kind of run besides its configuration and report.
 
         Args:
             folder: The run directory.
@@ -93,7 +93,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Writes the model, and returns what it was measured to be.
+        """Writes the model, and returns its metrics.
 
         Args:
             folder: The run directory.
@@ -107,16 +107,16 @@ def run_recipe(recipe: Recipe) -> Path:
     state; batches, dropout and rates are then those of a run that was never stopped.
 
     Args:
-        recipe: What is trained, and how.
+        recipe: The recipe.
 
     Returns:
         The run directory.
 
     Raises:
         ValueError: Data, encoder or sizes do not fit, and nothing has been written; or the stopped
-            run is another one.
+            run has another configuration or data.
         FileNotFoundError: A file is missing.
-        FileExistsError: The output is there already.
+        FileExistsError: The output exists already.
         FloatingPointError: The loss became infinite or NaN; its batch is in a file.
         TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
@@ -125,7 +125,7 @@ def run_recipe(recipe: Recipe) -> Path:
     begin = time.perf_counter()
     output, resume = config.output or "", goes_on(config)
     check_output(output, config.overwrite, resume)
-    if config.deterministic:  # TensorFlow's switch has no way back
+    if config.deterministic:  # TensorFlow cannot disable it again
         tf.config.experimental.enable_op_determinism()
     with log.listening(), stop_signals(way_on(config)) as stop:
         keras.utils.set_random_seed(config.seed)
@@ -149,7 +149,7 @@ def run_recipe(recipe: Recipe) -> Path:
 
 
 def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
-    """Returns the callback that writes curves for TensorBoard, where they are wanted.
+    """Returns the TensorBoard callback, if the configuration asks for it.
 
     Args:
         config: The run's configuration.
@@ -161,15 +161,15 @@ def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
 
 
 class EpochRecipe(Recipe):
-    """A run in epochs that are measured, and of which the best or the last one stays.
+    """A run in epochs that are evaluated, and of which the best or the last one is kept.
 
     Attributes:
-        record: The epochs so far, from the beginning of `fit`.
+        record: The record of epochs; set by `fit`.
     """
 
     record: EpochRecord
     leftovers: tuple[str, ...] = (STATES, CHECKPOINTS)
-    # Reads the examples of a configuration.
+    # Function that reads the examples of a configuration.
     read: Callable[..., Any]
 
     @abstractmethod
@@ -185,16 +185,16 @@ class EpochRecipe(Recipe):
         """Returns the training batches.
 
         Args:
-            epoch: The first epoch.
-            batch: The first batch of it.
+            epoch: The first epoch, from 0.
+            batch: The first batch of it, from 0.
         """
 
     @abstractmethod
     def pieces(self) -> Mapping[str, Any]:
-        """Returns how the ids of a bad batch become text: input -> the pieces by id."""
+        """Returns the decoders of a bad batch: input -> function from its ids to texts."""
 
     def batch_counts(self) -> Sequence[int] | None:
-        """Returns the batches of each epoch where epochs differ in length, else None."""
+        """Returns the number of batches of each epoch if epochs differ in length, else None."""
         return None
 
     def callbacks(self, folder: Path, position: Position) -> list[Any]:
@@ -202,7 +202,7 @@ class EpochRecipe(Recipe):
 
         Args:
             folder: The run directory.
-            position: Where the training begins.
+            position: The position where the training begins.
         """
         return []
 
@@ -217,7 +217,7 @@ class EpochRecipe(Recipe):
             self.log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
         saving = Saving(folder / STATES, config.save_every, config.keep_states)
         bad_batch = BadBatch(folder, lambda at: self.batches(at.epoch, at.batch), self.pieces())
-        # The last one: what the others wrote about an epoch is there when a state says it is done.
+        # The last one: a state at the end of an epoch must include what the others recorded of it.
         saver = StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
         if record.is_over(position.epoch):
             return
@@ -234,7 +234,7 @@ class EpochRecipe(Recipe):
 
 
 def _remove(path: Path) -> None:
-    """Removes a folder or a file, if it is there."""
+    """Removes a folder or a file, if it exists."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

@@ -40,7 +40,7 @@ from kbert.training.translation.weight_average import (
 )
 
 EPOCHS = "epochs"
-# With the pairs, as they are cut into pieces, they say which batch is the next.
+# With the tokenized pairs they determine the next batch.
 _OF_THE_ORDER = ("batch_tokens", "accumulation_steps", "seed")
 
 
@@ -51,14 +51,14 @@ def train_translation(
 
     Args:
         config: The configuration; its `seeds` is ignored.
-        data: Its pairs where they were read before.
-        log: Where lines go; by default a log of its own.
+        data: Its pairs if they were read before.
+        log: The log; by default a new one.
 
     Returns:
         The run directory.
 
     Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: As
+        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
             `kbert.training.recipes.recipe.run_recipe`.
     """
     return run_recipe(TranslationTraining(config, data, log))
@@ -78,7 +78,7 @@ class TranslationTraining(EpochRecipe):
     def prepare(self, kept: Path | None) -> None:
         config = self.config
         warm = load_warm_start(config)
-        # Its errors belong before the data are read.
+        # Its errors must come before the data are read.
         train_buckets(config, None if warm is None else warm.max_source_length)
         data = read_translation_data(config) if self.data is None else self.data
         if kept is not None:
@@ -95,7 +95,7 @@ class TranslationTraining(EpochRecipe):
         self.model = built.model
         tell_stage("tokenizing")
         if data.test is not None:
-            # They are tokenized when they are measured, by the model that was written.
+            # They are tokenized in the evaluation, by the model that was written.
             check_pairs(data.test)
         self._texts = data.parts
         self._parts = {part: self._prepared(part) for part in data.parts if part != "test"}
@@ -111,7 +111,7 @@ class TranslationTraining(EpochRecipe):
         self.order = order_of(sha256_of_arrays(*arrays), buckets, *options)
 
     def _prepared(self, part: str) -> PreparedPairs:
-        """The tokenized pairs of a part; of training pairs, those within the limits."""
+        """Returns the tokenized pairs of a part; of training pairs, those within the limits."""
         longest = self.model.max_source_length - 1
         if self.config.max_length is not None:
             longest = min(longest, self.config.max_length)
@@ -166,7 +166,7 @@ class TranslationTraining(EpochRecipe):
             averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
             average_weights(self.model, epochs)
             self.model.save_pretrained(folder / MODEL)
-        # Scores are those of float32, in which the model is used.
+        # Evaluated in float32, in which the model is used.
         model = Translator.from_pretrained(folder / MODEL, dtype="float32")
         held_out = {part: text for part, text in self._texts.items() if part != "train"}
         final = {

@@ -1,4 +1,4 @@
-"""A run in the place that its configuration names: on one device, on several, among workers."""
+"""Runs under the distribution strategy of their configuration."""
 
 import atexit
 import contextlib
@@ -23,7 +23,7 @@ from kbert.training.resume.resumed_run import goes_on
 from kbert.training.runs.run_directory import stopped_run
 
 Config = TypeVar("Config", bound=Configuration)
-# What TensorFlow raises in a worker when it misses another one.
+# Errors that TensorFlow raises in a worker when another one is gone.
 _LOST = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
@@ -34,12 +34,12 @@ _LOST = (
 
 @contextmanager
 def in_its_place(config: Config) -> Iterator[Config]:
-    """Enters the scope of a run's strategy: models that are made inside train with it.
+    """Enters the scope of a run's strategy: models that are created inside train with it.
 
-    Of several workers only the first one, the chief, writes the run directory. The others do the
-    same with a temporary folder, which goes with their process (or, where that is killed, when the
-    next worker starts): what they read of a stopped run is a copy of what the chief goes on with,
-    so all need the same file system.
+    Of several workers only worker 0, the chief, writes the run directory. The others write to a
+    temporary folder, which is removed with their process (or, if that is killed, when the next
+    worker starts). They resume a stopped run from a copy of the chief's folder, so all need the
+    same file system.
 
     Args:
         config: The run's configuration, with `strategy`, `replicas` and `output`.
@@ -48,8 +48,8 @@ def in_its_place(config: Config) -> Iterator[Config]:
         The configuration of this process.
 
     Raises:
-        ValueError: As `kbert.training.distributed.strategies.strategy`, or `batch_size` cannot be
-            divided.
+        ValueError: The strategy cannot be created, see
+            `kbert.training.distributed.strategies.strategy`, or `batch_size` is not divisible.
         LostWorker: Another worker is gone.
     """
     values: Any = config
@@ -67,7 +67,7 @@ def in_its_place(config: Config) -> Iterator[Config]:
 
 
 def placed(run: Callable[..., Path]) -> Callable[..., Path]:
-    """Lets a function that makes a run directory of a configuration work `in_its_place`.
+    """Wraps a function that makes a run directory of a configuration in `in_its_place`.
 
     Args:
         run: The function; its first argument is the configuration.
@@ -82,7 +82,7 @@ def placed(run: Callable[..., Path]) -> Callable[..., Path]:
 
 
 def own_share(config: Any) -> dict[str, int]:
-    """The part of a stream of examples that is this worker's.
+    """Returns this worker's share of a stream of examples.
 
     Args:
         config: The run's configuration, with `strategy` and `batch_size`.
@@ -116,7 +116,7 @@ def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
 
 @lru_cache(maxsize=None)
 def _made(name: str, replicas: int | None) -> tf.distribute.Strategy:
-    """One strategy a process: TensorFlow makes no second one of several workers."""
+    """Caches one strategy per process: TensorFlow creates no second multi-worker strategy."""
     return strategy(name, replicas)
 
 
@@ -126,7 +126,7 @@ def _check_batch(config: Any, made: tf.distribute.Strategy) -> None:
 
 
 def _elsewhere(config: Config) -> Config:
-    """The configuration of a worker that is not the chief: it writes where nobody looks."""
+    """Returns the configuration of a worker other than the chief, with a temporary output."""
     remove_left(WORKER)
     own = contextlib.ExitStack()
     folder = own.enter_context(own_folder(WORKER))

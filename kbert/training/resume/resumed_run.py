@@ -1,4 +1,4 @@
-"""Whether what a stopped run left is of the run that is to go on with it."""
+"""Checks that a stopped run matches the run that resumes it."""
 
 import dataclasses
 import hashlib
@@ -19,10 +19,10 @@ from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, stopped_r
 from kbert.training.runs.run_log import RunLog
 
 logger = logging.getLogger(__name__)
-# They say how a run is started and what it leaves on its way, not what it does.
+# Options of starting a run and of the files that it leaves, without effect on its results.
 _OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
 
-# Hashes in a run's report.
+# Hashes in a run's report -> their data in words.
 _OF_WHAT = {
     "data_sha256": "to learn from",
     "examples_sha256": "to learn from",
@@ -30,14 +30,14 @@ _OF_WHAT = {
     "test_sha256": "to be tested on",
 }
 
-# How the names of hashes end in a report.
+# Suffix of the keys of hashes in a report.
 _HASH = "_sha256"
 
 
 def goes_on(config: Any) -> bool:
-    """Tells whether a configuration goes on with what a stopped run left.
+    """Returns whether a configuration resumes a stopped run.
 
-    An attempt that a launcher made after another one does in any case: what is there is its own.
+    A later attempt of a launcher always does: the run is its own.
 
     Args:
         config: A configuration with `resume` and `overwrite`.
@@ -46,7 +46,7 @@ def goes_on(config: Any) -> bool:
 
 
 def way_on(config: Any) -> str:
-    """How a run of a configuration goes on after a stop, as a sentence without its stop.
+    """Returns how to resume a run after a stop, as a sentence without its full stop.
 
     Args:
         config: A configuration with `output`, `resume` and `overwrite`.
@@ -60,14 +60,14 @@ def way_on(config: Any) -> str:
 
 
 def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) -> bool:
-    """Tells whether a stopped run had come to its end, but for its name.
+    """Returns whether a stopped run was complete except for renaming its folder.
 
-    Metrics of another configuration or of other data are removed: such a run goes on.
+    Metrics of another configuration or of other data are removed: such a run is resumed.
 
     Args:
-        folder: What the run left.
-        config: The configuration that it is to go on with.
-        report: Its report with the hashes of its data, as the run writes it.
+        folder: The folder of the stopped run.
+        config: The configuration that resumes it.
+        report: The report of the resumed run, with the hashes of its data.
     """
     if not (folder / METRICS).is_file():
         return False
@@ -80,14 +80,14 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
 
 
 def kept_run(config: Any, log: RunLog) -> Path | None:
-    """Returns the folder that a stopped run left to go on with, or None.
+    """Returns the folder of the stopped run to resume, or None.
 
     Args:
-        config: The configuration of the run that is to go on.
-        log: Where a line about it goes.
+        config: The configuration of the run.
+        log: The log, which reports the folder.
 
     Raises:
-        ValueError: As `check_same_run`.
+        ValueError: The stopped run had another configuration, see `check_same_run`.
     """
     kept = stopped_run(config.output or "") if goes_on(config) else None
     if kept is not None:
@@ -100,15 +100,14 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
     """Checks that a stopped run had the same configuration.
 
     Args:
-        folder: What the run left.
-        config: The configuration that it is to go on with.
+        folder: The folder of the stopped run.
+        config: The configuration that resumes it.
 
     Returns:
-        The keys that have changed, where `allow_config_change` says that they may; a warning tells
-        them.
+        The keys that have changed, where `allow_config_change` allows that; a warning names them.
 
     Raises:
-        ValueError: They may not (the message names them), or the file of the run is damaged.
+        ValueError: Keys have changed (the message names them), or the file of the run is damaged.
     """
     if not (folder / CONFIG).is_file():
         return []  # it was stopped before it wrote anything
@@ -127,10 +126,10 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
 
 
 def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
-    """The keys in which a configuration is another one than before.
+    """Returns the keys in which a configuration differs from an earlier one.
 
     Args:
-        before: Keys and values as a run wrote them.
+        before: Keys and values as written by a run.
         config: The configuration.
     """
     now = config.to_dict()
@@ -140,13 +139,13 @@ def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
 
 
 def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of: str) -> None:
-    """Checks what no configuration may change that goes on with a stopped run.
+    """Checks the keys that must not change when a stopped run is resumed.
 
     Args:
-        kept: What the run left.
-        config: The configuration that it is to go on with.
-        keys: Those that must be as before.
-        of: What the weights belong to, for the message.
+        kept: The folder of the stopped run.
+        config: The configuration that resumes it.
+        keys: The keys that must not change.
+        of: Description of what the weights belong to, for the error message.
 
     Raises:
         ValueError: One has changed; the message names it.
@@ -166,15 +165,15 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     """Checks that a stopped run had the same data.
 
     Args:
-        folder: What the run left.
-        hashes: Of the data that it is to go on with, under their names in its report.
-        may_change: Whether others are allowed; then a warning tells of them.
+        folder: The folder of the stopped run.
+        hashes: Hashes of the data of the resumed run, by their keys in its report.
+        may_change: Whether other data are allowed; then a warning names them.
 
     Returns:
-        The names of those that are others; none of which nothing is known.
+        The keys of data that have changed; those without a hash in the report count as unchanged.
 
     Raises:
-        ValueError: It had others, or its report is damaged.
+        ValueError: It had other data, or its report is damaged.
     """
     if not (folder / REPORT).is_file():
         return []
@@ -201,7 +200,7 @@ def sha256_of_arrays(*arrays: np.ndarray) -> str:
     """Returns a hash of examples, for `changed_data`.
 
     Args:
-        *arrays: What they consist of.
+        *arrays: The arrays of the examples.
     """
     digest = hashlib.sha256()
     for array in arrays:
@@ -211,10 +210,10 @@ def sha256_of_arrays(*arrays: np.ndarray) -> str:
 
 
 def sha256_of_columns(examples: Any) -> str:
-    """Returns a hash of what is in the columns of examples, for `changed_data`.
+    """Returns a hash of the columns of examples, for `changed_data`.
 
     Args:
-        examples: Examples of any form.
+        examples: Examples of any task, a dataclass.
     """
     values = {
         field.name: getattr(examples, field.name)
@@ -228,17 +227,17 @@ def order_of(*parts: Any) -> str:
     """Returns a hash of all that the order of a run's batches depends on.
 
     Args:
-        *parts: Hashes of the examples, and the options that cut and shuffle them: what JSON can
-            hold, or dataclasses of it.
+        *parts: Hashes of the examples, and the options of batching and shuffling: JSON types, or
+            dataclasses of these.
     """
     return hashlib.sha256(json.dumps(parts, default=dataclasses.asdict).encode()).hexdigest()
 
 
 def at_epoch_begin(position: Position) -> Position:
-    """Where to go on in another order: what was done of an epoch says nothing of it.
+    """Returns the beginning of the epoch, for another order: batches of the old one do not count.
 
     Args:
-        position: Where the training was.
+        position: The position of the training.
     """
     return dataclasses.replace(position, batch=0)
 
@@ -249,22 +248,22 @@ def position_in(
     order: str,
     begun_anew: Callable[[Position], Position] = at_epoch_begin,
 ) -> Position:
-    """Gives a model the newest state, and returns where the training goes on.
+    """Loads the newest state into a model, and returns the position to resume from.
 
-    What the state itself knows of the order decides, not what the folder says of the run: that may
-    have been written anew by a process that came to no state of its own.
+    The order in the state itself decides, not the other files of the folder: these may have been
+    overwritten by a process that saved no state.
 
     Args:
-        folder: Where states lie.
+        folder: The folder of the states.
         model: The compiled model.
         order: From `order_of`.
-        begun_anew: Where to go on in another order.
+        begun_anew: Maps a position in another order to the one to resume from.
 
     Returns:
-        The beginning where there is no state.
+        The position; the beginning if there is no state.
 
     Raises:
-        ValueError: As `kbert.training.resume.train_state.load_state`.
+        ValueError: The state is of another model.
     """
     note_begun()
     position = load_state(folder, model) or Position()
@@ -282,5 +281,5 @@ def _same_command_goes_on(config: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for, as one that it has."""
+    """Converts a value without a JSON type to one that has it."""
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else vars(value)

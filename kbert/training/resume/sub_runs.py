@@ -1,4 +1,4 @@
-"""The runs that a run consists of: those of its seeds, or the points of its grid."""
+"""Sub-runs of a run: those of its seeds, or the points of its grid."""
 
 import shutil
 from collections.abc import Mapping
@@ -20,18 +20,18 @@ from kbert.training.runs.run_log import RunLog
 
 
 def changed_examples(kept: Path | None, config: AnyConfig, data: Any) -> bool:
-    """Checks that what a stopped run left is of the same examples, before anything is touched.
+    """Checks that a stopped run had the same examples, before anything is written.
 
     Args:
-        kept: What it left, or None.
-        config: The configuration of the whole.
+        kept: The folder of the stopped run, or None.
+        config: The configuration of the whole run.
         data: The examples, with `hashes`.
 
     Returns:
-        Whether they are others, where `allow_config_change` says that they may.
+        Whether the examples have changed, where `allow_config_change` allows that.
 
     Raises:
-        ValueError: As `kbert.training.resume.resumed_run.changed_data`.
+        ValueError: It had other examples, or its report is damaged.
     """
     return kept is not None and bool(changed_data(kept, data.hashes, config.allow_config_change))
 
@@ -46,19 +46,19 @@ def begin_parts(
     changed: bool,
     together: bool = False,
 ) -> None:
-    """Keeps what an earlier process left of the parts of a run, but for what is of others.
+    """Keeps the sub-runs of an earlier process, except those of another configuration or data.
 
-    Numbers of parts are compared with each other: each must be of the configuration that it stands
-    for, and of the same examples.
+    Results of sub-runs are compared with each other: each must be of its own configuration in
+    `parts`, and of the same examples.
 
     Args:
         folder: The folder of the whole run.
-        config: The configuration of the whole.
+        config: The configuration of the whole run.
         data: The examples, with `hashes`.
-        parts: The configuration of each part, by the name of its folder.
-        log: Where a line about each that goes is written.
-        changed: Whether the examples are others.
-        together: Whether all parts go where one has to: of some the models are gone.
+        parts: The configuration of each sub-run, by the name of its folder.
+        log: The log, which reports each removed sub-run.
+        changed: Whether the examples have changed.
+        together: Whether all sub-runs are removed if one is: the models of some are gone.
     """
     kind = next(iter(parts)).rpartition("-")[0]
     found = [path for path in folder.glob(f"{kind}-*") if path.is_dir()]
@@ -69,7 +69,7 @@ def begin_parts(
     for path in others:
         log.line(f"{path.name} is of other options or data: it does not count")
         shutil.rmtree(path)
-    # Last: where a stop comes before, the next process finds the same to do.
+    # Last: if a stop comes before, the next process does the same.
     write_config(config, folder)
     write_json(data.hashes, folder / REPORT)
 

@@ -1,8 +1,8 @@
-"""The state of a training between two steps: all that is needed to go on as if nothing had been.
+"""The state of a training between two steps: all that is needed for an exact resume.
 
-A state is a folder `step-N` with every variable of model, optimizer, metrics and seeds, the place
-in the data, and what was measured so far. It appears whole or not at all, all of it is checked by
-hash, and of several the newest whole one is used.
+A state is a folder `step-N` with every variable of model, optimizer, metrics and seeds, the
+position in the data, and the metrics so far. It is written atomically, all of it is checked by
+hash, and of several the newest undamaged one is used.
 """
 
 import hashlib
@@ -32,17 +32,17 @@ _NAME = re.compile(r"step-(\d+)")
 
 @dataclass(frozen=True)
 class Position:
-    """How far a training has come.
+    """The progress of a training.
 
     Attributes:
-        step: Steps of all epochs that are done.
-        epoch: The epoch that goes on, from 0.
-        batch: Its batches that are done.
-        data: Numbers that say where the data go on, where epoch and batch do not.
-        told: What was measured and written down so far, as JSON has it.
+        step: Finished steps of all epochs.
+        epoch: The running epoch, from 0.
+        batch: Finished batches of the running epoch.
+        data: The position in the data as numbers, where epoch and batch are not enough.
+        told: The record of the callbacks so far, as JSON types.
         order: A hash of all that the order of the batches depends on; in another order `batch` and
-            `data` say nothing. Empty where nobody told.
-        sums: Of a loaded state, what the metrics had of the epoch that goes on.
+            `data` are meaningless. Empty if unknown.
+        sums: In a loaded state, the values of the metrics in the running epoch.
     """
 
     step: int = 0
@@ -58,17 +58,17 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
     """Writes the state of a training.
 
     Args:
-        folder: Where states lie; made if need be.
+        folder: The folder of the states; created if needed.
         model: A compiled Keras model that has been trained.
-        position: How far it has come.
-        keep: How many states stay, the newest ones.
+        position: The progress of its training.
+        keep: Number of states to keep, the newest ones.
 
     Returns:
         The folder of the state.
 
     Raises:
-        FloatingPointError: A weight is no finite number; nothing is written then.
-        OSError: It cannot be written; the states before it stand.
+        FloatingPointError: A weight is NaN or infinite; nothing is written then.
+        OSError: It cannot be written; the states before it are kept.
     """
     arrays = {name: np.asarray(v) for name, v in _variables(model).items()}
     for number, variable in enumerate(model.metrics_variables):
@@ -83,21 +83,21 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
         about["checksum"] = _checksum(about)
         (partial / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
     states = _states(folder)
-    newer = states.index(target)  # what is newer was damaged, and done again
+    newer = states.index(target)  # newer ones were damaged, and are repeated
     for old in (*states[:newer], *states[newer + keep :]):
         shutil.rmtree(old)
     return target
 
 
 def check_finite(variables: Mapping[str, Any], step: int) -> None:
-    """Checks that a training has not ruined its weights.
+    """Checks that all weights are finite.
 
     Args:
         variables: Variables or arrays by their names.
-        step: The step that they are from.
+        step: Their step of the training.
 
     Raises:
-        FloatingPointError: A weight is no finite number.
+        FloatingPointError: A weight is NaN or infinite.
     """
     broken = next((name for name, v in variables.items() if not _is_finite(np.asarray(v))), None)
     if broken is not None:
@@ -108,15 +108,15 @@ def check_finite(variables: Mapping[str, Any], step: int) -> None:
 
 
 def load_state(folder: Path, model: Any) -> Position | None:
-    """Gives a model the newest whole state. Damaged ones after it are removed.
+    """Loads the newest undamaged state into a model. Damaged ones after it are removed.
 
     Args:
-        folder: Where states lie; no other process is at work there.
-        model: The same model, compiled alike.
+        folder: The folder of the states, which no other process may use.
+        model: The same model, compiled in the same way.
 
     Returns:
-        How far the training had come, or None where there is no whole state; where there are
-        others, a warning says so.
+        The progress of the training, or None if there is no undamaged state; if all are damaged,
+        a warning is logged.
 
     Raises:
         ValueError: The state is of another model.
@@ -133,7 +133,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
         model.optimizer.build(model.trainable_variables)
         variables = _variables(model)
         arrays = load_file(state / _ARRAYS)
-        # By themselves: Keras makes the variables of metrics when it sees the first batch.
+        # Returned separately: Keras creates the variables of metrics on the first batch.
         sums = tuple(arrays.pop(name) for name in sorted(arrays) if name.startswith(_METRICS))
         if set(arrays) != set(variables):
             raise ValueError(
@@ -148,9 +148,9 @@ def load_state(folder: Path, model: Any) -> Position | None:
                     f"{arrays[name].shape}, not {tuple(variable.shape)}"
                 )
             variable.assign(arrays[name].reshape(variable.shape))
-        for other in damaged:  # each would take the place of a whole one among those that stay
+        for other in damaged:  # each would count among the states to keep
             shutil.rmtree(other, ignore_errors=True)
-        # (The first states did not tell of an order.)
+        # (The first states had no order.)
         return Position(**{name: about[name] for name in _TOLD if name in about}, sums=sums)
     if damaged:
         logger.warning("no whole state is left in %s: the training begins anew", folder)
@@ -158,7 +158,7 @@ def load_state(folder: Path, model: Any) -> Position | None:
 
 
 def _about(state: Path) -> dict[str, Any]:
-    """What a state says of itself, when all of it has been checked."""
+    """Reads the description of a state, after checking all of it by hash."""
     about: dict[str, Any] = json.loads((state / _ABOUT).read_text(encoding="utf-8"))
     if about.pop("checksum") != _checksum(about):
         raise ValueError(f"`{state / _ABOUT}` must have the checksum that it tells")
@@ -178,7 +178,7 @@ def _is_finite(array: np.ndarray) -> bool:
 
 
 def _states(folder: Path) -> list[Path]:
-    """The folders of states, the newest first."""
+    """Returns the folders of states, the newest first."""
     if not folder.is_dir():
         return []
     found = [entry for entry in folder.iterdir() if _NAME.fullmatch(entry.name)]
@@ -186,9 +186,9 @@ def _states(folder: Path) -> list[Path]:
 
 
 def _variables(model: Any) -> dict[str, Any]:
-    """All variables by a name that is theirs alone, and the same in another process.
+    """Returns all variables by a unique name, which is the same in another process.
 
-    What comes first in a path, the name of the optimizer for example, counts the objects made.
+    The first part of a Keras path, such as the optimizer's name, counts objects of the process.
     """
     groups = {
         "model": model.variables,

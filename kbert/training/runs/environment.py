@@ -1,4 +1,4 @@
-"""What a run was made with: versions, machine, devices."""
+"""The environment of a run: versions, machine, devices."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ VARIABLES = ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS", "CUDA_VISIBL
 
 
 def environment() -> dict[str, Any]:
-    """Returns the versions and the machine as a dict that JSON can hold."""
+    """Returns the versions and the machine as a dict of JSON types."""
     return {
         "kbert": kbert.__version__,
         "python": sys.version.split()[0],

@@ -1,4 +1,4 @@
-"""The model of a run, or of a model's folder."""
+"""Loads the model of a run, or of a model's folder."""
 
 import os
 from typing import Any

@@ -3,22 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
-# These are the better the smaller they are.
+# Metrics for which smaller is better.
 FALLING = ("cross_entropy", "mse", "loss", "perplexity")
-# Under which names a task measures its loss; it decides where the metric does not.
+# Names of tasks' losses; the loss breaks ties of the metric.
 _LOSSES = ("loss", "cross_entropy", "mse")
 
 
 def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
-    """Tells whether metrics are better than the best so far; of equal ones, by their loss.
+    """Returns whether metrics are better than the best so far; the loss breaks ties.
 
     Args:
-        metric: The name of the metric that they are compared by.
+        metric: The name of the metric to compare.
         found: The new metrics.
         best: The best so far, or None.
 
     Returns:
-        False where both are equal, or where the task measures no loss: the earlier one stays.
+        False for a tie of metric and loss, or of the metric without a loss: the earlier one stays.
     """
     if best is None:
         return True
@@ -32,6 +32,6 @@ def numbers(metrics: dict[str, Any]) -> dict[str, float]:
     """Returns the metrics that are single numbers.
 
     Args:
-        metrics: From `measure`.
+        metrics: Name -> value, of any type.
     """
     return {name: value for name, value in metrics.items() if isinstance(value, (int, float))}

@@ -28,7 +28,7 @@ LOG = "log.txt"
 ENVIRONMENT = "environment.json"
 MODEL = "model"
 CHECKPOINTS = "checkpoints"
-# Inside a run that is being written; a copied or renamed folder is still known by it.
+# A file in an unfinished run, which marks it as such even when copied or renamed.
 MARK = "INCOMPLETE"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -39,8 +39,8 @@ class Run:
 
     Attributes:
         directory: Its folder.
-        config: How it was trained.
-        metrics: What was measured (`metrics.json`).
+        config: Its configuration.
+        metrics: Its metrics (`metrics.json`).
     """
 
     directory: Path
@@ -52,7 +52,7 @@ class Run:
         """The folder of the trained model, in kbert's own format.
 
         Raises:
-            FileNotFoundError: The run keeps no model: it is a point of a grid that did not win.
+            FileNotFoundError: The run keeps no model: it is a point of a grid, but not the best.
         """
         folder = self.directory / MODEL
         if not folder.is_dir():
@@ -69,12 +69,12 @@ def check_output(
     """Checks, before any work, that a run may be written.
 
     Args:
-        output: The run directory to make.
-        overwrite: Whether a run, or what a stopped run left, may be replaced.
-        resume: Whether to go on with what a stopped run left.
+        output: The run directory to create.
+        overwrite: Whether a run, or the folder of a stopped run, may be replaced.
+        resume: Whether to resume a stopped run.
 
     Raises:
-        FileExistsError: Something is there that may not be replaced.
+        FileExistsError: Something exists that may not be replaced.
         NotADirectoryError: `output` is a file.
     """
     target = Path(output)
@@ -102,26 +102,26 @@ def check_output(
 def run_directory(
     output: str | os.PathLike[str], overwrite: bool = False, resume: bool = False
 ) -> Iterator[Path]:
-    """Gives the folder `<output>.incomplete` to work in, which becomes `output` at the end.
+    """Creates the folder `<output>.incomplete` to write into, renamed to `output` at the end.
 
-    When the block raises or the process is killed, `<output>.incomplete` stays as it is, for people
-    to look at; it is never read as a run. A replaced run stays until the new one is whole.
+    When the block raises or the process is killed, `<output>.incomplete` stays, for inspection or
+    to be resumed; it is never loaded as a run. A replaced run stays until the new one is complete.
 
     Args:
-        output: The run directory to make.
-        overwrite: As `check_output`.
-        resume: As `check_output`.
+        output: The run directory to create.
+        overwrite: Whether a run, or the folder of a stopped run, may be replaced.
+        resume: Whether to resume a stopped run.
 
     Yields:
-        The folder to write into; what a stopped run left is still there with `resume`.
+        The folder to write into; with `resume` it holds the files of the stopped run.
 
     Raises:
-        FileExistsError: As `check_output`, or another process is writing this run.
+        FileExistsError: Something may not be replaced, or another process is writing this run.
     """
     check_output(output, overwrite, resume)
     target = Path(output)
     partial = _partial(target)
-    # The lock goes with the process, however it ends.
+    # The lock is released with the process, however it ends.
     partial.parent.mkdir(parents=True, exist_ok=True)
     if partial.exists() and not resume:
         with _locked(partial):
@@ -135,10 +135,10 @@ def run_directory(
 
 
 def stopped_run(output: str | os.PathLike[str]) -> Path | None:
-    """The folder that a stopped run left, or None.
+    """Returns the folder of a stopped run, or None.
 
     Args:
-        output: The run directory that it was to make.
+        output: The run directory of the run.
     """
     partial = _partial(Path(output))
     return partial if partial.is_dir() else None
@@ -179,7 +179,7 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
 
 
 def is_run(directory: str | os.PathLike[str]) -> bool:
-    """Tells whether a folder is a run, finished or not.
+    """Returns whether a folder is a run, finished or not.
 
     Args:
         directory: The folder.
@@ -201,7 +201,7 @@ def write_config(config: Configuration, folder: Path) -> None:
 
 
 def write_json(value: Any, path: Path) -> None:
-    """Writes a value as JSON for people and programs; NaN is an error.
+    """Writes a value as indented JSON; NaN is an error.
 
     Args:
         value: The value.
@@ -218,26 +218,26 @@ _STOPPED = (
 
 
 def _partial(target: Path) -> Path:
-    """Beside the folder, and as the user wrote that, for messages; "." and ".." are no names."""
+    """Returns the `.incomplete` sibling; messages show the path as given, except "." and ".."."""
     named = target if target.name not in ("", "..") else Path(os.path.abspath(target))
     return named.with_name(f"{named.name}{INCOMPLETE}")
 
 
 class _NoRoom(OSError):
-    """A full disk, told as what it means for a run; the reason is the system's."""
+    """A full disk, with a message on the run; `reason` is the system's message."""
 
     reason: str | None = None
 
 
 @contextmanager
 def _room_needed(partial: Path, resume: bool) -> Iterator[None]:
-    """Says of a disk that is full what it means for the run."""
+    """Raises errors of a full disk with a message on the run."""
     try:
         yield
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        # A run within this one has told it of itself, but the command is that of this one.
+        # A sub-run may have raised its own message, but the command is that of this run.
         reason = error.reason if isinstance(error, _NoRoom) else error.strerror
         way = "" if resume else " without overwrite, and with resume,"
         told = _NoRoom(

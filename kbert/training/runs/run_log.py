@@ -1,4 +1,4 @@
-"""The lines that a run writes for people: to stderr at once, and to the run's `log.txt`."""
+"""The log of a run: to stderr at once, and to the run's `log.txt`."""
 
 import logging
 import sys
@@ -11,20 +11,20 @@ from typing import IO, Any
 
 
 def tell_stage(text: str) -> None:
-    """Says on stderr what is being done, before the first line of a run comes; in no file.
+    """Writes the current stage to stderr, before the first log line of a run; to no file.
 
     Args:
-        text: As "reading train.tsv".
+        text: The stage, such as "reading train.tsv".
     """
     sys.stderr.write(f"{text} ...\n")
     sys.stderr.flush()
 
 
 class RunLog:
-    """Lines with their time. Those written before the file is there are kept for it.
+    """Log lines with their time. Those before the file is open are buffered for it.
 
     Attributes:
-        warnings: Text of each warning that was shown while `listening`.
+        warnings: Text of each warning that was logged while `listening`.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class RunLog:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Warnings, Python's and those that kbert logs, become lines while the block runs."""
+        """Logs Python's warnings and those of kbert's loggers while the block runs."""
         logger = logging.getLogger("kbert")
         is_first = self._handler not in logger.handlers  # runs of several seeds share a log
         logger.addHandler(self._handler)
@@ -65,7 +65,7 @@ class RunLog:
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Lines go to a file too while the block runs, those before it first.
+        """Writes lines to a file too while the block runs, the buffered ones first.
 
         Args:
             path: The file.
@@ -79,10 +79,10 @@ class RunLog:
                 self._file = None
 
     def warn(self, text: str) -> None:
-        """Writes a warning, and keeps it.
+        """Writes a warning, and keeps it in `warnings`.
 
         Args:
-            text: What it says.
+            text: Its text.
         """
         self.warnings.append(text)
         self.line(f"Warning: {text}")
@@ -93,12 +93,12 @@ class RunLog:
 
 
 class _Handler(logging.Handler):
-    """Gives what is logged as a warning to a `RunLog`."""
+    """Passes logged warnings to a `RunLog`."""
 
     def __init__(self, log: RunLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Takes one record."""
+        """Passes on one record."""
         self._log.warn(record.getMessage())

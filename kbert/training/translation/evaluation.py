@@ -1,4 +1,4 @@
-"""Measuring a translator: what it translates, and how well it knows the right translations."""
+"""Evaluation of a translator: scores of its translations, and teacher-forced metrics."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +12,15 @@ _FORCED = ("loss", "perplexity", "accuracy")
 
 
 def teacher_forced(model: Translator, prepared: PreparedPairs) -> dict[str, float]:
-    """Measures the next piece of right translations, with all pieces before it known.
+    """Measures the prediction of the next piece of reference translations (teacher forcing).
 
     Args:
         model: The translator.
         prepared: Pairs in its pieces.
 
     Returns:
-        "loss" (with smoothed labels), "perplexity" (of a piece) and "accuracy" (of pieces), means
-        over all pieces of the translations, their ends included.
+        "loss" (with smoothed labels), "perplexity" (per piece) and "accuracy" (of pieces), means
+        over all pieces of the translations, end tokens included.
     """
     if not model.compiled:
         model.compile()
@@ -34,16 +34,16 @@ def translation_scores(
     """Scores translations, with the signatures that make scores comparable.
 
     Args:
-        translations: One a sentence.
-        references: The right ones.
-        language: Of the translations, for the tokenised lower-cased BLEU of the literature; None
-            leaves that out.
+        translations: One per sentence.
+        references: The reference translations.
+        language: Language of the translations, for the tokenised lower-cased BLEU of the
+            literature; None omits that.
 
     Returns:
-        See `kbert.metrics.bleu`.
+        Name -> score or signature, see `kbert.metrics.bleu`.
 
     Raises:
-        ValueError: There are no rules to tokenise the language by.
+        ValueError: There are no tokenisation rules for the language.
     """
     scores = translation_metrics(translations, references)
     if language is not None:
@@ -52,7 +52,7 @@ def translation_scores(
 
 
 def check_language(language: str) -> None:
-    """Checks that there are rules to tokenise a language by, for `translation_scores`.
+    """Checks that there are tokenisation rules for a language, for `translation_scores`.
 
     Args:
         language: The language.
@@ -65,12 +65,12 @@ def check_language(language: str) -> None:
 
 @dataclass(frozen=True)
 class MeasuredPairs:
-    """Pairs that epochs are measured on.
+    """Validation pairs of the epochs.
 
     Attributes:
         prepared: The pairs.
-        searcher: Translates them with the weights of the model that learns; None where only the
-            next piece is measured.
+        searcher: Translates them with the weights of the model in training; None for teacher-forced
+            metrics only.
     """
 
     prepared: PreparedPairs
@@ -80,7 +80,7 @@ class MeasuredPairs:
         """Returns the metrics of an epoch.
 
         Args:
-            model: The translator that learns.
+            model: The translator in training.
         """
         found: dict[str, Any] = teacher_forced(model, self.prepared)
         if self.searcher is not None:
@@ -91,11 +91,11 @@ class MeasuredPairs:
 
 
 def searcher_of(model: Translator, beam_size: int) -> Translator:
-    """A translator with the weights of another, which searches otherwise.
+    """Returns a translator that shares the weights of another, with another beam search.
 
     Args:
-        model: The other; both keep the same weights, whatever these learn.
-        beam_size: Hypotheses of the search.
+        model: The other; both share the same variables, also while it trains.
+        beam_size: Number of hypotheses of the search.
     """
     return Translator(
         model.transformer,
@@ -118,21 +118,21 @@ def measure_translator(
     language: str | None = None,
     features: str | None = None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """Measures a translator on pairs.
+    """Evaluates a translator on pairs.
 
     Args:
         model: The translator.
-        text: The pairs. Those with an empty side are translated and not measured.
-        language: See `translation_scores`.
-        features: See `prepare_pairs`.
+        text: The pairs. Those with an empty side are translated but not scored.
+        language: Language of the translations, for the tokenised lower-cased BLEU, or None.
+        features: Folder of BERT's states, or None to compute them in each batch.
 
     Returns:
-        The metrics as JSON can hold them: scores, those of `teacher_forced`, "sentences",
-        "truncated" (sources that were longer than the model reads), "left_out"; and the
-        translations of all sources in their order.
+        The metrics as JSON types: scores, those of `teacher_forced`, "sentences", "truncated"
+        (sources that are longer than the model reads), "left_out"; and the translations of all
+        sources in their order.
 
     Raises:
-        ValueError: There are no pairs, or no rules to tokenise the language by.
+        ValueError: There are no pairs, or no tokenisation rules for the language.
     """
     prepared = prepare_pairs(model, text, features=features)
     if language is not None:

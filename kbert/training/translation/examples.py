@@ -1,4 +1,4 @@
-"""The sentence pairs of a run of translation, read and checked before anything is trained."""
+"""Reader of the sentence pairs of a translation run, which checks them before the training."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _HASHES = {"train": "data_sha256", "validation": "validation_sha256", "test": "t
 
 @dataclass(frozen=True)
 class TranslationData:
-    """What a run learns from and is measured on.
+    """The sentence pairs of a run: for training, validation and test.
 
     Attributes:
         train: The training pairs.
@@ -32,18 +32,18 @@ class TranslationData:
 
     @property
     def parts(self) -> dict[str, ParallelText]:
-        """The parts that are there, by name."""
+        """The parts that exist, by name."""
         every = {part: getattr(self, part) for part in PARTS}
         return {part: pairs for part, pairs in every.items() if pairs is not None}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Hashes of the parts, by their names in a run's report."""
+        """Hashes of the parts, by their keys in a run's report."""
         return {_HASHES[name]: _sha256(part) for name, part in self.parts.items()}
 
 
 def _sha256(pairs: ParallelText) -> str:
-    """A hash of all sentences and translations in their order."""
+    """Returns a hash of all sentences and translations in their order."""
     digest = hashlib.sha256(f"{len(pairs)}\n".encode())
     for text in chain(pairs.sources, pairs.targets or ()):
         digest.update(f"{text}\n".encode("utf-8", "surrogatepass"))
@@ -68,7 +68,7 @@ def read_translation_data(config: TranslationConfig) -> TranslationData:
 
 
 def _read(config: TranslationConfig, part: str) -> ParallelText | None:
-    """One part, or None where the configuration has none."""
+    """Reads one part; returns None if the configuration has none."""
     given, source = getattr(config, part), getattr(config, f"{part}_source")
     if source is not None or given is not None:
         tell_stage(f"reading {source or given}")
@@ -84,8 +84,8 @@ def read_table_of_pairs(
 
     Args:
         given: A TSV, CSV or JSON Lines file, or tfds:NAME, or tfds:NAME@SPLIT.
-        config: Tells columns, languages and the folder of TFDS; None for their defaults.
-        part: The split where `given` names none.
+        config: Configuration with columns, languages and the folder of TFDS; None for defaults.
+        part: The split if `given` names none.
 
     Raises:
         ValueError: The file, a row or a column is wrong, or there is no such dataset.

@@ -1,4 +1,4 @@
-"""Sentence pairs as a run uses them: tokenized, filtered, with what BERT makes of the sources."""
+"""Sentence pairs as the input of a run: tokenized, filtered, with BERT's states of the sources."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,20 +13,20 @@ from kbert.data.translation.parallel_text import ParallelText
 from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
 
-# Longer than any limit: how many pieces a text had that was cut, nobody counted.
+# Longer than any limit: the number of pieces of a truncated text is unknown.
 _UNCOUNTED = np.iinfo("int32").max
 
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Pairs that stayed, as token ids.
+    """Pairs that passed the filter, as token ids.
 
     Attributes:
         text: The pairs.
         packed: Their token ids.
-        report: What was left out.
-        features: What BERT makes of the sources, where that is kept; else None.
-        cached: What was computed for that, or None.
+        report: The pairs that were left out.
+        features: BERT's states of the sources, if they are kept on disk; else None.
+        cached: Report of computing these, or None.
     """
 
     text: ParallelText
@@ -41,15 +41,15 @@ class PreparedPairs:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all sentences and translations, the ends included."""
+        """Number of tokens of all sentences and translations, end tokens included."""
         return int(self.packed.sources.lengths.sum() + self.packed.targets.lengths.sum())
 
     def dataset(self, model: Translator, **kwargs: Any) -> Any:
-        """Batches of like length; see `kbert.data.translation.parallel_pipeline.parallel_dataset`.
+        """Returns length-bucketed batches.
 
         Args:
             model: The translator that the pairs were prepared for.
-            **kwargs: Arguments from there.
+            **kwargs: See `kbert.data.translation.parallel_pipeline.parallel_dataset`.
         """
         return model.dataset(self.packed, bert_states=self.features, **kwargs)
 
@@ -62,23 +62,23 @@ def prepare_pairs(
     max_ratio: float | None = None,
     features: str | None = None,
 ) -> PreparedPairs:
-    """Tokenizes pairs for a translator, and leaves out what it cannot learn or be measured on.
+    """Tokenizes pairs for a translator, and leaves out those unfit for training or evaluation.
 
     Pairs with an empty side are always left out.
 
     Args:
         model: The translator.
         text: The pairs.
-        max_length: Pairs with more pieces on a side are left out; None: longer sides are cut.
+        max_length: Pairs with more pieces on a side are left out; None truncates longer sides.
         max_ratio: See `kbert.data.translation.parallel_filters.filter_parallel`.
         features: Folder of BERT's states, or None to compute them in each batch.
 
     Raises:
-        ValueError: No pair stays.
+        ValueError: No pair is left.
     """
     packed = model.pack(text.sources, text.targets)
     lengths = [
-        np.where(side.truncated, _UNCOUNTED, side.lengths - 1)  # without the end
+        np.where(side.truncated, _UNCOUNTED, side.lengths - 1)  # without the end token
         for side in (packed.sources, packed.targets)
     ]
     kept, report = filter_parallel(text, *lengths, max_length=max_length, max_ratio=max_ratio)
@@ -91,13 +91,13 @@ def prepare_pairs(
 
 
 def check_pairs(text: ParallelText) -> None:
-    """Looks for a pair that can be measured, without tokenizing any.
+    """Checks that some pair can be evaluated, without tokenizing any.
 
     Args:
         text: The pairs.
 
     Raises:
-        ValueError: Each has an empty side.
+        ValueError: Each pair has an empty side.
     """
     kept, report = filter_parallel(text)
     _check_some(kept, text, report)
@@ -109,10 +109,10 @@ def _check_some(kept: ParallelText, text: ParallelText, report: FilterReport) ->
 
 
 def left_out(report: FilterReport) -> dict[str, Any]:
-    """What a filter left out, as JSON can hold it: reason -> count and the first lines.
+    """Returns what a filter left out, as JSON types: reason -> count and the first lines.
 
     Args:
-        report: From `PreparedPairs`.
+        report: The report of `PreparedPairs`.
     """
     return {
         reason: {"count": found.count, "lines": found.lines}

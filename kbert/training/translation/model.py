@@ -1,4 +1,4 @@
-"""The translator of a run: new, or begun with another's weights, and fused with BERT on wish."""
+"""The translator of a run: new or warm-started, and optionally fused with BERT."""
 
 from collections.abc import Sized
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Built:
 
     Attributes:
         model: The translator, not compiled.
-        warm_start: What became of the weights that it began with; None where all are new.
+        warm_start: Report of the restored weights; None where all are new.
     """
 
     model: Translator
@@ -47,13 +47,13 @@ class Built:
 
 
 def load_warm_start(config: TranslationConfig) -> Translator | None:
-    """Loads the translator that a run begins with, or returns None.
+    """Loads the translator of a run's warm start, or returns None.
 
     Args:
         config: The run's configuration.
 
     Raises:
-        ValueError: It is no translator, or one with a BERT.
+        ValueError: It is not a translator, or one with a BERT.
         FileNotFoundError: There is no such run or model, or the run is not finished.
     """
     if config.warm_start is None:
@@ -71,11 +71,11 @@ def load_warm_start(config: TranslationConfig) -> Translator | None:
 def build_translator(
     config: TranslationConfig, subwords: tuple[Subword, Subword], warm: Translator | None = None
 ) -> Built:
-    """Makes the model of a run.
+    """Creates the model of a run.
 
     Args:
         config: The run's configuration.
-        subwords: Of source and target, one object where they are one model; with `warm` its own.
+        subwords: Those of source and target, one object if they are one model; with `warm` its own.
         warm: From `load_warm_start`.
 
     Raises:
@@ -108,12 +108,12 @@ def build_translator(
 def compile_translator(
     model: Translator, config: TranslationConfig, steps_per_epoch: int = 1
 ) -> None:
-    """Gives a translator its optimizer: Adam with the rate of Vaswani et al. 2017, section 5.3.
+    """Compiles a translator with Adam and the schedule of Vaswani et al. 2017, section 5.3.
 
     Args:
         model: From `build_translator`.
         config: The run's configuration.
-        steps_per_epoch: Updates of an epoch, which a cool-down is counted in.
+        steps_per_epoch: Updates per epoch, the unit of a cool-down.
     """
     rate = InverseSquareRootDecay(
         config.warmup_steps,
@@ -138,15 +138,15 @@ def compile_translator(
 def transformer_arguments(
     config: TranslationConfig, subwords: tuple[Sized, Sized]
 ) -> dict[str, Any]:
-    """The arguments of a new Transformer.
+    """Returns the arguments of a new Transformer.
 
     Args:
         config: The run's configuration.
-        subwords: Of source and target, one object where they are one model; only their numbers of
-            pieces are looked at.
+        subwords: Those of source and target, one object if they are one model; only their numbers
+            of pieces are used.
 
     Raises:
-        ValueError: They cannot share what `tied` says.
+        ValueError: They cannot share the embeddings of `tied`.
     """
     source, target = subwords
     numbers = {name: getattr(config, name) for name in _NUMBERS}
@@ -170,14 +170,14 @@ def transformer_arguments(
 
 
 def _arguments_of(warm: Translator, config: TranslationConfig) -> dict[str, Any]:
-    """The arguments of the Transformer that a run begins with, but for what is dropped."""
+    """Returns the arguments of a warm start's Transformer, with the run's dropout rates."""
     saved = warm.transformer.get_config()
     kept = {name: value for name, value in saved.items() if name not in _NOT_ARGUMENTS}
     return {**kept, **{name: getattr(config, name) for name in _DROPOUT}}
 
 
 def _load_bert(name: str, dtype: str) -> tuple[Bert, WordPiece]:
-    """An encoder, or that of a run, with its tokenizer."""
+    """Loads an encoder, or that of a run, with its tokenizer."""
     checkpoint = read_checkpoint(load_run(name).model_directory if is_run(name) else name)
     encoder = Bert.from_checkpoint(checkpoint, needs_pooler=False, dtype=dtype)
     return encoder, tokenizer_of(checkpoint)

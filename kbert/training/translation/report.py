@@ -1,4 +1,4 @@
-"""What is known of a run of translation before its first step."""
+"""Report of a translation run before its first step."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from kbert.training.translation.inputs import PreparedPairs, left_out
 from kbert.training.translation.model import Built
 from kbert.training.translation.tpu_batches import train_buckets
 
-# Names of new weights that a line shows.
+# Number of names of new weights in a line.
 _SHOWN = 3
 
 
 def translation_report(
     config: TranslationConfig, data: TranslationData, built: Built, parts: dict[str, PreparedPairs]
 ) -> dict[str, Any]:
-    """Returns what is known of a run before its first step, as a dict that JSON can hold.
+    """Returns the report of a run before its first step, as a dict of JSON types.
 
     Args:
         config: The run's configuration.
-        data: The run's pairs, as they were read.
+        data: The run's pairs, before filtering.
         built: The run's model.
         parts: Part -> its prepared pairs.
 
     Raises:
-        ValueError: There are fewer batches than make one update.
+        ValueError: There are fewer batches than one update needs.
     """
     model, train = built.model, parts["train"].packed
     count, padding = _batches(config, train, model.max_source_length)
@@ -60,7 +60,7 @@ def translation_report(
 
 
 def _batches(config: TranslationConfig, train: PackedPairs, positions: int) -> tuple[int, float]:
-    """How many batches an epoch has, and the share of padding in them."""
+    """Returns the number of batches of an epoch, and their share of padding."""
     lengths = (train.sources.lengths, train.targets.lengths)
     random: dict[str, Any] = {"shuffle": True, "seed": config.seed}
     buckets = train_buckets(config, positions)
@@ -95,7 +95,7 @@ def _warm_start(built: Built) -> dict[str, Any]:
 
 
 def translation_lines(report: dict[str, Any], parts: dict[str, PreparedPairs]) -> str:
-    """Returns a report as text for people.
+    """Returns a report as readable text.
 
     Args:
         report: From `translation_report`.

@@ -1,4 +1,4 @@
-"""The subword models of a run of translation: learned, ready, or kept by a run before."""
+"""The subword models of a translation run: learned, given, or kept from a stopped run."""
 
 import tempfile
 from pathlib import Path
@@ -10,10 +10,10 @@ from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.resume.resumed_run import check_unchanged
 from kbert.training.translation.examples import TranslationData
 
-# In the run's folder.
+# Names in the run directory.
 SUBWORDS = "subwords"
 _JOINT, _SIDES = "joint.model", ("source.model", "target.model")
-# What decides which pieces there are.
+# Options that determine the pieces.
 _OF_SUBWORDS = (
     *("source_subwords", "target_subwords", "subwords", "subword_type", "vocabulary_size"),
     *("character_coverage", "normalization", "byte_fallback", "subword_lines"),
@@ -22,16 +22,16 @@ Pair = tuple[Subword, Subword]
 
 
 def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | None) -> Pair:
-    """Gives the subwords of source and target; one object where they are one model.
+    """Returns the subwords of source and target; one object where they are one model.
 
     Args:
         config: The run's configuration; not one with a warm start, which has subwords.
-        data: Its pairs; new subwords are learned from those of training.
-        kept: The folder that a stopped run left, or None; what it has is used.
+        data: Its pairs; new subwords are learned from the training pairs.
+        kept: The folder of a stopped run, or None; its subwords are used.
 
     Raises:
-        ValueError: A file is no SentencePiece model, the number of pieces is not to be had from
-            these pairs, or the stopped run made its pieces otherwise.
+        ValueError: A file is not a SentencePiece model, the number of pieces cannot be learned
+            from these pairs, or the stopped run had other options of subwords.
         OSError: A file cannot be read.
     """
     if kept is not None and (kept / SUBWORDS).is_dir():
@@ -49,14 +49,14 @@ def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | 
 
 
 def write_subwords(subwords: Pair, folder: Path) -> None:
-    """Keeps the subwords with a run.
+    """Saves the subwords in a run directory.
 
     Args:
         subwords: From `run_subwords`.
-        folder: The folder of the run.
+        folder: The run directory.
     """
     if (folder / SUBWORDS).is_dir():
-        return  # a run that goes on has them from there
+        return  # a resumed run has read them there
     source, target = subwords
     names = [_JOINT] if source is target else _SIDES
     with atomic_directory(folder / SUBWORDS) as place:
@@ -73,7 +73,7 @@ def _read_kept(folder: Path) -> Pair:
 
 
 def _learned(texts: list[list[str]], config: TranslationConfig) -> Subword:
-    # Nothing is written into the run before all of its input has turned out right.
+    # Nothing is written into the run directory before all of its input is checked.
     with tempfile.TemporaryDirectory() as folder:
         return train_subwords(
             texts,

@@ -1,4 +1,4 @@
-"""The one shape of a translation's batches where each shape would be compiled: on a TPU."""
+"""The single fixed shape of translation batches on a TPU, which compiles each shape."""
 
 import math
 
@@ -8,23 +8,23 @@ from kbert.data.translation.fixed_batches import Bucket
 from kbert.training.config.parts import TPU
 from kbert.training.config.translation_config import TranslationConfig
 
-# Lengths are a multiple of it, and rows too where there are so many.
+# Lengths are a multiple of it, and rows too if there are at least as many.
 _MULTIPLE = 8
 
 
 def translation_bucket(
     config: TranslationConfig, positions: int | None = None, replicas: int = 1
 ) -> Bucket:
-    """The shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
+    """Returns the shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
 
     Args:
         config: The run's configuration.
-        positions: The most pieces that the model reads, with the end; by default what the
-            configuration says, which is not that of a model that was trained before.
-        replicas: How many share the rows of a batch equally.
+        positions: The most pieces that the model reads, end token included; by default the
+            configuration's, which does not hold for a model that was trained before.
+        replicas: Number of replicas, which share the rows of a batch equally.
 
     Raises:
-        ValueError: `batch_tokens` allows no pair for each of them.
+        ValueError: `batch_tokens` does not allow one pair per replica.
     """
     most = positions or config.max_sequence_length
     longest = min(config.max_length or most, most - 1)
@@ -43,15 +43,15 @@ def translation_bucket(
 def train_buckets(
     config: TranslationConfig, positions: int | None = None
 ) -> list[Bucket] | None:
-    """The shapes of a run's batches, or None for those of like length.
+    """Returns the fixed shapes of a run's batches, or None for length-bucketed batches.
 
     Args:
-        config: The run's configuration; within the scope of its strategy, whose replicas share a
-            batch.
-        positions: See `translation_bucket`.
+        config: The run's configuration; called within the scope of its strategy, whose replicas
+            share a batch.
+        positions: The most pieces that the model reads, end token included, or None.
 
     Raises:
-        ValueError: See `translation_bucket`.
+        ValueError: `batch_tokens` does not allow one pair per replica.
     """
     if config.strategy != TPU:
         return None

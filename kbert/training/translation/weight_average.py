@@ -1,4 +1,4 @@
-"""The mean of a training's last weights, as Vaswani et al. 2017 (section 6.1) used it."""
+"""Averaging of the last epochs' weights, as in Vaswani et al. 2017 (section 6.1)."""
 
 import re
 import shutil
@@ -22,8 +22,8 @@ class WeightsKeeper(keras.callbacks.Callback):
     """Keeps the weights of the last epochs.
 
     Args:
-        folder: where they lie; made if need be. One folder an epoch, whole or not there.
-        last: of how many epochs, at least 1.
+        folder: folder of the weights; created if needed. One folder per epoch, written atomically.
+        last: number of epochs to keep, at least 1.
 
     Raises:
         ValueError: `last` is below 1.
@@ -37,14 +37,14 @@ class WeightsKeeper(keras.callbacks.Callback):
         self._last = last
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Writes the weights, and removes those that are no more needed."""
+        """Writes the weights, and removes those no longer needed."""
         self._folder.mkdir(parents=True, exist_ok=True)
         arrays = {
             name: np.asarray(variable)
             for name, variable in named_weights(self.model).items()
             if variable.trainable
         }
-        # An epoch may be there: a run that goes on repeats what came after its last state.
+        # The epoch may exist: a resumed run repeats what came after its last state.
         target = self._folder / f"epoch-{epoch + 1:05d}"
         with atomic_directory(target, overwrite=True) as partial:
             write_safetensors(partial / _WEIGHTS, arrays, format="kbert")
@@ -53,21 +53,21 @@ class WeightsKeeper(keras.callbacks.Callback):
 
 
 def kept_weights(folder: Path) -> list[Path]:
-    """The folders of a `WeightsKeeper`, the oldest epoch first.
+    """Returns the folders of a `WeightsKeeper`, the oldest epoch first.
 
     Args:
-        folder: its folder.
+        folder: the folder of the `WeightsKeeper`.
     """
     entries = folder.iterdir() if folder.is_dir() else ()
     return sorted(entry for entry in entries if _NAME.fullmatch(entry.name))
 
 
 def remove_weights_after(folder: Path, epoch: int) -> None:
-    """Removes what a process that was killed kept of epochs that no state knows.
+    """Removes the weights of epochs after the last state, left by a killed process.
 
     Args:
-        folder: that of a `WeightsKeeper`.
-        epoch: epochs that are done.
+        folder: the folder of a `WeightsKeeper`.
+        epoch: number of finished epochs.
     """
     for kept in kept_weights(folder):
         if int(kept.name.rpartition("-")[2]) > epoch:
@@ -75,10 +75,10 @@ def remove_weights_after(folder: Path, epoch: int) -> None:
 
 
 def average_weights(model: Any, epochs: Sequence[Path]) -> None:
-    """Gives a model the mean of several weights of it; what was not trained stays.
+    """Assigns the mean of several epochs' weights to a model; frozen weights stay.
 
     Args:
-        model: the Keras model, or one built alike.
+        model: the Keras model, or one built in the same way.
         epochs: from `kept_weights`.
 
     Raises:
