@@ -24,6 +24,7 @@ FLOORS = {
     "plots": 0,
     "models": 1,
     "data": 1,
+    "options": 2,
     "pipelines": 2,
     "tasks": 3,
     "training": 4,

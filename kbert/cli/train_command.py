@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperCommand
 
 from kbert.cli.commands.train import train_translation
-from kbert.training.config.config_file import read_config_file
+from kbert.options.yaml_file import read_config_file
 from kbert.training.config.translation_config import TASK
 
 _CONFIG = "--config"

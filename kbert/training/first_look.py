@@ -13,11 +13,11 @@ from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.tables.first_rows import check_columns
 from kbert.data.tables.table import nearest
+from kbert.options.shared import RunOptions
 from kbert.tasks.base.finetuned_task import TFDS
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.parts import RunOptions
 from kbert.training.config.preparation_config import PreparationConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_checks import PARTS

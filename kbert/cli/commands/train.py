@@ -9,8 +9,8 @@ from kbert.cli.options.run_options import given_values, with_run_options
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_result
 from kbert.data.tables.table import nearest
+from kbert.options.yaml_file import read_config_file
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.config.config_file import read_config_file
 from kbert.training.config.finetuning_checks import TASKS
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from kbert.training.config.configuration import Configuration
-from kbert.training.config.option_kinds import kind_of
+from kbert.options.configuration import Configuration
+from kbert.options.kinds import kind_of
 
 # This field is the positional argument of the verb.
 _ARGUMENT = "task"

@@ -9,17 +9,6 @@ TFDS = "tfds:"
 SPLITS = {"train": "train", "validation": "validation", "test": "test"}
 
 
-def wrong(key: str, expected: str, value: Any) -> ValueError:
-    """Returns the error for a value of a configuration that contradicts the others.
-
-    Args:
-        key: The key.
-        expected: Description of valid values.
-        value: The value.
-    """
-    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
-
-
 class FinetunedTask(Task):
     """A task that fine-tunes an encoder: its examples, its inputs, its metrics.
 

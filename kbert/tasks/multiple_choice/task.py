@@ -11,7 +11,8 @@ from kbert.data.classification.multiple_choice import (
     check_choice_columns,
     read_choice_examples,
 )
-from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask, wrong
+from kbert.options.configuration import wrong
+from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
 
 
 class MultipleChoiceTask(FinetunedTask):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.training.config.config_file import read_config_file
+from kbert.options.yaml_file import read_config_file
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.pretraining_config import PretrainingConfig

@@ -4,9 +4,9 @@ from typing import Any
 
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.sizes import BERT_SIZES
+from kbert.options.configuration import check_default, wrong
+from kbert.options.shared import TPU
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
-from kbert.training.config.configuration import check_default, wrong
-from kbert.training.config.parts import TPU
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"

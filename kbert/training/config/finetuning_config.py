@@ -3,20 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.training.config.finetuning_checks import SCRATCH, TASKS, check_values
-from kbert.training.config.option_kinds import (
-    choice,
-    column,
-    flag,
-    grid,
-    names,
-    number,
-    option,
-    text,
-    weights,
-    whole,
-)
-from kbert.training.config.parts import (
+from kbert.options.kinds import choice, flag, grid, number, option, text, whole
+from kbert.options.shared import (
     RUN,
     TRAINING,
     EpochOptions,
@@ -24,15 +12,28 @@ from kbert.training.config.parts import (
     PlacementOptions,
     RunOptions,
 )
+from kbert.tasks.classification.options import ClassificationOptions
+from kbert.tasks.ner.options import EntityOptions
+from kbert.tasks.question_answering.options import QuestionAnsweringOptions
+from kbert.tasks.span_tagging.options import SpanTaggingOptions
+from kbert.training.config.finetuning_checks import SCRATCH, TASKS, check_values
 
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
-_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 _OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
 
 
 @dataclass(frozen=True)
-class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
+class RunConfig(
+    ClassificationOptions,
+    QuestionAnsweringOptions,
+    SpanTaggingOptions,
+    EntityOptions,
+    EpochOptions,
+    OptimizerOptions,
+    PlacementOptions,
+    RunOptions,
+):
     """The configuration of a run that trains an encoder with a task's head.
 
     The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
@@ -74,32 +75,6 @@ class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     data: str | None = option(
         None, text("a folder"), _DATA, "Folder of GLUE in its official layout, or of prepared TFDS."
     )
-    text_a: str | int | None = option(
-        None, column(), _DATA, "Column of the text, by name or index; by default it is looked for."
-    )
-    text_b: str | int | None = option(None, column(), _DATA, "Column of the second text.")
-    label: str | int | None = option(
-        None, column(), _DATA, "Column of the label or score; of ner by default the last."
-    )
-    labels: list[str] | None = option(
-        None, names(), _DATA, "Labels in their order, a,b,c; by default the training's, sorted."
-    )
-    tag_scheme: str = option(
-        "bio", choice("bio", "iobes"), _DATA, "Of ner: the tags that are learned, bio or iobes."
-    )
-    all_occurrences: bool = option(
-        False,
-        flag(),
-        _DATA,
-        "Of questions: an answer counts wherever its text stands, where its place was guessed.",
-    )
-    other_windows: int | None = option(
-        None,
-        whole(0, optional=True),
-        _DATA,
-        "Of questions: how many windows without the answer each question trains on, drawn by the "
-        "seed; by default all.",
-    )
     encoder: str | None = option(
         None,
         text("a name, a folder, or scratch:SIZE"),
@@ -113,8 +88,6 @@ class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     lowercase: bool = option(
         True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
     )
-    head: str = option("pooler", choice("pooler", "two_layer"), _MODEL, "pooler or two_layer.")
-    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate before the head.")
     encoder_dropout: float | None = option(
         None, _OWN_RATE, _MODEL, "Dropout rates within the encoder; by default those it has."
     )
@@ -124,28 +97,6 @@ class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
         _MODEL,
         "Longest input in tokens, by default 128; the rest is cut off. Of tasks that read: of one "
         "window, by default 384 with questions, and nothing is cut off.",
-    )
-    stride: int | None = option(
-        None,
-        whole(0, optional=True),
-        _MODEL,
-        "Tokens that windows share, by default 128 with questions, 32 without.",
-    )
-    max_question_length: int | None = option(
-        None, whole(1, optional=True), _MODEL, "Longest question in tokens, by default 64."
-    )
-    max_answer_length: int | None = option(
-        None, whole(1, optional=True), _MODEL, "Longest answer in tokens, by default 30."
-    )
-    adapter_dim: int | None = option(
-        None,
-        whole(1, optional=True),
-        _MODEL,
-        "Of tasks that read: train bottleneck adapters of this width and leave the encoder as it "
-        "is.",
-    )
-    soft: bool = option(
-        True, flag(), _MODEL, "Of span-tagging: several answers are opinions to be averaged."
     )
     epochs: int = option(3, whole(1), TRAINING, "Passes over the training examples.")
     batch_size: int = option(32, whole(1), TRAINING, "Examples a step.")
@@ -160,9 +111,6 @@ class RunConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
         number("a number in [0, 1]", lambda v: 0 <= v <= 1),
         TRAINING,
         "Share of the steps in which the rate rises; then it falls to 0.",
-    )
-    class_weights: str | dict[str, float] = option(
-        "none", weights(), TRAINING, "none, balanced, or a weight for each label: {a: 1, b: 2}."
     )
     monitor: str | None = option(
         None,

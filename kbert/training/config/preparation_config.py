@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kbert.data.pretraining.corpus_cuts import BLOCK_BYTES
-from kbert.training.config.configuration import wrong
-from kbert.training.config.option_kinds import choice, flag, option, patterns, text, whole
-from kbert.training.config.parts import EXAMPLES, ExampleOptions
+from kbert.options.configuration import wrong
+from kbert.options.kinds import choice, flag, option, patterns, text, whole
+from kbert.options.shared import EXAMPLES, ExampleOptions
 
 _DATA, _OUTPUT = "Data", "Output"
 _PATTERN, _TOKENS, _FOLDER = text("a regular expression"), text("a vocab.txt"), text("a folder")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from kbert.options.configuration import check_default, wrong
 from kbert.tasks.pretraining.objectives import is_causal
-from kbert.training.config.configuration import check_default, wrong
 
 # Fixed by the encoder from which a run continues.
 _OF_A_NEW_MODEL = (

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from kbert.models.sizes import BERT_SIZES
-from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS
-from kbert.training.config.option_kinds import choice, flag, number, option, patterns, text, whole
-from kbert.training.config.parts import (
+from kbert.options.kinds import choice, flag, number, option, patterns, text, whole
+from kbert.options.shared import (
     EXAMPLES,
     RUN,
     TRAINING,
@@ -14,6 +13,7 @@ from kbert.training.config.parts import (
     PlacementOptions,
     RunOptions,
 )
+from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS
 from kbert.training.config.pretraining_checks import check_pretraining
 
 TASK = "pretraining"

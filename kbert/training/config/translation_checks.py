@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from kbert.options.configuration import check_default, wrong
 from kbert.tasks.base.finetuned_task import TFDS
-from kbert.training.config.configuration import check_default, wrong
 
 PARTS = ("train", "validation", "test")
 # Options of learning subwords, without effect where subword models are given.

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from kbert.models.sizes import TRANSFORMER_SIZES
-from kbert.training.config.option_kinds import choice, column, flag, number, option, text, whole
-from kbert.training.config.parts import (
+from kbert.options.kinds import choice, column, flag, number, option, text, whole
+from kbert.options.shared import (
     TRAINING,
     EpochOptions,
     OptimizerOptions,

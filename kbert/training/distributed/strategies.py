@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.data.tables.table import nearest
-from kbert.training.config.parts import MIRRORED, MULTI_WORKER, ONE, STRATEGIES, TPU
+from kbert.options.shared import MIRRORED, MULTI_WORKER, ONE, STRATEGIES, TPU
 from kbert.training.distributed.tf_config import read_cluster
 from kbert.training.distributed.worker_rendezvous import (
     ended_without_others,

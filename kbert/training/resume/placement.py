@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
+from kbert.options.configuration import Configuration
+from kbert.options.shared import MULTI_WORKER, ONE, check_strategy
 from kbert.pipelines.replication.row_splitting import check_divisible
-from kbert.training.config.configuration import Configuration
-from kbert.training.config.parts import MULTI_WORKER, ONE, check_strategy
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
 from kbert.training.distributed.strategies import strategy

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.training.config.config_file import read_config_file
-from kbert.training.config.configuration import Configuration
+from kbert.options.configuration import Configuration
+from kbert.options.yaml_file import read_config_file
 from kbert.training.distributed.earlier_attempt import is_begun, note_begun
 from kbert.training.distributed.stop_signals import GO_ON
 from kbert.training.resume.train_state import Position, load_state

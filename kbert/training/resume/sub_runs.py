@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kbert.options.yaml_file import read_config_file
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.config.config_file import read_config_file
 from kbert.training.resume.resumed_run import changed_data, changed_keys
 from kbert.training.runs.run_directory import (
     CONFIG,

@@ -17,8 +17,8 @@ from kbert.storage.atomic_directory import (
     write_atomically,
 )
 from kbert.training.config.any_config import StoredConfig, config_from_dict
-from kbert.training.config.config_file import config_text, read_config_file
-from kbert.training.config.configuration import Configuration
+from kbert.options.yaml_file import config_text, read_config_file
+from kbert.options.configuration import Configuration
 
 INCOMPLETE = ".incomplete"
 CONFIG = "config.yaml"

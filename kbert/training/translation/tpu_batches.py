@@ -5,7 +5,7 @@ import math
 import tensorflow as tf
 
 from kbert.data.translation.fixed_batches import Bucket
-from kbert.training.config.parts import TPU
+from kbert.options.shared import TPU
 from kbert.training.config.translation_config import TranslationConfig
 
 # Lengths are a multiple of it, and rows too if there are at least as many.

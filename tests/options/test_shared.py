@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kbert.training.config.parts import check_strategy
+from kbert.options.shared import check_strategy
 
 
 def config(**values):

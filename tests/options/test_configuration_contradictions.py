@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from kbert.training.config.configuration import check_default
+from kbert.options.configuration import check_default, wrong
 
 
 @dataclasses.dataclass
@@ -36,3 +36,10 @@ def test_the_first_of_several_is_named():
     config = Config("run", patience=5, metric="f1")
     with pytest.raises(ValueError, match="`patience` must be left out"):
         check_default(config, ("patience", "metric"), "without validation")
+
+
+def test_the_error_names_the_key_what_was_expected_and_what_came():
+    error = wrong("patience", "at least 1", 0)
+    assert isinstance(error, ValueError)
+    assert str(error) == "`patience` must be at least 1. Received: patience=0"
+    assert str(wrong("metric", "a metric's name", "")).endswith("Received: metric=''")

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.training.config.config_file import config_text, parse_yaml, read_config_file
+from kbert.options.yaml_file import config_text, parse_yaml, read_config_file
 
 
 def test_plain_values_are_those_of_yaml_1_2():

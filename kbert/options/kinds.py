@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, dataclass, field
 from typing import Any
 
 from kbert.data.tables.table import nearest
-from kbert.training.config.config_file import parse_yaml
+from kbert.options.yaml_file import parse_yaml
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from kbert.training.config.configuration import Configuration
-from kbert.training.config.option_kinds import option, whole
+from kbert.options.configuration import Configuration
+from kbert.options.kinds import option, whole
 
 
 @dataclass(frozen=True)

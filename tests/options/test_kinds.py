@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from kbert.training.config import option_kinds as kinds
+from kbert.options import kinds as kinds
 
 
 @pytest.mark.parametrize(

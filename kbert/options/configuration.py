@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from kbert.data.tables.table import nearest
-from kbert.tasks.base.finetuned_task import wrong
-from kbert.training.config.config_file import read_config_file
-from kbert.training.config.option_kinds import kind_of
+from kbert.options.kinds import kind_of
+from kbert.options.yaml_file import read_config_file
 
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """Base class of frozen dataclasses with fields of `kbert.training.config.option_kinds.option`.
+    """Base class of frozen dataclasses with fields of `kbert.options.kinds.option`.
 
     Raises:
         ValueError: A value is of the wrong type or out of bounds, or two values contradict each
@@ -88,6 +87,17 @@ class Configuration:
             **values: The values that change.
         """
         return type(self).from_dict({**self.to_dict(), **values})
+
+
+def wrong(key: str, expected: str, value: Any) -> ValueError:
+    """Returns the error for a value of a configuration that contradicts the others.
+
+    Args:
+        key: The key.
+        expected: Description of valid values.
+        value: The value.
+    """
+    return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
 
 
 def check_default(config: Any, keys: Iterable[str], where: str) -> None:

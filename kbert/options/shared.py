@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from kbert.training.config.configuration import Configuration, wrong
-from kbert.training.config.option_kinds import choice, flag, number, option, text, whole
+from kbert.options.configuration import Configuration, wrong
+from kbert.options.kinds import choice, flag, number, option, text, whole
 
 ONE, MIRRORED, MULTI_WORKER, TPU = "one", "mirrored", "multi-worker", "tpu"
 STRATEGIES = (ONE, MIRRORED, MULTI_WORKER, TPU)
