@@ -56,6 +56,14 @@ class EncoderTask(keras.Model):
         """Returns the task's loss."""
         raise NotImplementedError(f"{type(self).__name__} must say its loss")
 
+    def head_layers(self) -> dict[str, Any]:
+        """Returns the layers of the head by the names that their weights are saved under.
+
+        Each has no other weights than `kernel`, `bias`, `gamma` and `beta`, as `Linear` has. Names
+        that Hugging Face has for such a layer make its checkpoints fit.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must name the layers of its head")
+
     def default_optimizer(self) -> Any:
         """Returns AdamW with its default learning rate."""
         return AdamW()

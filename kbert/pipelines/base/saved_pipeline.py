@@ -136,11 +136,28 @@ def pipeline_checkpoint(model: Any) -> Checkpoint:
     checkpoint.lowercase = model.tokenizer.lowercase
     checkpoint.tokenizer_rules = rules_of(model.tokenizer)
     for name, layer in model.head_layers().items():
+        _check_head_layer(model, name, layer)
         for part, (variable, transposed) in _parts(layer).items():
             array = np.asarray(variable)
             array = np.ascontiguousarray(array.T) if transposed else array
             checkpoint.heads[f"{name}.{part}"] = array
     return checkpoint
+
+
+def _check_head_layer(model: Any, name: str, layer: Any) -> None:
+    """Checks that a saved layer would be read again, with all of its weights."""
+    known = [variable for variable, _ in _parts(layer).values()]
+    others = [v.path for v in layer.weights if not any(v is one for one in known)]
+    if others:
+        raise ValueError(
+            f"`{type(model).__name__}.head_layers()` must have no other weights than kernel, bias, "
+            f"gamma and beta. Received: {', '.join(others)} in {name!r}"
+        )
+    if not f"{name}.".startswith(model.head_names):
+        raise ValueError(
+            f"`{type(model).__name__}.head_names` must have the beginnings of the names of "
+            f"`head_layers()`. Received: {model.head_names} for {name!r}"
+        )
 
 
 def save_pipeline(
@@ -168,6 +185,11 @@ def save_pipeline(
         )
     checkpoint.source_config = model.huggingface_config()
     architecture = model.huggingface_architecture
+    if architecture is None:
+        raise ValueError(
+            f"`format` must be \"kbert\" for a {type(model).__name__}, of which Hugging Face has "
+            f"none. Received: format={format!r}"
+        )
     written = write_huggingface(
         checkpoint, directory, architecture=architecture, overwrite=overwrite
     )

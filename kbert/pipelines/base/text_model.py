@@ -63,7 +63,8 @@ class TextModel(ReplicatedModel):
 
     tokenizer: WordPiece
     max_sequence_length: int
-    huggingface_architecture: str
+    # The class of transformers with the same head; None where there is none.
+    huggingface_architecture: str | None = None
     formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
     # Whether a checkpoint without a pooler is incomplete.
@@ -112,7 +113,8 @@ class TextModel(ReplicatedModel):
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
         """Returns the classes of transformers whose heads can be loaded."""
-        return (cls.huggingface_architecture,)
+        own = cls.huggingface_architecture
+        return () if own is None else (own,)
 
     def save_pretrained(
         self,

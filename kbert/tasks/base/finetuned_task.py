@@ -18,6 +18,7 @@ class FinetunedTask(Task):
         settings: Keys of the configuration that are also arguments of the model's constructor.
         options: Keys of the configuration that only this task and some others have.
         averages: Whether the predictions of several models can be averaged.
+        falling: Those of its metrics that are the better the smaller they are.
         has_answer_file: Whether there is an official format of a file of answers.
         fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
             train the task.
@@ -27,6 +28,7 @@ class FinetunedTask(Task):
     settings: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     averages = False
+    falling: tuple[str, ...] = ("cross_entropy",)
     has_answer_file = False
     fixed_length: int | None = None
 

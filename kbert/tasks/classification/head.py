@@ -163,7 +163,6 @@ class SequenceClassification(EncoderTask):
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         named = {name: getattr(self.sequence_head, name, None) for name in ("hidden", "classifier")}
         return {name: layer for name, layer in named.items() if layer is not None}
 

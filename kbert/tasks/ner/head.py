@@ -66,7 +66,6 @@ class TokenClassification(EncoderTask):
         return self.token_head(self.dropout_layer(states, training=training))
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         return {"classifier": self.token_head}
 
     def default_loss(self) -> Any:

@@ -139,7 +139,7 @@ class Pretraining(EncoderTask):
         return widened(self.pair_head(pooled))
 
     def head_layers(self) -> dict[str, Any]:
-        """The layers of the heads, by their names in Hugging Face's checkpoints."""
+        """Returns the layers of the heads, by their names in Hugging Face's checkpoints."""
         layers = {
             "cls.predictions": self.token_head.output_bias,
             "cls.predictions.transform.dense": self.token_head.transform,

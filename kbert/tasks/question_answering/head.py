@@ -58,7 +58,6 @@ class SpanExtraction(EncoderTask):
         return ops.where(ops.expand_dims(padding_mask, -1), logits, _NEVER)
 
     def head_layers(self) -> dict[str, Linear]:
-        """The dense layers of the head, by their names in Hugging Face's checkpoints."""
         return {"qa_outputs": self.span_head}
 
     def default_loss(self) -> Any:

@@ -20,6 +20,7 @@ class RegressionTask(TextTask):
     outputs = ("score",)
     answer_keys = ("score",)
     is_regression = True
+    falling = ("mse",)
 
     def has_outputs(self, names: Collection[str]) -> bool:
         return "score" in names and set(names) <= {"score", "truncated"}

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-# Metrics for which smaller is better.
-FALLING = ("cross_entropy", "mse", "loss", "perplexity")
+from kbert.tasks.registry import finetuned_tasks
+
+# Metrics for which smaller is better, besides those that tasks name.
+FALLING = ("loss", "perplexity")
 # Names of tasks' losses; the loss breaks ties of the metric.
 _LOSSES = ("loss", "cross_entropy", "mse")
 
@@ -23,9 +25,13 @@ def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | N
     if best is None:
         return True
     if found[metric] != best[metric]:
-        return bool((found[metric] < best[metric]) == (metric in FALLING))
+        return bool((found[metric] < best[metric]) == _falls(metric))
     loss = next((name for name in _LOSSES if name in found and name in best), None)
     return loss is not None and bool(found[loss] < best[loss])
+
+
+def _falls(metric: str) -> bool:
+    return metric in FALLING or any(metric in task.falling for task in finetuned_tasks())
 
 
 def numbers(metrics: dict[str, Any]) -> dict[str, float]:

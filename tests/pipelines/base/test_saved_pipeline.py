@@ -3,6 +3,7 @@
 import json
 import logging
 
+import keras
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -313,3 +314,25 @@ def test_answers_in_float64_are_those_in_float32(made):
             assert a.keys() == b.keys()
             assert a.get("score") == pytest.approx(b.get("score"), abs=1e-4)
             assert a.get("answer") == b.get("answer")
+
+
+def test_a_head_that_would_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    model = small_classifier()
+    layer = keras.layers.PReLU(name="thresholds")
+    layer.build((None, 2))
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "head_layers", lambda self: {"classifier": layer})
+        with pytest.raises(ValueError, match="no other weights than kernel.*thresholds/alpha in"):
+            model.save_pretrained(tmp_path / "saved")
+    monkeypatch.setattr(type(model), "head_names", ("other.",))
+    with pytest.raises(ValueError, match="`Classifier.head_names` must have the beginnings"):
+        model.save_pretrained(tmp_path / "saved")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_head_that_hugging_face_does_not_have(tmp_path, monkeypatch):
+    model = small_classifier()
+    monkeypatch.setattr(type(model), "huggingface_architecture", None)
+    assert type(model).huggingface_architectures() == ()
+    with pytest.raises(ValueError, match='`format` must be "kbert" for a Classifier, of which'):
+        model.save_pretrained(tmp_path / "saved", format="huggingface")

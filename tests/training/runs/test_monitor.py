@@ -1,5 +1,6 @@
 import pytest
 
+from kbert.tasks.registry import finetuned_task
 from kbert.training.runs.monitor import is_better
 
 
@@ -22,3 +23,10 @@ def test_the_loss_decides_between_equal_metrics_and_no_others(loss):
     assert is_better("f1", {"f1": 0.6, loss: 0.8}, best)
     assert not is_better("f1", {"f1": 0.4, loss: 0.1}, best)
     assert not is_better("f1", {"f1": 0.5}, best)
+
+
+def test_a_task_says_which_of_its_metrics_fall(monkeypatch):
+    found, best = {"error": 0.4}, {"error": 0.5}
+    assert not is_better("error", found, best)
+    monkeypatch.setattr(finetuned_task("regression"), "falling", ("error",))
+    assert is_better("error", found, best)
