@@ -16,12 +16,12 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from kbert.models.encoder_task import EncoderTask
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
-from kbert.pipelines.replication.replicated_model import ReplicatedModel
+from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.replication.replication import Replication
 from tests.replica_process import two_devices
 
 CLASSES, WORDS, LONGEST = 3, 7, 5
@@ -49,11 +49,12 @@ class Head(keras.layers.Layer):
         return logits if self.of_tokens else ops.mean(logits, axis=1)
 
 
-class Heads(ReplicatedModel, EncoderTask):
+class Heads(TaskModel):
     """A head for each loss, with weights of its own."""
 
     def __init__(self, names, **kwargs):
         super().__init__(**kwargs)
+        self.replication = Replication(self)
         self.heads = {name: Head(*CASES[name][:2], name=name) for name in names}
         draw = np.random.default_rng(4)
         for head in self.heads.values():

@@ -81,7 +81,11 @@ GROUND = ("__version__", "keras_names")
 KERAS_ONLY = ("storage", "layers", "decoding", "optimization", "checkpoints", "models")
 # Objects of tasks, which name their parts.
 TASK_FILES = "kbert/tasks/*/*task.py"
-KERAS_ONLY_FILES = ("kbert/tasks/*/head.py", "kbert/tasks/pretraining/objectives.py")
+KERAS_ONLY_FILES = (
+    "kbert/pipelines/base/task_model.py",
+    "kbert/tasks/*/head.py",
+    "kbert/tasks/pretraining/objectives.py",
+)
 TENSORFLOW_PACKAGES = (
     "official",
     "tensorflow",
@@ -136,11 +140,15 @@ TOP_LEVEL_ENTRIES = (
     "tpu",
 )
 MAX_FILE_LINES = 300
+# Of a file that is one class: a class is not cut in two for the count.
+MAX_CLASS_LINES = 400
 MAX_FOLDER_FILES = 12
 MAX_FUNCTION_LINES = 60
 MAX_SCRIPT_LINES = 120
 MAX_LAYER_ARGUMENTS = 10
 MAX_MODEL_ARGUMENTS = 16
+# Classes of kbert in the ancestry of a model, itself included.
+MAX_MODEL_CLASSES = 3
 LAYER_BASES = ("keras.layers.Layer", "keras.Layer", "layers.Layer")
 MODEL_BASES = ("keras.Model", "keras.models.Model", "models.Model")
 # Methods whose contract is the one of Keras or Python; their docstrings would repeat it.
@@ -311,6 +319,16 @@ class House:
                 return True
             waiting.extend(base.split(".")[-1] for base in self.classes.get(current, []))
         return False
+
+    def ancestry(self, name: str) -> set[str]:
+        """A class and its bases in kbert, near and far."""
+        waiting, seen = [name], set()
+        while waiting:
+            current = waiting.pop().split(".")[-1]
+            if current in self.classes and current not in seen:
+                seen.add(current)
+                waiting.extend(self.classes[current])
+        return seen
 
     def derives_from(self, name: str, roots: tuple[str, ...]) -> bool:
         """Whether a class, or a base of it in kbert, has one of the roots as a base."""
@@ -542,8 +560,28 @@ def long_files(house: House) -> list[Violation]:
     for modules, limit in ((house.modules, MAX_FILE_LINES), (house.scripts, MAX_SCRIPT_LINES)):
         for module in modules:
             lines = len(module.text.splitlines())
-            if lines > limit:
-                found.append(Violation(module.path, f"{lines} lines, at most {limit} are allowed"))
+            most = MAX_CLASS_LINES if module.room and _is_one_class(module) else limit
+            if lines > most:
+                found.append(Violation(module.path, f"{lines} lines, at most {most} are allowed"))
+    return found
+
+
+def _is_one_class(module: Module) -> bool:
+    """Whether a file holds one class and no function."""
+    held = [node for node in module.tree.body if isinstance(node, (ast.ClassDef, Function))]
+    return len(held) == 1 and isinstance(held[0], ast.ClassDef)
+
+
+def deep_models(house: House) -> list[Violation]:
+    """A model has few classes of kbert above Keras' own: what it holds, it need not inherit."""
+    found = []
+    for module in house.modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef) and house.derives_from(node.name, MODEL_BASES):
+                count = len(house.ancestry(node.name))
+                if count > MAX_MODEL_CLASSES:
+                    message = f"{count} classes, at most {MAX_MODEL_CLASSES} are allowed"
+                    found.append(Violation(f"{module.path}::{node.name}", message))
     return found
 
 

@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     rules.imports_of_scripts,
     rules.questions_of_kind,
     rules.long_files,
+    rules.deep_models,
     rules.crowded_folders,
     rules.long_functions,
     rules.long_constructors,
@@ -49,6 +50,13 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/optimization/tensorflow_update.py::tensorflow"): (
         "a fused update, taken only where the running backend is TensorFlow"
     ),
+    **{
+        (rule, f"kbert/pipelines/base/task_model.py::{method}"): (
+            "only a model on raw texts has a tokenizer to load or save, and needs TensorFlow anyway"
+        )
+        for rule in ("tensorflow_imports", "imports_inside_functions")
+        for method in ("from_pretrained", "save_pretrained")
+    },
     ("heavy_imports_at_the_top", "kbert/metrics/glue.py"): (
         "this room is the thin face of scikit-learn and SciPy, both required by kbert"
     ),
@@ -246,6 +254,25 @@ PLANTED = [
         },
         ["kbert/text/a.py", "tpu/b.py"],
         "301 lines, at most 300 are allowed",
+    ),
+    (
+        rules.long_files,
+        {
+            "kbert/text/a.py": "class A:\n" + "    x = 1\n" * 400,
+            "kbert/text/b.py": "class B:\n" + "    x = 1\n" * 300 + "def f(): pass\n",
+            "kbert/text/good.py": "class C:\n" + "    x = 1\n" * 390,
+        },
+        ["kbert/text/a.py", "kbert/text/b.py"],
+        "401 lines, at most 400 are allowed",
+    ),
+    (
+        rules.deep_models,
+        {
+            "kbert/models/a.py": "class A(keras.Model): pass\nclass B(A): pass\nclass C(B): pass",
+            "kbert/tasks/d.py": "class Mixin: pass\nclass D(C): pass\nclass E(Mixin, B): pass",
+        },
+        ["kbert/tasks/d.py::D", "kbert/tasks/d.py::E"],
+        "4 classes, at most 3 are allowed",
     ),
     (
         rules.long_functions,

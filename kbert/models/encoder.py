@@ -22,6 +22,12 @@ class Encoder(Protocol):
         hidden_dim: D.
         num_layers: number of blocks.
         causal: whether a token attends to those before it only.
+        initializer_range: standard deviation of new weights, of heads too.
+        activation: name of the activation of its blocks, which a head on tokens shares.
+        layer_norm_epsilon: added to the variance in layer normalization.
+        embeddings: the layer of its embeddings, with the table of tokens as
+            `token_embedding.embeddings`.
+        pooler: the layer from the first state to `pooled_output`.
     """
 
     vocabulary_size: int
@@ -29,6 +35,11 @@ class Encoder(Protocol):
     hidden_dim: int
     num_layers: int
     causal: bool
+    initializer_range: float
+    activation: str
+    layer_norm_epsilon: float
+    embeddings: Any
+    pooler: Any
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Encodes a batch.

@@ -35,6 +35,18 @@ class EncoderDecoder(Protocol):
     num_decoder_layers: int
     num_heads: int
 
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Maps a batch with known targets to float32 logits (B, T, V).
+
+        Args:
+            inputs: dict of the inputs of `encode`, and `target_token_ids` int (B, T).
+            *args: as Keras' call.
+            **kwargs: as Keras' call, such as `training`.
+        """
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of the constructor, as Keras models do."""
+
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
         """Encodes the source.
 

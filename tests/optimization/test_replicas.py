@@ -1,4 +1,4 @@
-"""Sums over replicas where there is one; for two see `test_replicated_model.py`."""
+"""Sums over replicas where there is one; for two see `test_replication.py`."""
 
 import tensorflow as tf
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.pipelines.base.text_model import model_inputs
+from kbert.pipelines.base.signatures import model_inputs
 from kbert.text.sequences.chunks import map_in_chunks, places_in_chunks
 from kbert.text.sequences.packing import PackedText
 

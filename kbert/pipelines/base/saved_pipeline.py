@@ -87,7 +87,7 @@ def load_pipeline(
     tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
     # Lengths for encoders with fewer positions than the default of the class.
     positions = checkpoint.config["max_sequence_length"]
-    defaults = cls.default_lengths(positions) | cls.default_settings(checkpoint)
+    defaults = cls.batching_type.default_lengths(cls, positions) | cls.default_settings(checkpoint)
     settings = {**defaults, **saved, **kwargs}
     encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
     if "encoder_dropout" in encoder_settings:

@@ -250,6 +250,11 @@ def as_list(column: Any) -> Sequence[Any]:
     return column if isinstance(column, list | tuple) else list(column)
 
 
+def weight_array(weight: Any) -> np.ndarray | None:
+    """Converts weights of texts to float32 (n,); None stays."""
+    return None if weight is None else np.asarray(as_column(listed(weight)), "float32")
+
+
 def checked_texts(name: str, column: Any) -> list[Any]:
     """Returns the texts of a column.
 

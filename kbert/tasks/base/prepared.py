@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS
+from kbert.pipelines.base.batching import EVALUATION_TOKENS
 
 
 @dataclass(frozen=True)
@@ -119,4 +119,6 @@ class TuningReading:
         """
         metrics = self.part.measured(model, tune=True)
         # Several replicas evaluate together, in batches of one shape: the loss is unknown there.
-        return metrics if model.is_replicated else {"loss": self.part.loss(model), **metrics}
+        if model.replication.is_active:
+            return metrics
+        return {"loss": self.part.loss(model), **metrics}

@@ -7,14 +7,14 @@ from keras import tree
 
 from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
-from kbert.models.bert import Bert
-from kbert.models.encoder_task import EncoderTask
+from kbert.models.encoder import Encoder
 from kbert.optimization.losses import (
     SoftmaxCrossEntropy,
     class_distribution,
     label_accuracy,
     widened,
 )
+from kbert.pipelines.base.task_model import TaskModel
 
 HEADS = ("pooler", "two_layer")
 # Prefixes of Keras' losses and metrics that take one number per class.
@@ -69,6 +69,26 @@ class SequenceHead(keras.layers.Layer):
         self.classifier.build((None, hidden_dim))
         self.built = True
 
+    def build_on(self, encoder: Encoder) -> None:
+        """Creates the weights for an encoder, whose pooler learns only where the head reads it.
+
+        Raises:
+            ValueError: the head is "two_layer" and the encoder is causal.
+        """
+        if self.head == "two_layer":
+            if encoder.causal:
+                raise ValueError(
+                    '`head` must be "pooler" for a causal encoder, whose [CLS] sees itself alone. '
+                    f"Received: head={self.head!r}"
+                )
+            encoder.pooler.trainable = False  # not used: nothing would train it
+        self.build(encoder.hidden_dim)
+
+    def saved_layers(self) -> dict[str, Linear]:
+        """Returns the dense layers by the names that their weights are saved under."""
+        two = {"hidden": self.hidden} if self.head == "two_layer" else {}
+        return {**two, "classifier": self.classifier}
+
     def call(self, outputs: Any, training: bool | None = None) -> Any:
         """Applies the head.
 
@@ -98,11 +118,11 @@ class SequenceHead(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("kbert")
-class SequenceClassification(EncoderTask):
+class SequenceClassification(TaskModel):
     """Predicts logits over classes for each sequence, or pair of sequences.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         num_labels: C, the number of classes.
         head: "pooler" or "two_layer", see `SequenceHead`.
         dropout: rate of the head's dropout.
@@ -116,7 +136,7 @@ class SequenceClassification(EncoderTask):
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         num_labels: int,
         head: str = "pooler",
         dropout: float = 0.1,
@@ -125,11 +145,6 @@ class SequenceClassification(EncoderTask):
         super().__init__(**kwargs)
         if num_labels < 1:
             raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
-        if head == "two_layer" and encoder.causal:
-            raise ValueError(
-                '`head` must be "pooler" for a causal encoder, whose [CLS] sees itself alone. '
-                f"Received: head={head!r}"
-            )
         self.encoder = encoder
         self.num_labels = num_labels
         self.head = head
@@ -147,9 +162,7 @@ class SequenceClassification(EncoderTask):
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
         if not getattr(self, "built", False):
-            if self.head == "two_layer":
-                self.encoder.pooler.trainable = False  # not used: nothing would train it
-            self.sequence_head.build(self.encoder.hidden_dim)
+            self.sequence_head.build_on(self.encoder)
             self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
@@ -163,45 +176,14 @@ class SequenceClassification(EncoderTask):
         return self.sequence_head(self.encoder(inputs, training=training), training=training)
 
     def head_layers(self) -> dict[str, Linear]:
-        named = {name: getattr(self.sequence_head, name, None) for name in ("hidden", "classifier")}
-        return {name: layer for name, layer in named.items() if layer is not None}
+        return self.sequence_head.saved_layers()
 
-    def compile(
-        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
-    ) -> None:
-        """Prepares the model for training.
+    def note_compiled(self, given: list[Any]) -> None:
+        self.needs_distributions = need_distributions(given)
 
-        Args:
-            optimizer: a Keras optimizer or its name; None for the task's own.
-            loss: a Keras loss or its name; None for the task's own. One that needs distributions
-                over the classes, such as `keras.losses.CategoricalCrossentropy`, gets them from
-                class ids too, and so do all metrics beside it.
-            metrics: a list of Keras metrics or their names; None for the task's own.
-            **kwargs: further arguments of Keras' `compile`.
-        """
-        super().compile(optimizer, loss, metrics, **kwargs)
-        used = [loss, metrics, kwargs.get("weighted_metrics")]
-        self.needs_distributions = any(map(_is_categorical, tree.flatten(used)))
-
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
-        """Keras' `compute_loss`, with distributions over the classes where the loss needs them."""
-        return super().compute_loss(
-            x, self._as_needed(y, y_pred), y_pred, sample_weight, training
-        )
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Keras' `compute_metrics`, with distributions where a metric needs them."""
-        return super().compute_metrics(x, self._as_needed(y, y_pred), y_pred, sample_weight)
-
-    def _as_needed(self, y: Any, y_pred: Any) -> Any:
-        return y if y is None or not self.needs_distributions else class_distribution(y, y_pred)
+    def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
+        """Returns distributions over the classes instead of ids where loss or metrics need them."""
+        return (class_distribution(y, y_pred) if self.needs_distributions else y), y_pred
 
     def default_loss(self) -> Any:
         """Cross-entropy with class ids or distributions."""
@@ -219,6 +201,15 @@ class SequenceClassification(EncoderTask):
             "head": self.head,
             "dropout": self.dropout,
         }
+
+
+def need_distributions(given: Any) -> bool:
+    """Returns whether one of Keras' losses and metrics needs a distribution over classes.
+
+    Args:
+        given: losses and metrics or their names, in any structure.
+    """
+    return any(map(_is_categorical, tree.flatten(given)))
 
 
 def _is_categorical(loss_or_metric: Any) -> bool:

@@ -9,11 +9,10 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.raw_text_model import RawTextModel
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.text_model import (
+from kbert.pipelines.base.signatures import (
     Signature,
     label_maps,
     text_specs,
@@ -21,17 +20,18 @@ from kbert.pipelines.base.text_model import (
     token_specs,
 )
 from kbert.tasks.classification.head import SequenceClassification
+from kbert.tasks.classification.label_batching import LabelBatching
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Classifier(RawTextModel, SequenceClassification):
+class Classifier(SequenceClassification):
     """Assigns each text, or pair of texts, one of C classes.
 
     Called with token ids it returns logits; `predict` returns probabilities, `answers` names.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
         labels: the C class names.
         max_sequence_length: longer texts are cut, in tokens with the special ones.
@@ -44,9 +44,12 @@ class Classifier(RawTextModel, SequenceClassification):
             the encoder.
     """
 
+    batching_type = LabelBatching
+    huggingface_architecture = "BertForSequenceClassification"
+
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         tokenizer: WordPiece,
         labels: Sequence[str],
         max_sequence_length: int = 128,
@@ -72,9 +75,7 @@ class Classifier(RawTextModel, SequenceClassification):
         self.label_names = names
         self.max_sequence_length = max_sequence_length
         self.pair = pair
-        self.check_tokenizer()
-
-    huggingface_architecture = "BertForSequenceClassification"
+        self.batching.check()
 
     @property
     def labels(self) -> list[str]:
@@ -112,82 +113,6 @@ class Classifier(RawTextModel, SequenceClassification):
             "problem_type": "single_label_classification",
             "classifier_dropout": self.dropout,
         }
-
-    def encode_targets(self, y: Any) -> np.ndarray:
-        """Converts class names to ids; ids and distributions over classes stay.
-
-        Args:
-            y: n class names or ids, also (n, 1), or (n, C) probabilities.
-
-        Raises:
-            ValueError: a name is unknown, an id is not an integer in [0, C), or a distribution
-                does not have C entries.
-        """
-        values = np.asarray(y)
-        if values.ndim == 2 and values.shape[1] == 1:
-            values = values[:, 0]
-        if values.dtype.kind in "OUS":
-            ids = {name: i for i, name in enumerate(self.label_names)}
-            names = [v.decode() if isinstance(v, bytes) else str(v) for v in values.tolist()]
-            unknown = sorted(set(names) - set(ids))
-            if unknown:
-                raise ValueError(f"`y` must hold labels of {self.labels}. Received: {unknown[:10]}")
-            return np.array([ids[name] for name in names], "int32")
-        if values.ndim == 2:
-            if values.shape[1] != self.num_labels:
-                raise ValueError(
-                    f"`y` must have {self.num_labels} probabilities a row. "
-                    f"Received: shape {values.shape}"
-                )
-            return values.astype("float32")
-        if values.dtype.kind == "f" and not (values == np.floor(values)).all():
-            raise ValueError(
-                "`y` must hold names, ids or distributions. Received: fractions such as "
-                f"{values[values != np.floor(values)][0]}"
-            )
-        if values.size and not (0 <= values.min() and values.max() < self.num_labels):
-            raise ValueError(
-                f"`y` must hold ids in [0, {self.num_labels}). Received: ids from "
-                f"{values.min()} to {values.max()}"
-            )
-        return values.astype("int32")
-
-    def encode_class_weight(self, weights: dict[Any, float] | None) -> dict[int, float] | None:
-        """Converts weights of classes to a dict by id, which Keras takes.
-
-        Args:
-            weights: class name or id -> weight; a class without one has weight 1. Or None.
-
-        Raises:
-            ValueError: a key is neither a class name nor an id.
-        """
-        if weights is None:
-            return None
-        ids = {name: number for number, name in enumerate(self.label_names)}
-        found = dict.fromkeys(range(self.num_labels), 1.0)
-        for key, weight in weights.items():
-            number = ids.get(key, key)
-            if number not in found:
-                raise ValueError(
-                    f"`class_weight` must have labels of {self.labels}, or their ids, as keys. "
-                    f"Received: {key!r}"
-                )
-            found[int(number)] = float(weight)
-        return found
-
-    def encode_names(self, names: Any) -> Any:
-        """Converts class names (B,) to ids int32 (B,), as graph code that fails for unknown ones.
-
-        Args:
-            names: string (B,).
-        """
-        same = names[:, None] == tf.constant(self.labels)  # (B, C)
-        known = tf.debugging.Assert(
-            tf.reduce_all(tf.reduce_any(same, axis=-1)),
-            [f"`y` must hold labels of {self.labels}. Received:", names],
-        )
-        with tf.control_dependencies([known] if known is not None else []):
-            return tf.argmax(tf.cast(same, tf.int32), axis=-1, output_type=tf.int32)
 
     def predict_step(self, data: Any) -> Any:
         """Returns the probabilities (B, C) of one batch."""
@@ -232,7 +157,7 @@ class Classifier(RawTextModel, SequenceClassification):
             text_a: string (B,), the texts, or the first texts of pairs.
             text_b: string (B,), the second texts; None for single texts.
         """
-        packed = self.preprocess(text_a, text_b)
+        packed = self.batching.preprocess(text_a, text_b)
         scores = packed_chunks(self.scores, packed, self.num_labels)
         return {**self.named(scores), "truncated": packed.truncated}
 
@@ -263,7 +188,7 @@ class Classifier(RawTextModel, SequenceClassification):
             A dict a text: `label`, `score`, `scores` by name, and `truncated`, whether the text was
             too long and cut.
         """
-        predictions, truncated = self.predict_texts(x)
+        predictions, truncated = self.batching.predict_texts(x)
         return [
             {
                 "label": self.label_names[int(np.argmax(row))],

@@ -47,7 +47,7 @@ class TextInput(PackedInput):
         Args:
             model: A `Classifier` or `Regressor` with the tokenizer of `packed`.
         """
-        return model.predict_packed(self.packed)
+        return model.batching.predict_packed(self.packed)
 
 
 def text_input(model: Any, examples: Any) -> TextInput:

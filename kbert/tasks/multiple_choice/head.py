@@ -5,25 +5,68 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.tasks.classification.head import SequenceClassification
+from kbert.layers.core.linear import Linear
+from kbert.models.encoder import Encoder
+from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
+from kbert.pipelines.base.task_model import TaskModel
+from kbert.tasks.classification.head import SequenceHead, need_distributions
 
 
 @keras.saving.register_keras_serializable("kbert")
-class ChoiceSelection(SequenceClassification):
+class ChoiceSelection(TaskModel):
     """Predicts a logit for each of K choices; the choices of an example share one softmax.
 
     Source: Devlin et al. 2019, section 4.4 (SWAG).
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         head: "pooler" or "two_layer".
         dropout: rate of the head's dropout.
     """
 
+    # Whether a loss or metric takes one number per choice; set by `compile`.
+    needs_distributions = False
+
     def __init__(
-        self, encoder: Any, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
+        self, encoder: Encoder, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
     ) -> None:
-        super().__init__(encoder, 1, head, dropout, **kwargs)
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.head = head
+        self.dropout = dropout
+        self.sequence_head = SequenceHead(
+            1,
+            head,
+            dropout,
+            encoder.initializer_range,
+            dtype=self.dtype_policy,
+            name="sequence_head",
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not getattr(self, "built", False):
+            self.sequence_head.build_on(self.encoder)
+            self.built = True
+
+    def head_layers(self) -> dict[str, Linear]:
+        return self.sequence_head.saved_layers()
+
+    def note_compiled(self, given: list[Any]) -> None:
+        self.needs_distributions = need_distributions(given)
+
+    def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
+        """Returns distributions over the choices, not indices, where loss or metrics need them."""
+        return (class_distribution(y, y_pred) if self.needs_distributions else y), y_pred
+
+    def default_loss(self) -> Any:
+        """Cross-entropy with the indices of the right choices, or distributions."""
+        return SoftmaxCrossEntropy()
+
+    def default_metrics(self) -> list[Any]:
+        """Accuracy."""
+        return [keras.metrics.MeanMetricWrapper(label_accuracy, name="accuracy")]
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Scores the choices.
@@ -38,9 +81,13 @@ class ChoiceSelection(SequenceClassification):
         """
         shape = ops.shape(inputs["token_ids"])
         flat = {name: ops.reshape(x, (-1, x.shape[-1] or shape[2])) for name, x in inputs.items()}
-        return ops.reshape(super().call(flat, training=training), (shape[0], shape[1]))
+        logits = self.sequence_head(self.encoder(flat, training=training), training=training)
+        return ops.reshape(logits, (shape[0], shape[1]))
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["num_labels"]
-        return config
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "head": self.head,
+            "dropout": self.dropout,
+        }

@@ -52,7 +52,7 @@ class ChoiceInput:
         """
         place = {"first_epoch": first_epoch, "first_batch": first_batch}
         x = (self.contexts, self.choices)
-        return model.choice_dataset(x, targets, config.batch_size, True, config.seed, **place)
+        return model.batching.choices(x, targets, config.batch_size, True, config.seed, **place)
 
     def steps(self, config: Any) -> list[int]:
         """Returns the number of steps of each epoch.

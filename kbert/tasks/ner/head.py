@@ -6,20 +6,20 @@ import keras
 
 from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
-from kbert.models.bert import Bert
-from kbert.models.encoder_task import EncoderTask
+from kbert.models.encoder import Encoder
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
+from kbert.pipelines.base.task_model import TaskModel
 
 
 @keras.saving.register_keras_serializable("kbert")
-class TokenClassification(EncoderTask):
+class TokenClassification(TaskModel):
     """Predicts logits over classes for each token.
 
     Source: Devlin et al. 2019, section 5.3.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         num_labels: C, the number of classes.
         dropout: rate of the dropout before the head.
 
@@ -28,7 +28,7 @@ class TokenClassification(EncoderTask):
     """
 
     def __init__(
-        self, encoder: Bert, num_labels: int, dropout: float = 0.1, **kwargs: Any
+        self, encoder: Encoder, num_labels: int, dropout: float = 0.1, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         if num_labels < 1:

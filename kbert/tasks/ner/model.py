@@ -9,14 +9,15 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.windowed_examples import WindowedExamples
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.text_inputs import listed, read_single_texts
-from kbert.pipelines.base.text_model import Signature, label_maps, text_specs
+from kbert.pipelines.base.signatures import Signature, label_maps, text_specs
+from kbert.pipelines.base.text_inputs import read_single_texts
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.ner.answers import json_answer
-from kbert.tasks.ner.token_labeller import TokenLabeller
+from kbert.tasks.ner.head import TokenClassification
+from kbert.tasks.ner.token_tagging import TokenTagging
 from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
 from kbert.text.sequences.entities import entity_types, unreachable_tags
 from kbert.text.sequences.word_boundaries import spaced_words, text_words
@@ -26,15 +27,16 @@ _NOTHING = "O"
 
 
 @keras.saving.register_keras_serializable("kbert")
-class EntityRecognizer(TokenLabeller):
+class EntityRecognizer(TokenClassification):
     """Finds the named entities of texts.
 
     A word's first token carries its tag; the others, "X" in the paper, have no loss (Devlin et
     al. 2019, section 5.3). The text is cut into overlapping windows; see
-    `kbert.text.sequences.windows`.
+    `kbert.text.sequences.windows`. `x` in `fit` is lists of words, in `predict` texts, for each of
+    which it returns a dict, with what `recognize` returns as NumPy values.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
         labels: the C tags, "O" among them, BIO ("B-PER", "I-PER") or IOBES.
         max_sequence_length: tokens of a window, special ones included.
@@ -46,11 +48,16 @@ class EntityRecognizer(TokenLabeller):
             each other.
     """
 
+    batching_type = TokenTagging
+    needs_pooler = False
+    has_questions = False
     default_sequence_length = 128
+    huggingface_architecture = "BertForTokenClassification"
+    graph_settings: tuple[str, ...] = ()
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         tokenizer: WordPiece,
         labels: Sequence[str],
         max_sequence_length: int = 128,
@@ -59,10 +66,13 @@ class EntityRecognizer(TokenLabeller):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "entity_recognizer")
-        super().__init__(encoder, tokenizer, _checked_tags(labels), dropout, **kwargs)
+        tags = _checked_tags(labels)
+        super().__init__(encoder, len(tags), dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.tag_names = tuple(tags)
         self.max_sequence_length = max_sequence_length
         self.stride = stride
-        self.check_windows()
+        self.batching.check()
 
     @property
     def labels(self) -> list[str]:
@@ -109,7 +119,8 @@ class EntityRecognizer(TokenLabeller):
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
         units = text_words(offsets, self.tokenizer.vocabulary)
-        found = self.tag_words(text, offsets, units, self.token_probabilities(offsets, None))
+        probabilities = self.batching.token_probabilities(offsets, None)
+        found = self.batching.tag_words(text, offsets, units, probabilities)
         types = tf.constant(entity_types(self.tag_names) or [""])
         filled = tf.sequence_mask(found.count)
         return {
@@ -136,7 +147,8 @@ class EntityRecognizer(TokenLabeller):
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
         units, number = spaced_words(text, offsets)
-        found = self.tag_words(text, offsets, units, self.token_probabilities(offsets, None))
+        probabilities = self.batching.token_probabilities(offsets, None)
+        found = self.batching.tag_words(text, offsets, units, probabilities)
         words = tf.cast(tf.strings.split(text, " ").row_lengths(), tf.int32)
         width = tf.reduce_max(tf.pad(words, [[0, 1]]))
         tags = tf.gather(tf.constant(self.labels), found.path)
@@ -165,24 +177,14 @@ class EntityRecognizer(TokenLabeller):
         """
         return [json_answer(plain_values(row))["entities"] for row in self.predict(x)]
 
-    def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Finds the entities of texts, in the order of `x`.
+    def text_columns(self, x: Any) -> list[Any] | None:
+        """Returns the columns of `x` that `recognize` takes; None if it is something else.
 
         Args:
-            x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`; not used for texts.
-
-        Returns:
-            A dict a text, with what `recognize` returns as NumPy values.
-
-        Raises:
-            ValueError: `x` is a single text.
+            x: raw texts in the forms of `predict`, or anything else.
         """
-        x = listed(x)
         texts = read_single_texts(x)
-        if texts is None:
-            return super().predict(x, **kwargs)
-        return self.predict_columns(self.recognize, [texts])
+        return None if texts is None else [texts]
 
     def predict_tags(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
         """Returns the tags of sentences of given words.
@@ -193,7 +195,7 @@ class EntityRecognizer(TokenLabeller):
         inputs = read_word_inputs(sentences)
         if inputs is None:
             raise ValueError("`sentences` must be lists of words. Received: something else")
-        rows = self.predict_columns(self.tag, [inputs.texts])
+        rows = self.batching.predict_columns(self.tag, [inputs.texts])
         # By the words: a sentence of none is a text of one word without characters.
         counted = zip(rows, inputs.words, strict=True)
         return [[tag.decode() for tag in row["tags"][: len(words)]] for row, words in counted]
@@ -218,7 +220,7 @@ class EntityRecognizer(TokenLabeller):
         Returns:
             `WindowedExamples`, and int32, a tag id a token of `packed`, -1 where it has no loss.
         """
-        windows = self.windows(inputs.texts)
+        windows = self.batching.windows(inputs.texts)
         return windows, self._targets(windows, inputs, y)
 
     def _targets(self, windows: WindowedExamples, inputs: WordInputs, y: Any) -> np.ndarray:

@@ -7,13 +7,13 @@ from keras import ops
 
 from kbert.layers.bert.masked_language_head import MaskedLanguageHead
 from kbert.layers.core.linear import normal_linear
-from kbert.models.bert import Bert
-from kbert.models.encoder_task import EncoderTask
+from kbert.models.encoder import Encoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, widened
 from kbert.optimization.pretraining_metrics import NextSentenceMetrics, PredictedTokenMetrics
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
+from kbert.pipelines.base.task_model import TaskModel
 from kbert.tasks.pretraining.objectives import (
     LEARNING_RATE,
     OBJECTIVES,
@@ -27,7 +27,7 @@ PAIRS = "next_sentence"
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Pretraining(EncoderTask):
+class Pretraining(TaskModel):
     """Predicts tokens from their hidden states, and whether two sentences belong together.
 
     Source: Devlin et al. 2019, section 3.1 and, for the other objectives, 5.1. The output matrix of
@@ -39,7 +39,7 @@ class Pretraining(EncoderTask):
     targets that it learns.
 
     Args:
-        encoder: a `Bert`; for "lm" and "lm_nsp" a causal one, for the others not.
+        encoder: an encoder such as `Bert`; for "lm" and "lm_nsp" a causal one, for the others not.
         objective: "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens only), "lm"
             (the next token, from left to right) or "lm_nsp".
 
@@ -47,7 +47,7 @@ class Pretraining(EncoderTask):
         ValueError: `objective` is none of these, or does not fit the encoder.
     """
 
-    def __init__(self, encoder: Bert, objective: str = "mlm_nsp", **kwargs: Any) -> None:
+    def __init__(self, encoder: Encoder, objective: str = "mlm_nsp", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if objective not in OBJECTIVES:
             raise ValueError(

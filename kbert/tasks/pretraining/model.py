@@ -10,11 +10,11 @@ import tensorflow as tf
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_config import CAUSAL
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.text_inputs import holds_texts, listed, read_single_texts
-from kbert.pipelines.base.text_model import Signature, model_inputs, text_specs
-from kbert.pipelines.base.windowed_model import WindowedModel
+from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
+from kbert.pipelines.base.text_inputs import holds_texts, read_single_texts
+from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.pretraining.answers import json_answer
 from kbert.tasks.pretraining.head import Pretraining
@@ -31,15 +31,16 @@ _MASKS_AT_A_TIME = 256
 
 
 @keras.saving.register_keras_serializable("kbert")
-class MaskedLanguageModel(WindowedModel, Pretraining):
+class MaskedLanguageModel(Pretraining):
     """Fills the [MASK] of texts with their likeliest words.
 
     A text is cut into overlapping windows, of which only those with a [MASK] are read; see
     `kbert.text.sequences.windows`. A causal model sees only the text to the left of a [MASK]. The
-    model trains on the batches of `kbert.data.pretraining.dataset`.
+    model trains on the batches of `kbert.data.pretraining.dataset`. `predict` returns a dict a
+    text, with what `fill` returns as NumPy values.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary, with `special_tokens_in_text`.
         objective: what it was pretrained for, see `Pretraining`.
         max_sequence_length: tokens of a window, special ones included.
@@ -56,11 +57,14 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
     head_names = ("cls.",)
     head_may_be_partial = True
     tokenizer_rules = {"special_tokens_in_text": True}
-    graph_settings = (*WindowedModel.graph_settings, "nbest")
+    batching_type = WindowBatching
+    needs_pooler = False
+    has_questions = False
+    graph_settings = ("nbest",)
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         tokenizer: WordPiece,
         objective: str = "mlm_nsp",
         max_sequence_length: int = 128,
@@ -78,7 +82,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
         if objective == "mlm_nsp":
             self.huggingface_architecture = "BertForPreTraining"
         self._check_tokenizer()
-        self.check_windows()
+        self.batching.check()
 
     def _check_tokenizer(self) -> None:
         """Raises a ValueError if texts cannot hold [MASK], or `nbest` is out of range."""
@@ -182,7 +186,7 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
             tf.TensorSpec((None,), tf.int32),
             tf.TensorSpec((None, self.encoder.hidden_dim), tf.float32),
         ]
-        place, states = map_in_chunks(run, windows.lengths, self.chunk_tokens, outputs)
+        place, states = map_in_chunks(run, windows.lengths, self.batching.chunk_tokens, outputs)
         order = tf.argsort(place)
         return tf.gather(place, order), tf.gather(states, order)
 
@@ -226,24 +230,14 @@ class MaskedLanguageModel(WindowedModel, Pretraining):
             signatures["follows"] = (self.follows, text_specs(True))
         return signatures
 
-    def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Finds words for the [MASK] of texts, in the order of `x`.
+    def text_columns(self, x: Any) -> list[Any] | None:
+        """Returns the columns of `x` that `fill` takes; None if it is something else.
 
         Args:
-            x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`; not used for texts.
-
-        Returns:
-            A dict a text, with what `fill` returns as NumPy values.
-
-        Raises:
-            ValueError: `x` is a single text.
+            x: raw texts in the forms of `predict`, or anything else.
         """
-        x = listed(x)
         texts = read_single_texts(x)
-        if texts is None:
-            return super().predict(x, **kwargs)
-        return self.predict_columns(self.fill, [texts])
+        return None if texts is None else [texts]
 
     def answers(self, x: Any) -> list[dict[str, Any]]:
         """Returns the words for the [MASK] of texts as plain Python values.

@@ -6,26 +6,26 @@ import keras
 from keras import ops
 
 from kbert.layers.core.linear import Linear, normal_linear
-from kbert.models.bert import Bert
-from kbert.models.encoder_task import EncoderTask
+from kbert.models.encoder import Encoder
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
+from kbert.pipelines.base.task_model import TaskModel
 
 # The logit of padded positions: far below every other logit, yet finite.
 _NEVER = -1e9
 
 
 @keras.saving.register_keras_serializable("kbert")
-class SpanExtraction(EncoderTask):
+class SpanExtraction(TaskModel):
     """Predicts for each token a logit as the start of the answer, and one as its end.
 
     Source: Devlin et al. 2019, sections 4.2 and 4.3. [CLS] stands for "no answer".
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
     """
 
-    def __init__(self, encoder: Bert, **kwargs: Any) -> None:
+    def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
         # In float32 at least, under any policy: answers are distinguished by small differences.

@@ -7,10 +7,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.models.bert import Bert
-from kbert.pipelines.base.text_inputs import listed
-from kbert.pipelines.base.text_model import Signature, question_specs
-from kbert.pipelines.base.windowed_model import WindowedModel
+from kbert.models.encoder import Encoder
+from kbert.pipelines.base.signatures import Signature, question_specs
+from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.question_answering.answers import json_answer
 from kbert.tasks.question_answering.head import SpanExtraction
@@ -41,14 +40,16 @@ class Boundaries(NamedTuple):
 
 
 @keras.saving.register_keras_serializable("kbert")
-class QuestionAnswerer(WindowedModel, SpanExtraction):
+class QuestionAnswerer(SpanExtraction):
     """Answers a question with a span of a text, or says that the text has no answer.
 
     The text is cut into overlapping windows; see `kbert.text.sequences.windows` and
-    `kbert.text.sequences.spans`.
+    `kbert.text.sequences.spans`. `x` in `fit` and `predict` is a dict or table with `question` and
+    `context`, or a tuple of two lists; `predict` returns a dict a question, with what `answer`
+    returns as NumPy values.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
         max_sequence_length: tokens of a window, question and special ones included.
         stride: tokens that neighbouring windows share, as in Hugging Face tokenizers.
@@ -63,17 +64,14 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
 
     huggingface_architecture = "BertForQuestionAnswering"
     default_sequence_length = 384
+    batching_type = WindowBatching
+    needs_pooler = False
     has_questions = True
-    graph_settings = (
-        *WindowedModel.graph_settings,
-        "max_answer_length",
-        "nbest",
-        "null_threshold",
-    )
+    graph_settings = ("max_answer_length", "nbest", "null_threshold")
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         tokenizer: WordPiece,
         max_sequence_length: int = 384,
         stride: int = 128,
@@ -95,7 +93,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         self.max_answer_length = max_answer_length
         self.nbest = nbest
         self.null_threshold = null_threshold
-        self.check_windows()
+        self.batching.check()
 
     def huggingface_config(self) -> dict[str, Any]:
         """Returns the task's entries of a Hugging Face configuration."""
@@ -166,7 +164,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
             tf.TensorSpec((None,), tf.float32),
             tf.TensorSpec((None,), tf.int32),
         ]
-        *columns, row = self.over_windows(offsets, questions, read, outputs)
+        *columns, row = self.batching.over_windows(offsets, questions, read, outputs)
         rows = tf.cast(offsets.token_ids.nrows(), tf.int32)
         return request_spans(WindowSpans(*columns), row, rows, count)
 
@@ -185,7 +183,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
 
         outputs = [tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, 2), tf.float32)]
         asked = self.tokenizer.tokenize(tf.constant([question]))
-        place, logits = self.over_windows(offsets, asked, read, outputs)
+        place, logits = self.batching.over_windows(offsets, asked, read, outputs)
         ordered = tf.gather(logits, tf.argsort(place))
         shares = tf.nn.softmax(ordered, axis=0).numpy()
         ids = offsets.token_ids.values.numpy().tolist()
@@ -212,22 +210,14 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         """
         return [json_answer(plain_values(row)) for row in self.predict(x)]
 
-    def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Answers questions, in the order of `x`.
+    def text_columns(self, x: Any) -> list[Any] | None:
+        """Returns the columns of `x` that `answer` takes; None if it is something else.
 
         Args:
-            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
-                logits.
-            **kwargs: arguments of Keras' `predict`; not used for questions.
-
-        Returns:
-            A dict a question, with what `answer` returns as NumPy values.
+            x: raw texts in the forms of `predict`, or anything else.
         """
-        x = listed(x)
         inputs = read_question_inputs(x)
-        if inputs is None:
-            return super().predict(x, **kwargs)
-        return self.predict_columns(self.answer, [inputs.questions, inputs.contexts])
+        return None if inputs is None else [inputs.questions, inputs.contexts]
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
         """Reads `x` as questions with contexts; returns None if it is something else.
@@ -248,7 +238,7 @@ class QuestionAnswerer(WindowedModel, SpanExtraction):
         Returns:
             `WindowedExamples`, and int32 (W, K, 2) as `SpanCrossEntropy` takes it.
         """
-        windows = self.windows(inputs.contexts, inputs.questions)
+        windows = self.batching.windows(inputs.contexts, inputs.questions)
         return windows, span_targets(windows, inputs.contexts, read_answers(answers))
 
     def get_config(self) -> dict[str, Any]:

@@ -5,23 +5,47 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.tasks.classification.head import SequenceClassification
+from kbert.layers.core.linear import Linear
+from kbert.models.encoder import Encoder
+from kbert.pipelines.base.task_model import TaskModel
+from kbert.tasks.classification.head import SequenceHead
 
 
 @keras.saving.register_keras_serializable("kbert")
-class SequenceRegression(SequenceClassification):
+class SequenceRegression(TaskModel):
     """Predicts one number for each sequence, or pair of sequences.
 
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         head: "pooler" or "two_layer".
         dropout: rate of the head's dropout.
     """
 
     def __init__(
-        self, encoder: Any, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
+        self, encoder: Encoder, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
     ) -> None:
-        super().__init__(encoder, 1, head, dropout, **kwargs)
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.head = head
+        self.dropout = dropout
+        self.sequence_head = SequenceHead(
+            1,
+            head,
+            dropout,
+            encoder.initializer_range,
+            dtype=self.dtype_policy,
+            name="sequence_head",
+        )
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates the head's weights."""
+        if not getattr(self, "built", False):
+            self.sequence_head.build_on(self.encoder)
+            self.built = True
+
+    def head_layers(self) -> dict[str, Linear]:
+        return self.sequence_head.saved_layers()
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         """Maps the inputs of `Bert` to float32 numbers (B,).
@@ -31,22 +55,12 @@ class SequenceRegression(SequenceClassification):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        return ops.squeeze(super().call(inputs, training=training), -1)
+        outputs = self.encoder(inputs, training=training)
+        return ops.squeeze(self.sequence_head(outputs, training=training), -1)
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
-        """Keras' `compute_loss`; losses average the last axis, which must not be the batch."""
-        return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, training)
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Keras' `compute_metrics`; metrics average the last axis too."""
-        return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
+    def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
+        """Returns columns: losses and metrics average the last axis, not to be the batch."""
+        return _column(y), _column(y_pred)
 
     def default_loss(self) -> Any:
         """Mean squared error."""
@@ -57,11 +71,14 @@ class SequenceRegression(SequenceClassification):
         return []
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["num_labels"]
-        return config
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "head": self.head,
+            "dropout": self.dropout,
+        }
 
 
 def _column(numbers: Any) -> Any:
     """Reshapes (B,) or (B, 1) to (B, 1)."""
-    return None if numbers is None else ops.reshape(numbers, (-1, 1))
+    return ops.reshape(numbers, (-1, 1))

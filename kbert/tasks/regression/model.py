@@ -5,52 +5,16 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.raw_text_model import RawTextModel
-from kbert.pipelines.base.text_model import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.base.sequence_batching import SequenceBatching
+from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression.head import SequenceRegression
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 
-@keras.saving.register_keras_serializable("kbert")
-class Regressor(RawTextModel, SequenceRegression):
-    """Assigns each text, or pair of texts, a number.
-
-    Args:
-        encoder: a `Bert`.
-        tokenizer: the tokenizer of the encoder's vocabulary.
-        max_sequence_length: longer texts are cut, in tokens with the special ones.
-        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
-        dropout: rate of the head's dropout.
-        pair: whether it reads two texts; this decides the inputs of its export.
-
-    Raises:
-        ValueError: tokenizer or length do not fit the encoder.
-    """
-
-    huggingface_architecture = "BertForSequenceClassification"
-
-    def __init__(
-        self,
-        encoder: Bert,
-        tokenizer: WordPiece,
-        max_sequence_length: int = 128,
-        head: str = "pooler",
-        dropout: float = 0.1,
-        pair: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        kwargs.setdefault("name", "regressor")
-        super().__init__(encoder, head, dropout, **kwargs)
-        self.tokenizer = tokenizer
-        self.max_sequence_length = max_sequence_length
-        self.pair = pair
-        self.check_tokenizer()
-
-    def huggingface_config(self) -> dict[str, Any]:
-        """Returns the task's entries of a Hugging Face configuration."""
-        return {"problem_type": "regression", "classifier_dropout": self.dropout}
+class ScoreBatching(SequenceBatching):
+    """Batches of texts with a number each as target."""
 
     def encode_targets(self, y: Any) -> np.ndarray:
         """Converts numbers, n or (n, 1), to float32 (n,).
@@ -69,9 +33,54 @@ class Regressor(RawTextModel, SequenceRegression):
             raise ValueError(f"`y` must hold finite numbers. Received: {values.tolist()[:10]}")
         return values
 
+
+@keras.saving.register_keras_serializable("kbert")
+class Regressor(SequenceRegression):
+    """Assigns each text, or pair of texts, a number.
+
+    Args:
+        encoder: an encoder such as `Bert`.
+        tokenizer: the tokenizer of the encoder's vocabulary.
+        max_sequence_length: longer texts are cut, in tokens with the special ones.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        dropout: rate of the head's dropout.
+        pair: whether it reads two texts; this decides the inputs of its export.
+
+    Raises:
+        ValueError: tokenizer or length do not fit the encoder.
+    """
+
+    batching_type = ScoreBatching
+    huggingface_architecture = "BertForSequenceClassification"
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        tokenizer: WordPiece,
+        max_sequence_length: int = 128,
+        head: str = "pooler",
+        dropout: float = 0.1,
+        pair: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "regressor")
+        super().__init__(encoder, head, dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.max_sequence_length = max_sequence_length
+        self.pair = pair
+        self.batching.check()
+
+    def huggingface_config(self) -> dict[str, Any]:
+        """Returns the task's entries of a Hugging Face configuration."""
+        return {"problem_type": "regression", "classifier_dropout": self.dropout}
+
     def predict_step(self, data: Any) -> Any:
         """Returns the numbers (B,) of one batch."""
         return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
+
+    def empty_prediction(self) -> np.ndarray:
+        """Returns the prediction for no texts, (0,)."""
+        return np.zeros((0,), "float32")
 
     def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
         """Maps raw strings (B,) to `score` float32 and `truncated` bool, both (B,); graph code.
@@ -80,7 +89,7 @@ class Regressor(RawTextModel, SequenceRegression):
             text_a: string (B,), the texts, or the first texts of pairs.
             text_b: string (B,), the second texts; None for single texts.
         """
-        packed = self.preprocess(text_a, text_b)
+        packed = self.batching.preprocess(text_a, text_b)
 
         def column(inputs: dict[str, Any]) -> Any:
             return self(inputs, training=False)[:, None]
@@ -111,7 +120,7 @@ class Regressor(RawTextModel, SequenceRegression):
         Args:
             x: texts, or pairs for a model with pair=True, in the forms of `fit`.
         """
-        predictions, truncated = self.predict_texts(x)
+        predictions, truncated = self.batching.predict_texts(x)
         return [{"score": float(v), "truncated": cut} for v, cut in zip(predictions, truncated)]
 
     def get_config(self) -> dict[str, Any]:

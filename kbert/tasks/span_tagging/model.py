@@ -9,12 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.windowed_examples import WindowedExamples
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import TokenCrossEntropy
-from kbert.pipelines.base.text_inputs import listed
-from kbert.pipelines.base.text_model import Signature, label_maps, question_specs
+from kbert.pipelines.base.signatures import Signature, label_maps, question_specs
 from kbert.tasks.base.answers import plain_values
-from kbert.tasks.ner.token_labeller import TaggedTexts, TokenLabeller
+from kbert.tasks.ner.head import TokenClassification
+from kbert.tasks.ner.token_tagging import TaggedTexts, TokenTagging
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, answer_tokens, read_opinions
 from kbert.tasks.span_tagging.answers import json_answer
@@ -28,15 +28,18 @@ OUTSIDE_BIASES = (-3.0, -2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0)
 
 
 @keras.saving.register_keras_serializable("kbert")
-class SpanTagger(TokenLabeller):
+class SpanTagger(TokenClassification):
     """Marks the answers to a question in a text, none, one or several, with B, I and O.
 
     A dense layer 3 x H with softmax gives each token of the text a distribution over the three. The
     loss of a text is -sum_i sum_j t_ij log p_ij over its tokens i, with distributions t that need
     not be one-hot: where annotators disagree, t is the share of each opinion.
 
+    `x` in `fit` and `predict` is a dict or table with `question` and `context`, or a tuple of two
+    lists; `predict` returns a dict a question, with what `read` returns as NumPy values.
+
     Args:
-        encoder: a `Bert`.
+        encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
         max_sequence_length: tokens of a window, question and special ones included.
         stride: tokens that neighbouring windows share.
@@ -51,12 +54,15 @@ class SpanTagger(TokenLabeller):
     """
 
     default_sequence_length = 384
+    batching_type = TokenTagging
+    needs_pooler = False
     has_questions = True
-    graph_settings = (*TokenLabeller.graph_settings, "outside_bias")
+    huggingface_architecture = "BertForTokenClassification"
+    graph_settings = ("outside_bias",)
 
     def __init__(
         self,
-        encoder: Bert,
+        encoder: Encoder,
         tokenizer: WordPiece,
         max_sequence_length: int = 384,
         stride: int = 128,
@@ -67,13 +73,15 @@ class SpanTagger(TokenLabeller):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "span_tagger")
-        super().__init__(encoder, tokenizer, TAGS, dropout, **kwargs)
+        super().__init__(encoder, len(TAGS), dropout, **kwargs)
+        self.tokenizer = tokenizer
+        self.tag_names = TAGS
         self.max_sequence_length = max_sequence_length
         self.stride = stride
         self.max_question_length: int = max_question_length
         self.soft = soft
         self.outside_bias = outside_bias
-        self.check_windows()
+        self.batching.check()
 
     def huggingface_config(self) -> dict[str, Any]:
         """Returns the task's entries of a Hugging Face configuration."""
@@ -144,7 +152,7 @@ class SpanTagger(TokenLabeller):
         Returns:
             For each bias and row the (start, end) of its answers, in code points.
         """
-        rows = self.predict_columns(self.read_with_biases, [questions, contexts])
+        rows = self.batching.predict_columns(self.read_with_biases, [questions, contexts])
         return {
             bias: [
                 [(int(s), int(e)) for s, e in zip(row[f"starts_{i}"], row[f"ends_{i}"]) if e]
@@ -157,8 +165,9 @@ class SpanTagger(TokenLabeller):
         """Returns a function from a bias (C,) to the answers; the encoder has run before."""
         offsets = self.tokenizer.tokenize_with_offsets(context)
         questions = self.tokenizer.tokenize(question)
-        probabilities = self.token_probabilities(offsets, questions)
-        return partial(self.tag_words, context, offsets, every_token(offsets), probabilities)
+        probabilities = self.batching.token_probabilities(offsets, questions)
+        units = every_token(offsets)
+        return partial(self.batching.tag_words, context, offsets, units, probabilities)
 
     def signatures(self) -> dict[str, Signature]:
         """Returns the function of an export and the specs of its inputs."""
@@ -176,22 +185,14 @@ class SpanTagger(TokenLabeller):
         """
         return [json_answer(plain_values(row))["answers"] for row in self.predict(x)]
 
-    def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Answers questions, in the order of `x`.
+    def text_columns(self, x: Any) -> list[Any] | None:
+        """Returns the columns of `x` that `read` takes; None if it is something else.
 
         Args:
-            x: questions with contexts in the forms of `fit`, or what Keras' `predict` takes, for
-                logits.
-            **kwargs: arguments of Keras' `predict`; not used for questions.
-
-        Returns:
-            A dict a question, with what `read` returns as NumPy values.
+            x: raw texts in the forms of `predict`, or anything else.
         """
-        x = listed(x)
         inputs = read_question_inputs(x)
-        if inputs is None:
-            return super().predict(x, **kwargs)
-        return self.predict_columns(self.read, [inputs.questions, inputs.contexts])
+        return None if inputs is None else [inputs.questions, inputs.contexts]
 
     def read_inputs(self, x: Any) -> QuestionInputs | None:
         """Reads `x` as questions with contexts; returns None if it is something else.
@@ -217,7 +218,7 @@ class SpanTagger(TokenLabeller):
         Returns:
             `WindowedExamples`, and float32 (tokens of `packed`, 3), 0 where a token has no loss.
         """
-        windows = self.windows(inputs.contexts, inputs.questions)
+        windows = self.batching.windows(inputs.contexts, inputs.questions)
         opinions = read_opinions(y)
         if not self.soft:
             opinions = [several[:1] for several in opinions]

@@ -4,8 +4,7 @@ from typing import Any
 
 import keras
 
-from kbert.models.encoder_task import EncoderTask
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.optimization.translation_losses import (
@@ -13,12 +12,13 @@ from kbert.optimization.translation_losses import (
     NextTokenAccuracy,
     Perplexity,
 )
+from kbert.pipelines.base.task_model import TaskModel
 
 WARMUP_STEPS = 4000
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Translation(EncoderTask):
+class Translation(TaskModel):
     """A Transformer that learns to predict the target, token by token.
 
     Targets are int (B, T), the tokens after those of `target_token_ids`; -1 is ignored.
@@ -28,11 +28,13 @@ class Translation(EncoderTask):
         label_smoothing: share of the target's probability that is spread over all tokens.
     """
 
+    parts = ("transformer", "source_subwords", "target_subwords", "bert_tokenizer")
+
     def __init__(
-        self, transformer: Transformer, label_smoothing: float = 0.1, **kwargs: Any
+        self, transformer: EncoderDecoder, label_smoothing: float = 0.1, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.transformer = transformer
+        self.transformer: Any = transformer  # a fused one has a `bert` too
         self.label_smoothing = label_smoothing
         self.built = True
 
@@ -68,9 +70,3 @@ class Translation(EncoderTask):
             "transformer": keras.saving.serialize_keras_object(self.transformer),
             "label_smoothing": self.label_smoothing,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Any:
-        """Creates the model from a configuration of `get_config`."""
-        transformer = keras.saving.deserialize_keras_object(config["transformer"])
-        return cls(**{**config, "transformer": transformer})

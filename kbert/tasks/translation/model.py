@@ -10,31 +10,50 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from kbert.checkpoints.marian.files import is_marian
+from kbert.data.batches.text_tensor import text_tensor
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
-from kbert.pipelines.base.text_model import Signature, text_specs
-from kbert.tasks.translation.alignment import TranslationAlignment
+from kbert.pipelines.inference.size_batches import size_batches
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.translation.alignment import Alignment
+from kbert.tasks.translation.answers import json_answer
+from kbert.tasks.translation.head import Translation
+from kbert.tasks.translation.pair_batching import PairBatching
 from kbert.tasks.translation.saved_translator import load_marian, load_translator, save_translator
-from kbert.text.sequences.chunks import places_in_chunks
+from kbert.tasks.translation.source_chunks import SourceChunks
+from kbert.text.cached_graph import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 
+# Sentences per call of the graph.
+_ROWS_AT_A_TIME = 1024
+# Settings that a search depends on, besides the weights.
+_SEARCH = (
+    *("beam_size", "length_penalty", "alpha", "nbest", "length_ratio", "length_extra"),
+    "patience",
+)
+
 
 @keras.saving.register_keras_serializable("kbert")
-class Translator(TranslationAlignment):
+class Translator(Translation):
     """Translates texts.
+
+    `x` in `fit` is sentences, with their translations as `y`, or a table with `source` and
+    `target`; in `predict` it is texts, whose translations are returned as a list of str.
 
     Args:
         transformer: a `Transformer` or a `BertFusedTransformer`.
         source_subwords: the subwords of the source.
-        target_subwords: the subwords of the target; may be the same object.
+        target_subwords: the subwords of the target; None for those of the source.
         bert_tokenizer: the tokenizer of a fused model's BERT; None for other models.
         beam_size: hypotheses of the search; 1 is greedy search.
         length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
@@ -44,17 +63,20 @@ class Translator(TranslationAlignment):
         length_extra: plus this many.
         patience: see `kbert.decoding.beam_search.beam_search`.
         label_smoothing: label smoothing of the loss.
-        alignment_layer: layer whose attention `align` returns, see `TranslationAlignment`.
+        alignment_layer: the layer whose attention `align` returns; see
+            `kbert.tasks.translation.alignment`.
 
     Raises:
         ValueError: a vocabulary does not fit the model, or a number is out of its range.
     """
 
+    batching_type = PairBatching
+
     def __init__(
         self,
-        transformer: Transformer,
+        transformer: EncoderDecoder,
         source_subwords: Subword,
-        target_subwords: Subword,
+        target_subwords: Subword | None,
         bert_tokenizer: WordPiece | None = None,
         beam_size: int = 5,
         length_penalty: str = "power",
@@ -68,9 +90,9 @@ class Translator(TranslationAlignment):
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "translator")
-        super().__init__(transformer, label_smoothing, alignment_layer, **kwargs)
+        super().__init__(transformer, label_smoothing, **kwargs)
         self.source_subwords = source_subwords
-        self.target_subwords = target_subwords
+        self.target_subwords = source_subwords if target_subwords is None else target_subwords
         self.bert_tokenizer = bert_tokenizer
         self.beam_size = beam_size
         self.length_penalty = length_penalty
@@ -79,7 +101,9 @@ class Translator(TranslationAlignment):
         self.length_ratio = length_ratio
         self.length_extra = length_extra
         self.patience = patience
+        self.alignment_layer = alignment_layer
         self._check()
+        self.alignment = Alignment(self)
 
     def _check(self) -> None:
         penalty_of(self.length_penalty, self.alpha)
@@ -114,35 +138,46 @@ class Translator(TranslationAlignment):
             )
 
     @classmethod
-    def from_pretrained(cls, directory: str | os.PathLike[str], **kwargs: Any) -> Any:
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         """Loads a saved translator.
 
         Args:
-            directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's layout,
-                see `kbert.checkpoints.marian.files`.
+            name_or_directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's
+                layout, see `kbert.checkpoints.marian.files`.
             **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
 
         Raises:
             ValueError: a file is damaged, or kbert cannot hold the model.
             FileNotFoundError: a file is missing.
         """
-        if is_marian(directory):
-            return load_marian(cls, directory, **kwargs)
-        return load_translator(cls, directory, **kwargs)
+        if is_marian(name_or_directory):
+            return load_marian(cls, name_or_directory, **kwargs)
+        return load_translator(cls, name_or_directory, **kwargs)
 
-    def save_pretrained(self, directory: str | os.PathLike[str], overwrite: bool = False) -> Path:
+    def save_pretrained(
+        self,
+        directory: str | os.PathLike[str],
+        format: str = "kbert",
+        overwrite: bool = False,
+    ) -> Path:
         """Writes weights, subwords and settings for `from_pretrained`.
 
         Args:
             directory: the folder to create.
+            format: "kbert", the only one.
             overwrite: whether an existing folder may be replaced, with all that it holds.
 
         Returns:
             The folder.
 
         Raises:
+            ValueError: `format` is another one.
             FileExistsError: the folder exists, and may not be replaced.
         """
+        if format != "kbert":
+            raise ValueError(
+                f'`format` must be "kbert" for a translator. Received: format={format!r}'
+            )
         return save_translator(self, directory, overwrite)
 
     @property
@@ -229,18 +264,17 @@ class Translator(TranslationAlignment):
             `truncated` bool (B,), whether the source was cut. The translation of an empty text is
             empty, with score 0.
         """
-        inputs, lengths, truncated = self.source_inputs(text)
-        beside, sizes = self.inputs_beside(text, lengths)
+        sources = SourceChunks(self, text)
 
         def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
-            found = self.search(*self._chosen(inputs, beside, lengths, chosen))
+            found = self.search(*sources.take(chosen))
             texts = self.target_subwords.detokenize(found.token_ids, found.lengths)
             return texts, found.scores
 
         specs = [tf.TensorSpec((None, self.nbest), t) for t in (tf.string, tf.float32)]
-        texts, scores = self._in_chunks(run, sizes, specs)
-        back = places_in_chunks(sizes)
-        empty = (lengths == 1)[:, None]
+        texts, scores = sources.map(run, specs)
+        back = sources.places
+        empty = (sources.lengths == 1)[:, None]
         texts = tf.where(empty, "", tf.gather(texts, back))
         scores = tf.where(empty, 0.0, tf.gather(scores, back))
         return {
@@ -248,8 +282,16 @@ class Translator(TranslationAlignment):
             "score": scores[:, 0],
             "nbest_translation": texts,
             "nbest_score": scores,
-            "truncated": truncated,
+            "truncated": sources.truncated,
         }
+
+    def align(self, text: Any) -> dict[str, Any]:
+        """Translates raw strings (B,), and aligns both; see `Alignment.align`; graph code.
+
+        Args:
+            text: string (B,).
+        """
+        return self.alignment.align(text)
 
     def bert_inputs(self, text: Any) -> dict[str, Any]:
         """Tokenizes raw strings (B,) for the BERT of a fused model, as graph code.
@@ -267,28 +309,72 @@ class Translator(TranslationAlignment):
         specs = text_specs(False)
         return {"serving_default": (self.translate, specs), "alignment": (self.align, specs)}
 
-    def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Translates texts, in the order of `x`.
+    def translation_columns(self, texts: Sequence[Any]) -> dict[str, np.ndarray]:
+        """Returns the outputs of `translate` for n texts, in their order; strings are bytes.
 
         Args:
-            x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`; not used for texts.
-
-        Returns:
-            A list of str for texts.
+            texts: n str or bytes. Those of similar length share a call of the graph.
 
         Raises:
-            ValueError: `x` is a single text.
+            ValueError: `texts` is a single text, or something else.
         """
-        x = listed(x)
-        texts = read_single_texts(x, "source", "text")
-        if texts is None:
-            return super().predict(x, **kwargs)
-        return self.translations(texts)
+        read = read_single_texts(listed(texts), "source", "text")
+        if read is None:
+            raise ValueError(
+                f"`texts` must be a list of str or bytes. Received: a {type(texts).__name__}"
+            )
+        settings = [getattr(self, name) for name in _SEARCH]
+        translate = cached_graph(self, self.translate, settings, text_specs(False))
+        sizes = np.array([len(text) for text in read], "int64")
+        # Without texts, an empty batch provides the shapes of the outputs.
+        batches = size_batches(sizes, _ROWS_AT_A_TIME) or [np.zeros(0, "int64")]
+        found = [translate(text_tensor([read[i] for i in rows])) for rows in batches]
+        back = np.argsort(np.concatenate(batches), kind="stable")
+        return {
+            name: np.concatenate([columns[name].numpy() for columns in found])[back]
+            for name in found[0]
+        }
+
+    def translations(self, texts: Sequence[Any]) -> list[str]:
+        """Returns the best translation of each of n texts.
+
+        Args:
+            texts: n str or bytes.
+
+        Raises:
+            ValueError: `texts` is a single text, or something else.
+        """
+        return [text.decode() for text in self.translation_columns(texts)["translation"]]
+
+    def answers(self, texts: Sequence[Any]) -> list[dict[str, Any]]:
+        """Translates texts, and returns plain Python values.
+
+        Args:
+            texts: n str or bytes.
+
+        Returns:
+            A dict a text: `translation`, `score`, `nbest` (dicts of `translation` and `score`, the
+            best first) and `truncated`, whether the text was longer than the model reads.
+
+        Raises:
+            ValueError: `texts` is a single text, or something else.
+        """
+        found = self.translation_columns(texts)
+        return [
+            json_answer(plain_values({name: found[name][i] for name in sorted(found)}))
+            for i in range(len(found["translation"]))
+        ]
 
     def get_config(self) -> dict[str, Any]:
+        serialized = keras.saving.serialize_keras_object
+        is_joint = self.target_subwords == self.source_subwords
         return {
             **super().get_config(),
+            "source_subwords": serialized(self.source_subwords),
+            # Each holds a whole vocabulary: one that both sides share is written once.
+            "target_subwords": None if is_joint else serialized(self.target_subwords),
+            "bert_tokenizer": serialized(self.bert_tokenizer),
+            "alignment_layer": self.alignment_layer,
             "beam_size": self.beam_size,
             "length_penalty": self.length_penalty,
             "alpha": self.alpha,

@@ -68,7 +68,7 @@ def alignment_of_text(model: Any, text: str) -> TextAlignment:
     if model.bert_tokenizer is not None:
         inputs |= model.bert_inputs(batch)
     source = inputs["source_token_ids"][0].numpy().tolist()
-    found, layers = model.translated_scores(inputs, lengths)
+    found, layers = model.alignment.translated_scores(inputs, lengths)
     count = 0 if len(source) == 1 else int(found.lengths[0, 0])
     target = found.token_ids[0, 0, :count].numpy().tolist()
     said = model.target_subwords.detokenize(tf.constant([target], tf.int32))[0].numpy()

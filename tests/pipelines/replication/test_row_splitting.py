@@ -1,4 +1,4 @@
-"""Batches divided by rows; for their losses see `test_replicated_model.py`."""
+"""Batches divided by rows; for their losses see `test_replication.py`."""
 
 import numpy as np
 import pytest

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbert.data.batches.text_tensor import text_tensor
-from kbert.pipelines.base.windowed_model import WindowedModel
+from kbert.pipelines.base.task_model import TaskModel
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import Exported, load_export
 from kbert.serving.loading.session_loader import Session
@@ -64,7 +64,7 @@ class Case:
 
     def __init__(self, name: str, base: Path) -> None:
         made, options, self.outputs = TASKS[name]
-        self.model: WindowedModel = made(**options)
+        self.model: TaskModel = made(**options)
         self.path = export(self.model, base, max_batch_size=1)
         self.exported: Exported = load_export(self.path)
         self.asks = name != "entity_recognizer"

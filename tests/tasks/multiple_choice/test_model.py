@@ -170,22 +170,3 @@ def test_a_dataset_of_both_by_name(model):
         model.evaluate(tf.data.Dataset.zip((x, targets)), verbose=0) for x in (named, plain)
     )
     assert one == other
-
-
-def test_a_dataset_of_something_else(model):
-    with pytest.raises(ValueError, match="`x` must be a tuple of n contexts and of n lists"):
-        model.choice_dataset(["a", "b"])
-
-
-def test_an_epoch_has_the_same_batches_whoever_begins_it(model):
-    """Each row once, in an order of seed and epoch; a rest goes on in that order."""
-
-    def indices(**place):
-        dataset = model.choice_dataset((CONTEXTS, CHOICES), np.arange(20) % 3, 6, True, 4, **place)
-        return [batch[1].numpy().tolist() for batch in dataset], dataset
-
-    first, dataset = indices()
-    second = [batch[1].numpy().tolist() for batch in dataset]
-    assert first != second and sorted(sum(second, [])) == sorted(np.arange(20) % 3)
-    assert indices(first_epoch=1)[0] == second
-    assert indices(first_epoch=1, first_batch=2)[0] == second[2:]

@@ -34,7 +34,7 @@ def test_steps_and_padding_are_those_of_the_batches(prepared):
 def test_nothing_is_cut_but_long_questions(prepared):
     given, model, _ = prepared
     assert not np.any(given.truncated)
-    windows = model.windows(["the film"], ["a a a a"])
+    windows = model.batching.windows(["the film"], ["a a a a"])
     assert windows.packed.truncated.tolist() == [True]
 
 

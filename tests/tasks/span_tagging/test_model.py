@@ -152,7 +152,7 @@ def windows_of(context):
 
 def shares_of(model, answers, context=CONTEXT):
     """The targets as rows of the context's tokens, and how often each token counts."""
-    model.windows = lambda contexts, questions: windows_of(contexts[0])
+    model.batching.windows = lambda contexts, questions: windows_of(contexts[0])
     windows, targets = model.examples(model.read_inputs((["a"], [context])), [answers])
     assert targets.shape == (windows.packed.tokens, 3) and targets.dtype == np.float32
     tokens = len(tokens_of(context).ids)

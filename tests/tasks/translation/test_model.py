@@ -19,6 +19,7 @@ from kbert.models.transformer import Transformer
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.translation.model import Translator
+from kbert.tasks.translation.source_chunks import SourceChunks
 from tests.small_pipelines import TOKENIZER
 from tests.small_translator import graph_of, small_subwords
 
@@ -60,7 +61,7 @@ def search_of(model):
     """The search for texts of one size, with all shapes known."""
     text = tf.constant(TEXTS)
     inputs, lengths, _ = model.source_inputs(text)
-    inputs |= model.inputs_beside(text, lengths)[0]
+    inputs |= SourceChunks(model, text).beside
     graph = tf.function(model.search, autograph=False).get_concrete_function(inputs, lengths)
     assert graph.inputs[0].shape.is_fully_defined()
     return graph(inputs, lengths)
@@ -269,18 +270,6 @@ def test_greedy_scores_are_divided_like_those_of_a_beam():
         # An empty text is not translated.
         assert score == pytest.approx(logs / len(ids) ** 0.7 if text else 0.0, rel=1e-4)
         assert said.decode() == (subwords.detokenize([ids])[0].numpy().decode() if text else "")
-
-
-def test_a_text_that_is_long_to_bert_alone_counts_as_long():
-    model = shared(fused=True)
-    # One unknown piece to the translator, a token a character to BERT.
-    texts = tf.constant(["the old man", "\u4e2d\u56fd" * 6])
-    _, lengths, _ = model.source_inputs(texts)
-    beside, sizes = model.inputs_beside(texts, lengths)
-    tokens = beside["bert_padding_mask"].numpy().sum(axis=1)
-    assert lengths[1] < lengths[0] and tokens[1] == 14
-    assert sizes.numpy().tolist() == [max(int(lengths[0]), tokens[0]), 14]
-    assert shared().inputs_beside(texts, lengths) == ({}, lengths)
 
 
 def test_vocabularies_and_tokenizers_must_fit():

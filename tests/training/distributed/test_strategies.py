@@ -1,4 +1,4 @@
-"""Strategies by name; how they train is in tests/pipelines/replication/test_replicated_model.py."""
+"""Strategies by name; how they train is in tests/pipelines/replication/test_replication.py."""
 
 import re
 import socket
@@ -6,8 +6,8 @@ import socket
 import pytest
 import tensorflow as tf
 
-from kbert.training import strategy
-from kbert.training.distributed.strategies import STRATEGIES
+from kbert.training.distributed.strategies import strategy
+from kbert.options.shared import STRATEGIES
 from kbert.training.distributed.tf_config import worker_config
 
 

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.optimization.adamw import AdamW
-from kbert.pipelines.replication.replicated_model import is_multi_worker
+from kbert.pipelines.replication.replication import is_multi_worker
 from tests.replica_process import result_of
 from tests.small_pipelines import VOCABULARY, small_classifier
 
@@ -42,10 +42,10 @@ def one_replica():
 
 
 def test_a_model_knows_the_strategy_that_it_was_made_with(one_replica):
-    assert not small_classifier().is_replicated
+    assert not small_classifier().replication.is_active
     with one_replica.scope():
         model = small_classifier()
-    assert model.is_replicated
+    assert model.replication.is_active
     assert model.distribute_strategy.num_replicas_in_sync == 1
     assert not is_multi_worker(one_replica)
 

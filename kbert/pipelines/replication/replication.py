@@ -1,7 +1,7 @@
 """Keras' fit, evaluate and predict for models that were made within a strategy's scope."""
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import keras
@@ -18,52 +18,58 @@ _MEANS = ("sum_over_batch_size", "mean")
 _OF_EACH_REPLICA = ("clipnorm", "clipvalue", "global_clipnorm", "gradient_accumulation_steps")
 
 
-class ReplicatedModel(keras.Model):
-    """A Keras model that trains within a strategy's scope as well as without one.
+class Replication:
+    """Training of a model, which holds it, within a strategy's scope as well as without one.
 
     Keras' own loops fail there with several steps per execution and with several workers, and
     report the mean of the replicas' metrics. Here the steps are one graph, and metrics are computed
     over all replicas; losses and gradients are exact by `kbert.optimization.replicas`.
+
+    Args:
+        model: a `TaskModel`, whose methods of the same names call those here.
     """
 
-    train_function: Any
-    test_function: Any
-    predict_function: Any
-    steps_per_execution: int
-    _predicts = False
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self._predicts = False
 
     @property
-    def is_replicated(self) -> bool:
-        """Returns whether the model was made within a strategy's scope."""
-        return getattr(self, "_distribute_strategy", None) is not None
+    def strategy(self) -> Any:
+        """The strategy in whose scope the model was made, or None."""
+        return getattr(self.model, "_distribute_strategy", None)
+
+    @property
+    def is_active(self) -> bool:
+        """True where the model was made within a strategy's scope."""
+        return self.strategy is not None
 
     @property
     def distribute_strategy(self) -> Any:
-        """Returns the strategy that the model was made with, or TensorFlow's default."""
-        if not self.is_replicated:
-            return super().distribute_strategy
-        strategy = self._distribute_strategy
+        """The strategy that the model was made with, or TensorFlow's default."""
+        if not self.is_active:
+            return tf.distribute.get_strategy()
         # Another worker may have nothing to predict, so each predicts on its own.
-        return RowSplitting(strategy, self._predicts and is_multi_worker(strategy))
+        return RowSplitting(self.strategy, self._predicts and is_multi_worker(self.strategy))
 
-    def compile(
-        self, optimizer: Any = None, loss: Any = None, metrics: Any = None, **kwargs: Any
-    ) -> None:
-        """Prepares the model for training, within the strategy's scope if there is one.
+    def scope(self) -> Any:
+        """Returns the context of the strategy's scope, or one of no effect."""
+        return self.strategy.scope() if self.is_active else nullcontext()
+
+    def compiling(self, optimizer: Any, loss: Any) -> Any:
+        """Returns the context to compile in.
+
+        Args:
+            optimizer: as `compile` received it, perhaps None or a name.
+            loss: as `compile` received it.
 
         Raises:
             ValueError: within a strategy's scope, the optimizer was made outside of it, or loss or
                 optimizer would not apply to the whole batch.
         """
-        kwargs |= {"optimizer": optimizer, "loss": loss, "metrics": metrics}
-        if not self.is_replicated:
-            super().compile(**kwargs)
-            return
-        strategy = self._distribute_strategy
-        _check_optimizer(optimizer, strategy)
-        _check_losses(loss)
-        with strategy.scope():
-            super().compile(**kwargs)
+        if self.is_active:
+            _check_optimizer(optimizer, self.strategy)
+            _check_losses(loss)
+        return self.scope()
 
     def train_step(self, data: Any) -> Any:
         """Runs Keras' training step; within a strategy's scope, one replica's part of it.
@@ -72,21 +78,21 @@ class ReplicatedModel(keras.Model):
         occurs: Keras' Adam would square the parts of a row separately, and replicas gather lists of
         different lengths in a branch that fails within a loop.
         """
-        adds_up = getattr(self.optimizer, "sums_before_clipping", False)
-        if not self.is_replicated and (adds_up or not self.trainable_weights):
-            return super().train_step(data)
+        model = self.model
+        adds_up = getattr(model.optimizer, "sums_before_clipping", False)
+        if not self.is_active and (adds_up or not model.trainable_weights):
+            return keras.Model.train_step(model, data)
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
         rows = tf.shape(next(one for one in tree.flatten(x) if one is not None))[0]
         with tf.GradientTape() as tape:
-            y_pred = self(x, training=True)
-            loss = self.compute_loss(x, y, y_pred, weight, training=True)
-            scaled = self.optimizer.scale_loss(loss)
-        replicas = self._distribute_strategy.num_replicas_in_sync if self.is_replicated else 1
-        self._loss_tracker.update_state(loss * replicas, sample_weight=rows)
-        found = tape.gradient(scaled, self.trainable_weights)
+            y_pred = model(x, training=True)
+            loss = model.compute_loss(x, y, y_pred, weight, training=True)
+            scaled = model.optimizer.scale_loss(loss)
+        model._loss_tracker.update_state(loss * self._replicas, sample_weight=rows)
+        found = tape.gradient(scaled, model.trainable_weights)
         dense = [None if one is None else tf.convert_to_tensor(one) for one in found]
-        self.optimizer.apply_gradients(zip(dense, self.trainable_weights))
-        return self.compute_metrics(x, y, y_pred, sample_weight=weight)
+        model.optimizer.apply_gradients(zip(dense, model.trainable_weights))
+        return model.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     def test_step(self, data: Any) -> Any:
         """Runs Keras' test step; a loss that is a mean over tokens is reported as that over all.
@@ -94,69 +100,63 @@ class ReplicatedModel(keras.Model):
         Keras weights the losses of batches by their number of examples, though length-bucketed
         batches hold many short examples or few long ones.
         """
+        model = self.model
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
-        if getattr(self.loss, "per", None) != "token":
-            return super().test_step(data)
-        y_pred = self(x, training=False)
-        loss = self.compute_loss(x, y, y_pred, weight, training=False)
-        replicas = self._distribute_strategy.num_replicas_in_sync if self.is_replicated else 1
+        if getattr(model.loss, "per", None) != "token":
+            return keras.Model.test_step(model, data)
+        y_pred = model(x, training=False)
+        loss = model.compute_loss(x, y, y_pred, weight, training=False)
         tokens = tf.reduce_sum(tf.cast(counting_tokens(y), loss.dtype))
         (all_tokens,) = over_replicas(tokens)
-        self._loss_tracker.update_state(loss * replicas, sample_weight=all_tokens)
-        return self.compute_metrics(x, y, y_pred, sample_weight=weight)
+        model._loss_tracker.update_state(loss * self._replicas, sample_weight=all_tokens)
+        return model.compute_metrics(x, y, y_pred, sample_weight=weight)
 
-    def make_train_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, one for the steps of all replicas."""
-        if not self.is_replicated:
-            return super().make_train_function(force)
-        if self.train_function is None or force:
-            with self._distribute_strategy.scope():
-                if not self.optimizer.built:
-                    self.optimizer.build(self.trainable_variables)
-            self.train_function = self._steps(self.train_step)
-        return self.train_function
+    @property
+    def _replicas(self) -> int:
+        return self.strategy.num_replicas_in_sync if self.is_active else 1
 
-    def make_test_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, one for the steps of all replicas."""
-        if not self.is_replicated:
-            return super().make_test_function(force)
-        if self.test_function is None or force:
-            self.test_function = self._steps(self.test_step)
-        return self.test_function
-
-    def make_predict_function(self, force: bool = False) -> Any:
-        """Makes Keras' function; within a strategy's scope, one that keeps the order of rows."""
-        if not self.is_replicated:
-            return super().make_predict_function(force)
-        if self.predict_function is None or force:
-            self.predict_function = self._prediction()
-        return self.predict_function
-
-    def predict(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs Keras' `predict`; with several workers, each predicts its own input.
+    @contextmanager
+    def predicting(self) -> Iterator[None]:
+        """Prepares Keras' `predict` within; with several workers, each predicts its own input.
 
         An execution is one step: Keras would trace a graph for each combination of batch widths.
         """
-        steps, self.steps_per_execution = self.steps_per_execution, 1
+        model = self.model
+        steps, model.steps_per_execution = model.steps_per_execution, 1
         self._predicts = True
         try:
-            return super().predict(*args, **kwargs)
+            yield
         finally:
-            self._predicts, self.steps_per_execution = False, steps
+            self._predicts, model.steps_per_execution = False, steps
+
+    def function(self, name: str, force: bool) -> Any:
+        """Returns a function of Keras' loops for all replicas; None without a strategy.
+
+        Args:
+            name: "train_function", "test_function" or "predict_function".
+            force: whether to make it again.
+        """
+        if not self.is_active:
+            return None
+        if getattr(self.model, name) is None or force:
+            step = getattr(self.model, name.replace("function", "step"))
+            made = self._prediction() if name == "predict_function" else self._steps(step)
+            setattr(self.model, name, made)
+        return getattr(self.model, name)
 
     def _steps(self, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """Returns a function that takes `steps_per_execution` steps and returns the metrics."""
-        strategy = self._distribute_strategy
+        strategy, model = self.strategy, self.model
 
         def one(data: Any) -> dict[str, Any]:
             strategy.run(step, args=(data,))
-            return self.get_metrics_result()  # outside of the replicas: over all of them
+            return model.get_metrics_result()  # outside of the replicas: over all of them
 
         def next_one(iterator: Any) -> dict[str, Any]:
             return one(iterator.get_next())
 
         def several(iterator: Any) -> tuple[tf.Tensor, dict[str, Any]]:
-            most = self.steps_per_execution
+            most = model.steps_per_execution
             none = tf.experimental.Optional.empty(iterator.element_spec)
 
             def step_and_next(done: tf.Tensor, data: Any) -> tuple[tf.Tensor, Any]:
@@ -169,9 +169,9 @@ class ReplicatedModel(keras.Model):
                 step_and_next,
                 (tf.constant(0), iterator.get_next_as_optional()),
             )
-            return done, self.get_metrics_result()
+            return done, model.get_metrics_result()
 
-        if not self.run_eagerly:
+        if not model.run_eagerly:
             one, next_one, several = (
                 tf.function(function, reduce_retracing=True, autograph=False)
                 for function in (one, next_one, several)
@@ -181,7 +181,7 @@ class ReplicatedModel(keras.Model):
             with strategy.scope():
                 if not isinstance(iterator, tf.distribute.DistributedIterator):
                     return [one(data) for data in iterator][-1]  # of `train_on_batch`
-                if self.steps_per_execution == 1:
+                if model.steps_per_execution == 1:
                     return next_one(iterator)
                 done, logs = several(iterator)
                 if not int(done):
@@ -192,18 +192,18 @@ class ReplicatedModel(keras.Model):
 
     def _prediction(self) -> Callable[[Any], Any]:
         """Returns a function that maps a list of batches to the outputs of `predict_step`."""
-        strategy = self._distribute_strategy
+        strategy, model = self.strategy, self.model
         alone = is_multi_worker(strategy)
 
         def one(data: Any) -> Any:
             if alone:
-                return self.predict_step(data)
-            found = strategy.run(self.predict_step, args=(data,))
+                return model.predict_step(data)
+            found = strategy.run(model.predict_step, args=(data,))
             return tree.map_structure(
                 lambda *values: tf.concat(values, axis=0), *_by_replica(strategy, found)
             )
 
-        if not self.run_eagerly:
+        if not model.run_eagerly:
             one = tf.function(one, reduce_retracing=True, autograph=False)
 
         def function(batches: Any) -> Any:
@@ -212,19 +212,21 @@ class ReplicatedModel(keras.Model):
 
         return function
 
-    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Builds from the data's specification; Keras would average a batch over the replicas.
+    def build_symbolically(self, iterator: Any) -> bool:
+        """Builds the model from the data's specification; returns whether it did.
 
-        With several steps per execution, the metrics' variables exist before it, as with one step.
+        Keras would average a batch over the replicas. With several steps per execution, the
+        metrics' variables exist before it, as with one step.
+
+        Args:
+            iterator: Keras' iterator over the data, or None.
         """
-        several = self.is_replicated or self.steps_per_execution > 1
-        if not several or iterator is None:
-            super()._maybe_symbolic_build(iterator, data_batch)
-            return
+        if iterator is None or not (self.is_active or self.model.steps_per_execution > 1):
+            return False
         specs = iterator.data_adapter.get_tf_dataset().element_spec
-        scope = self._distribute_strategy.scope() if self.is_replicated else nullcontext()
-        with scope:
-            self._symbolic_build(data_batch=tf.nest.map_structure(_example, specs))
+        with self.scope():
+            self.model._symbolic_build(data_batch=tf.nest.map_structure(_example, specs))
+        return True
 
 
 def is_multi_worker(strategy: Any) -> bool:

@@ -88,17 +88,17 @@ def test_tables_of_sentences(subwords):
     """The pairs of a table with `source` and `target` are those of its columns."""
     model = made(subwords)
     table = pd.DataFrame({"number": [1, 2], "source": SOURCES[:2], "target": TARGETS[:2]})
-    ((inputs, targets),) = model.text_batches(SOURCES[:2], TARGETS[:2])
+    ((inputs, targets),) = model.batching.text_batches(SOURCES[:2], TARGETS[:2])
     forms = ((table, None), (table, table["target"]), (table["source"], iter(TARGETS[:2])))
     for x, y in (*forms, ({"source": SOURCES[:2], "target": TARGETS[:2]}, None)):
-        ((found, labels),) = model.text_batches(x, y)
+        ((found, labels),) = model.batching.text_batches(x, y)
         for name in inputs:
             np.testing.assert_array_equal(found[name], inputs[name])
         np.testing.assert_array_equal(labels, targets)
     with pytest.raises(ValueError, match='must have the columns "source", or "text". .*number'):
         model.answers(table[["number"]])
     with pytest.raises(TypeError, match=r"`y\[0\]` must be str or bytes. Received: None"):
-        model.text_batches(["a"], [None])
+        model.batching.text_batches(["a"], [None])
 
 
 def test_held_out_sentences_have_no_weights(subwords):

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from kbert.data.batches.plans import batch_plan
 from kbert.optimization.adamw import AdamW
-from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS
-from kbert.pipelines.base.text_model import model_inputs
+from kbert.pipelines.base.batching import EVALUATION_TOKENS
+from kbert.pipelines.base.signatures import model_inputs
 from tests import numpy_reference as reference
 from tests.small_pipelines import TEXTS, random_texts, small_classifier
 
@@ -96,7 +96,7 @@ def test_every_form_of_x_gives_the_same(model, predicted):
     np.testing.assert_allclose(model.predict(ready), predicted[order], atol=1e-5)
     batches = model.dataset(packed, batch_size=16)
     np.testing.assert_allclose(model.predict(batches), predicted[order], atol=1e-5)
-    np.testing.assert_allclose(model.predict_packed(packed), predicted, atol=1e-5)
+    np.testing.assert_allclose(model.batching.predict_packed(packed), predicted, atol=1e-5)
 
 
 def test_forms_of_pairs_give_the_same(pair_model):

@@ -25,7 +25,7 @@ def reader():
 
 def losses(model):
     """What each text loses, by hand from the probabilities."""
-    probabilities = np.asarray(model.scores(model.call_inputs(TEXTS)))
+    probabilities = np.asarray(model.scores(model.batching.call_inputs(TEXTS)))
     return -np.log(probabilities[np.arange(3), [1, 0, 0]])
 
 
@@ -46,7 +46,7 @@ def test_a_step_on_one_batch(model):
 
 
 def test_predictions_of_one_batch(model, reader, monkeypatch):
-    ids = model.call_inputs(TEXTS)
+    ids = model.batching.call_inputs(TEXTS)
     np.testing.assert_allclose(model.predict_on_batch(TEXTS), model.scores(ids), atol=1e-5)
     np.testing.assert_allclose(model.predict_on_batch(ids), model.scores(ids), atol=1e-6)
     monkeypatch.setattr(reader, "predict", lambda x: ["answers", x])
@@ -55,7 +55,7 @@ def test_predictions_of_one_batch(model, reader, monkeypatch):
 
 def test_texts_that_become_windows(reader):
     answers = [[("good", 2)]]
-    inputs, targets = reader.one_batch(ASKED, answers, None)
+    inputs, targets = reader.batching.one_batch(ASKED, answers, None)
     # [CLS] w ##h ##o [SEP] a good: the answer is token 6.
     assert inputs["token_ids"].shape[0] == 1 and targets.numpy().tolist() == [[[6, 6]]]
     expected = reader.test_on_batch(inputs, targets)[0]

@@ -9,9 +9,10 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.batches.plans import batch_plan
-from kbert.pipelines.base import windowed_model
-from kbert.pipelines.base.raw_text_batches import EVALUATION_TOKENS
-from kbert.pipelines.base.windowed_model import PREDICTION_ROWS, TRAINING_ROWS, WindowedModel
+from kbert.pipelines.base import window_batching
+from kbert.pipelines.base.batching import EVALUATION_TOKENS
+from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.base.window_batching import PREDICTION_ROWS, WindowBatching
 from tests.pipelines.reading_reference import same_row, tokens_of, window_logits
 from tests.small_pipelines import random_texts, small_question_answerer
 
@@ -65,7 +66,7 @@ def test_logits_of_all_windows(model):
         return logits, windows.row, windows.first
 
     specs = [tf.TensorSpec((None, 24, 2), tf.float32), *[tf.TensorSpec((None,), tf.int32)] * 2]
-    logits, row, first = model.over_windows(offsets, questions, read, specs)
+    logits, row, first = model.batching.over_windows(offsets, questions, read, specs)
     found = {(int(r), int(f)): x.numpy() for r, f, x in zip(row, first, logits)}
     expected = {}
     for number, (question, context) in enumerate(zip(*X)):
@@ -82,7 +83,7 @@ def test_logits_of_all_windows(model):
 def test_chunks_of_any_size_give_the_same(model, cells):
     some = [column[:3] for column in X]
     smaller = small_question_answerer()
-    smaller.chunk_tokens = cells
+    smaller.batching.chunk_tokens = cells
     values = smaller.answer(*map(tf.constant, some))
     rows = [{name: column[i].numpy() for name, column in values.items()} for i in range(3)]
     agree(rows, model.predict(tuple(some)))
@@ -100,14 +101,14 @@ def test_predict_keeps_the_order_of_many_rows(model):
 
 def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
     expected, sizes = model.predict(X), []
-    graph = model._compiled(model.answer, [])
+    graph = model.batching._compiled(model.answer, [])
 
     def counted(question, context):
         sizes.append([len(text) for text in context.numpy()])
         return graph(question, context)
 
-    monkeypatch.setattr(model, "_compiled", lambda *_: counted)
-    monkeypatch.setattr(windowed_model, "BYTES_AT_A_TIME", 400)
+    monkeypatch.setattr(model.batching, "_compiled", lambda *_: counted)
+    monkeypatch.setattr(window_batching, "BYTES_AT_A_TIME", 400)
     agree(model.predict(X), expected)
     assert sum(map(len, sizes)) == 12 and max(map(len, sizes)) > 1
     assert all(len(texts) == 1 or len(texts) * max(texts) <= 400 for texts in sizes)
@@ -115,10 +116,10 @@ def test_predict_reads_long_texts_a_few_at_a_time(model, monkeypatch):
 
 def test_a_graph_is_traced_once(model):
     model.predict(X)
-    function = model._compiled(model.answer, [])
+    function = model.batching._compiled(model.answer, [])
     assert function.experimental_get_tracing_count() == 1
     model.predict((QUESTIONS[:3], CONTEXTS[3:6]))
-    assert model._compiled(model.answer, []) is function
+    assert model.batching._compiled(model.answer, []) is function
     assert function.experimental_get_tracing_count() == 1
 
 
@@ -156,7 +157,7 @@ def test_sizes_of_batches(model, windows, monkeypatch):
 
     number = len(windows[0])
     found = shapes()
-    assert found[0][0] == min(TRAINING_ROWS, number)
+    assert found[0][0] == min(WindowBatching.training_rows, number)
     assert sum(rows for rows, _ in found) == number
     assert {rows for rows, _ in shapes(batch_size=3)} <= {3, number % 3}
     found = shapes(batch_tokens=48)
@@ -247,8 +248,8 @@ def test_wrong_data(model, way, x, y, message):
 
 
 def test_what_a_subclass_must_say():
-    class Nothing(WindowedModel):
-        pass
+    class Nothing(TaskModel):
+        batching_type = WindowBatching
 
     with pytest.raises(NotImplementedError, match="Nothing must say what its texts are"):
         Nothing().read_inputs([])

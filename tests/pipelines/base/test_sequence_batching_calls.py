@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.pipelines.base.raw_text_batches import weight_array
-from kbert.pipelines.base.text_model import model_inputs
+from kbert.pipelines.base.signatures import model_inputs
+from kbert.pipelines.base.text_inputs import weight_array
 from tests.small_pipelines import small_classifier, small_multiple_choice, small_regressor
 
 TEXTS, OTHERS = ["a good film", "bad"], ["the film", "very"]
@@ -20,9 +20,9 @@ def test_a_call_on_texts_is_the_call_on_their_token_ids(model):
     expected = model(model_inputs(model.preprocess(tf.constant(TEXTS))))
     for x in (TEXTS, np.array(TEXTS), {"text": TEXTS}, tf.constant(TEXTS)):
         np.testing.assert_array_equal(model(x), expected)
-    graph = tf.function(lambda texts: model.call_inputs(texts), autograph=False)
+    graph = tf.function(lambda texts: model.batching.call_inputs(texts), autograph=False)
     np.testing.assert_array_equal(
-        graph(tf.constant(TEXTS))["token_ids"], model.call_inputs(TEXTS)["token_ids"]
+        graph(tf.constant(TEXTS))["token_ids"], model.batching.call_inputs(TEXTS)["token_ids"]
     )
 
 
@@ -50,10 +50,10 @@ def test_weights_become_an_array():
 
 
 def test_one_batch_holds_all_texts(model):
-    inputs, targets, weights = model.one_batch(TEXTS, ["yes", "no"], [1, 2])
+    inputs, targets, weights = model.batching.one_batch(TEXTS, ["yes", "no"], [1, 2])
     assert inputs["token_ids"].shape == (2, 5)  # [CLS] a good film [SEP]
     assert targets.numpy().tolist() == [1, 0] and weights.numpy().tolist() == [1.0, 2.0]
     ready = {"token_ids": np.ones((2, 3), "int32")}
-    again, targets, weights = model.one_batch(ready, ["no", "yes"], None)
+    again, targets, weights = model.batching.one_batch(ready, ["no", "yes"], None)
     assert again is ready or again == ready
     assert targets.tolist() == [0, 1] and weights is None

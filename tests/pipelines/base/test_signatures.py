@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kbert.pipelines.base.text_model import question_specs, text_specs, token_inputs, token_specs
+from kbert.pipelines.base.signatures import question_specs, text_specs, token_inputs, token_specs
 
 
 def test_text_specs():

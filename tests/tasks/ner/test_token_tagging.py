@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.tasks.ner import token_labeller
-from kbert.tasks.ner.token_labeller import TokenLabeller
+from kbert.tasks.ner import token_tagging
+from kbert.tasks.ner.token_tagging import TokenTagging
 from kbert.text.sequences.entities import best_path
 from kbert.text.sequences.word_boundaries import every_token, text_words
 from tests.pipelines.reading_reference import token_probabilities, tokens_of
@@ -34,7 +34,7 @@ def tokenized(model, texts):
 
 def test_every_token_gets_the_distribution_of_its_window(model):
     _, offsets = tokenized(model, TEXT)
-    found = model.token_probabilities(offsets, None)
+    found = model.batching.token_probabilities(offsets, None)
     expected = np.concatenate([token_probabilities(model, None, text) for text in TEXT])
     assert found.shape == (sum(len(tokens_of(text).ids) for text in TEXT), 5)
     np.testing.assert_allclose(found, expected, atol=2e-5)
@@ -46,7 +46,7 @@ def test_with_questions():
     _, offsets = tokenized(model, TEXT)
     asked = ["film", "", "very very very very good bad", *["a!"] * 5]
     questions = model.tokenizer.tokenize(tf.constant(asked))
-    found = model.token_probabilities(offsets, questions)
+    found = model.batching.token_probabilities(offsets, questions)
     both = zip(asked, TEXT, strict=True)
     expected = np.concatenate([token_probabilities(model, q, text) for q, text in both])
     np.testing.assert_allclose(found, expected, atol=2e-5)
@@ -57,17 +57,17 @@ def test_a_long_text_does_not_make_short_ones_large(model, monkeypatch):
     texts = ["good film " * 40, "", *TEXT, "a b c"]
     text, offsets = tokenized(model, texts)
     units = text_words(offsets, model.tokenizer.vocabulary)
-    probabilities = model.token_probabilities(offsets, None)
-    expected = model.tag_words(text, offsets, units, probabilities)  # in one piece
+    probabilities = model.batching.token_probabilities(offsets, None)
+    expected = model.batching.tag_words(text, offsets, units, probabilities)  # in one piece
     cells = []
 
     def counted(scores, lengths, rules):
         cells.append(scores.shape[0] * scores.shape[1])
         return best_path(scores, lengths, rules)
 
-    monkeypatch.setattr(token_labeller, "best_path", counted)
-    monkeypatch.setattr(token_labeller, "_CHUNK_WORDS", 90)
-    found = model.tag_words(text, offsets, units, probabilities)
+    monkeypatch.setattr(token_tagging, "best_path", counted)
+    monkeypatch.setattr(token_tagging, "_CHUNK_WORDS", 90)
+    found = model.batching.tag_words(text, offsets, units, probabilities)
     assert max(cells) <= 90 and len(cells) > 2
     both = (tf.nest.flatten(x, expand_composites=True) for x in (found, expected))
     for one, other in zip(*both, strict=True):
@@ -78,9 +78,9 @@ def test_a_long_text_does_not_make_short_ones_large(model, monkeypatch):
 @pytest.mark.parametrize("texts", [["", " "], [b"\xff"]])
 def test_texts_without_tokens(model, texts):
     text, offsets = tokenized(model, texts)
-    probabilities = model.token_probabilities(offsets, None)
+    probabilities = model.batching.token_probabilities(offsets, None)
     assert probabilities.shape == (0, 5)
-    found = model.tag_words(text, offsets, every_token(offsets), probabilities)
+    found = model.batching.tag_words(text, offsets, every_token(offsets), probabilities)
     assert found.path.shape == (len(texts), 0) and found.count.numpy().tolist() == [0] * len(texts)
     assert found.texts.text.shape == found.score.shape == found.kind.shape == (len(texts), 0)
 
@@ -91,7 +91,7 @@ def test_tags_of_words_are_decided_at_their_first_tokens(model):
     units = text_words(offsets, VOCABULARY)
     tokens = int(tf.size(offsets.token_ids.values))
     probabilities = np.random.default_rng(4).dirichlet(np.full(5, 0.4), tokens).astype("float32")
-    found = model.tag_words(text, offsets, units, tf.constant(probabilities))
+    found = model.batching.tag_words(text, offsets, units, tf.constant(probabilities))
     starts = offsets.token_ids.row_starts().numpy()
     most = 0
     for row in range(len(TEXTS)):
@@ -122,7 +122,7 @@ def test_tags_of_words_are_decided_at_their_first_tokens(model):
 
 
 def test_targets_of_tokens_become_batches(model):
-    windows = model.windows(["a good film", "bad " * 30])
+    windows = model.batching.windows(["a good film", "bad " * 30])
     ids = np.arange(windows.packed.tokens, dtype="int32")
     for inputs, labels in model.dataset(windows, ids, batch_size=2):
         real = inputs["padding_mask"].numpy()
@@ -133,6 +133,6 @@ def test_targets_of_tokens_become_batches(model):
 
 
 def test_attributes(model):
-    assert isinstance(model, TokenLabeller)
+    assert isinstance(model.batching, TokenTagging)
     assert model.tag_names == TAGS and model.num_labels == 5
-    np.testing.assert_array_equal(model.rules.begin, [True, True, False, True, False])
+    np.testing.assert_array_equal(model.batching.rules.begin, [True, True, False, True, False])

@@ -1,4 +1,4 @@
-"""Base of tagging models: a distribution for each token of a text of any length, and entities.
+"""Tagging of tokens: a distribution for each token of a text of any length, and entities.
 
 Shapes: B texts, C tags, U the most words of a text, k the most entities of a text.
 """
@@ -10,16 +10,14 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.windowed_examples import WindowedExamples
-from kbert.models.bert import Bert
-from kbert.pipelines.base.windowed_model import WindowedModel
-from kbert.tasks.ner.head import TokenClassification
+from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.text.sequences.chunks import map_in_chunks, places_in_chunks
-from kbert.text.sequences.entities import Entities, TagRules, best_path, find_entities, tag_rules
+from kbert.text.sequences.entities import Entities, best_path, find_entities, tag_rules
+from kbert.text.sequences.viterbi import TagRules
 from kbert.text.sequences.spans import SpanText, cut_spans
 from kbert.text.sequences.windows import Windows, WindowTokens
 from kbert.text.sequences.word_boundaries import Units
 from kbert.text.wordpiece.offsets import TokenOffsets
-from kbert.text.wordpiece.wordpiece import WordPiece
 
 _SMALLEST = 1e-30
 # Words of one chunk of decoding: a batch of usual texts is one chunk.
@@ -46,40 +44,16 @@ class TaggedTexts(NamedTuple):
     count: tf.Tensor
 
 
-class TokenLabeller(WindowedModel, TokenClassification):
-    """Assigns words of texts one of C tags each, such that every sequence of them is valid.
+class TokenTagging(WindowBatching):
+    """Windows of texts for a model that gives each token one of C tags, and the tags' decoding.
 
-    Args:
-        encoder: a `Bert`.
-        tokenizer: the tokenizer of the encoder's vocabulary.
-        tags: the C tags, BIO or IOBES.
-        dropout: rate of the dropout before the head.
+    The decoded tags of a text are always a valid sequence. The model has `tag_names`, the C tags,
+    BIO or IOBES.
     """
 
-    huggingface_architecture = "BertForTokenClassification"
-
-    def __init__(
-        self,
-        encoder: Bert,
-        tokenizer: WordPiece,
-        tags: Sequence[str],
-        dropout: float = 0.1,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(encoder, len(tags), dropout, **kwargs)
-        self.tokenizer = tokenizer
-        self.tag_names = tuple(tags)
-
-    def dataset(self, windows: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Returns length-bucketed batches of windows, with a target a token.
-
-        Args:
-            windows: the windows, from `examples`.
-            targets: their targets, from `examples`, or None.
-            **kwargs: arguments of `batched_dataset`, such as `batch_size`, `batch_tokens`,
-                `shuffle` and `seed`.
-        """
-        return batched_dataset(windows.packed, token_labels=targets, **kwargs)
+    def dataset(self, packed: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
+        """Returns length-bucketed windows, with a target a token; see `TaskModel.dataset`."""
+        return batched_dataset(packed.packed, token_labels=targets, **kwargs)
 
     def token_probabilities(
         self, offsets: TokenOffsets, questions: tf.RaggedTensor | None
@@ -105,10 +79,10 @@ class TokenLabeller(WindowedModel, TokenClassification):
 
         outputs = [
             tf.TensorSpec((None, 1), tf.int32),
-            tf.TensorSpec((None, self.num_labels), tf.float32),
+            tf.TensorSpec((None, self.model.num_labels), tf.float32),
         ]
         place, probabilities = self.over_windows(offsets, questions, read, outputs)
-        shape = [tf.size(offsets.token_ids.values), self.num_labels]
+        shape = [tf.size(offsets.token_ids.values), self.model.num_labels]
         return tf.scatter_nd(place, probabilities, shape)
 
     def tag_words(
@@ -171,9 +145,9 @@ class TokenLabeller(WindowedModel, TokenClassification):
         def decode(chosen: tf.Tensor) -> Sequence[tf.Tensor]:
             some = tf.gather(lengths, chosen)
             part = tf.gather(probabilities, chosen)
-            dense = part.to_tensor(0.0, shape=(None, None, self.num_labels))
+            dense = part.to_tensor(0.0, shape=(None, None, self.model.num_labels))
             path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, self.rules)
-            found = find_entities(path, dense, some, self.tag_names)
+            found = find_entities(path, dense, some, self.model.tag_names)
             words = tf.boolean_mask(path, tf.sequence_mask(some, tf.shape(path)[1]))
             return words, found.first.row_lengths(), *(column.values for column in found)
 
@@ -194,4 +168,4 @@ class TokenLabeller(WindowedModel, TokenClassification):
     @property
     def rules(self) -> TagRules:
         """The rules of which tags may follow each other."""
-        return tag_rules(self.tag_names)
+        return tag_rules(self.model.tag_names)

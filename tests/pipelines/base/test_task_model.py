@@ -4,13 +4,13 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.models.encoder_task import EncoderTask
 from kbert.optimization.adamw import AdamW
+from kbert.pipelines.base.task_model import TaskModel
 from tests.small_bert import INPUTS, small_bert
 
 
 @keras.saving.register_keras_serializable("tests")
-class FirstNumber(EncoderTask):
+class FirstNumber(TaskModel):
     """The mean of the first state, as logit of one class against nothing."""
 
     def __init__(self, encoder, **kwargs):
@@ -42,8 +42,8 @@ TARGETS = np.array([[0.5], [-0.5], [0.0], [1.0]], "float32")
 
 
 def test_a_task_must_say_its_loss():
-    task = EncoderTask()
-    with pytest.raises(NotImplementedError, match="EncoderTask must say its loss"):
+    task = TaskModel()
+    with pytest.raises(NotImplementedError, match="TaskModel must say its loss"):
         task.compile()
     assert task.default_metrics() == []
 

@@ -1,0 +1,69 @@
+"""Classes as targets: names, ids, distributions, and weights of classes."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.small_pipelines import small_classifier
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_classifier()
+
+
+def test_targets(model):
+    expected = np.array([1, 0, 2], "int32")
+    for y in (
+        ["yes", "no", "perhaps"],
+        np.array(["yes", "no", "perhaps"]),
+        [b"yes", b"no", b"perhaps"],
+        [1, 0, 2],
+        np.array([1.0, 0.0, 2.0]),
+        np.array([[1], [0], [2]]),
+        [["yes"], ["no"], ["perhaps"]],
+    ):
+        found = model.encode_targets(y)
+        assert found.dtype == "int32"
+        np.testing.assert_array_equal(found, expected)
+    soft = [[0.2, 0.3, 0.5], [1, 0, 0]]
+    np.testing.assert_array_equal(model.encode_targets(soft), np.array(soft, "float32"))
+    assert model.encode_targets([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (
+            ["yes", "Yes", "maybe"],
+            r"`y` must hold labels of \['no', 'yes', 'perhaps'\]. Received: \['Yes', 'maybe'\]",
+        ),
+        ([0, 3], r"`y` must hold ids in \[0, 3\). Received: ids from 0 to 3"),
+        ([-1, 0], r"`y` must hold ids in \[0, 3\). Received: ids from -1 to 0"),
+        ([0.0, 0.5], "`y` must hold names, ids or distributions. Received: fractions such as 0.5"),
+        ([0.0, float("nan")], "`y` must hold names, .* Received: fractions such as nan"),
+        ([[0.5, 0.5]], r"`y` must have 3 probabilities a row. Received: shape \(1, 2\)"),
+        (["yes", None], r"`y` must hold labels of .* Received: \['None'\]"),
+    ],
+)
+def test_wrong_targets(model, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.encode_targets(y)
+
+
+def test_weights_of_classes_by_name(model):
+    encode = model.batching.encode_class_weight
+    assert encode(None) is None
+    assert encode({"yes": 2}) == {0: 1.0, 1: 2.0, 2: 1.0}
+    assert encode({np.int64(2): 3.0, "no": 0.5}) == {0: 0.5, 1: 1.0, 2: 3.0}
+    for key in ("maybe", 3):
+        message = rf"`class_weight` must have labels of .*'perhaps'\], .* Received: {key!r}"
+        with pytest.raises(ValueError, match=message):
+            model.batching.encode_class_weight({key: 1.0})
+
+
+def test_names_in_a_dataset_become_ids(model):
+    found = model.batching.encode_names(tf.constant(["perhaps", "no"]))
+    assert found.dtype == tf.int32 and found.numpy().tolist() == [2, 0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="`y` must hold labels of"):
+        model.batching.encode_names(tf.constant(["never"]))
