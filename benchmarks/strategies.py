@@ -52,7 +52,7 @@ def child(setup: str, steps: int) -> None:
     import keras
     import tensorflow as tf
 
-    from kbert.training import strategy
+    from kbert.training.distributed.strategies import strategy
 
     class Clock(keras.callbacks.Callback):
         """Notes when each step ends."""

@@ -11,8 +11,7 @@ from pathlib import Path
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
-from kbert.data.tables.first_rows import check_columns
-from kbert.data.tables.table import nearest
+from kbert.data.tables.table import check_columns, nearest
 from kbert.options.shared import RunOptions
 from kbert.tasks.base.finetuned_task import TFDS
 from kbert.tasks.registry import finetuned_task

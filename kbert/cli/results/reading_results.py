@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.cli.models.model_kinds import columns_of, task_of
-from kbert.data.questions.squad_predictions import write_predictions
+from kbert.data.questions.squad import write_predictions
 from kbert.tasks.registry import finetuned_task
 from kbert.training.runs.load_model import load_model
 

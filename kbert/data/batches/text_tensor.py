@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.tables.cells import without_surrogates
+from kbert.data.tables.columns import without_surrogates
 
 
 def text_tensor(texts: Sequence[Any]) -> tf.Tensor:

@@ -122,11 +122,7 @@ GLUE_TASKS: dict[str, GlueTask] = {
 
 
 def glue_task(task: str) -> GlueTask:
-    """Returns a task of GLUE.
-
-    Args:
-        task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte, wnli or ax; spellings such as "STS-B"
-            and "SST-2" are accepted.
+    """Returns a task of GLUE by its name, also in spellings such as "STS-B" and "SST-2".
 
     Raises:
         ValueError: there is no such task.
@@ -183,10 +179,6 @@ def read_glue(
 def glue_split(task: GlueTask, split: str) -> str:
     """Returns the canonical name of a split: "validation" is "dev", MNLI's "dev" is matched.
 
-    Args:
-        task: the task.
-        split: a split's name.
-
     Raises:
         ValueError: the task has no such split.
     """
@@ -207,7 +199,7 @@ def glue_file(task: GlueTask, folder: str | os.PathLike[str], split: str) -> Pat
     Args:
         task: the task.
         folder: the task's folder, the folder that holds all tasks' folders, or the file itself.
-        split: a split's canonical name.
+        split: the split by its canonical name.
 
     Raises:
         FileNotFoundError: it is missing; the message lists the names tried.

@@ -8,10 +8,8 @@ in the BERT paper's section 4.4.
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
-from kbert.data.tables.first_rows import first_rows
-from kbert.data.tables.table import Table, read_table
+from kbert.data.tables.table import Table, first_rows, read_table
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
 _ID_COLUMNS = ("id", "index", "idx", "")
@@ -82,29 +80,21 @@ def read_choice_examples(
             [f"{beginning} {ending}".strip() for ending in row]
             for beginning, row in zip(beginnings, endings)
         ]
-    columns = table.columns or ()
     labels = None
-    if labeled is not False and "label" in columns:
+    if labeled is not False and table.find("label"):
         labels = _labels(table, len(choices[0]))
     if labeled and labels is None:
         raise ValueError(
-            f"{table.source}: the examples must have labels. Received: columns "
-            f"{', '.join(f'`{name}`' for name in columns)}, no label in any row"
+            f"{table.source}: the examples must have labels. Received: {table.header}, no label in "
+            "any row"
         )
-    id_column = next((name for name in _ID_COLUMNS if name in columns), None)
+    id_column = table.find(*_ID_COLUMNS)
     ids = None if id_column is None else table.ids(id_column)
     return ChoiceExamples(contexts, choices, labels, ids, table.source, table.lines)
 
 
 def check_choice_columns(path: str | os.PathLike[str]) -> None:
-    """Checks the columns of labelled choices, where the first lines of their file show them.
-
-    Args:
-        path: file of examples, see `read_choice_examples`.
-
-    Raises:
-        ValueError: a column is missing.
-    """
+    """Checks the columns of labelled choices, where the first lines of their file show them."""
     table = first_rows(path)
     if table is not None:
         of_objects = isinstance(table.rows[0], dict)
@@ -115,17 +105,17 @@ def check_choice_columns(path: str | os.PathLike[str]) -> None:
 
 def _choices(table: Table) -> list[list[str]]:
     rows = table.values("choices")
-    for row, line in zip(rows, table.lines):
+    for i, row in enumerate(rows):
         good = isinstance(row, list) and all(isinstance(choice, str) for choice in row)
         if not good or len(row) < 2:
             raise ValueError(
-                f"{table.source}, line {line}, column `choices`: the value must be a list of two "
-                f"strings or more. Received: {row!r}"
+                f"{table.place(i, 'choices')}: the value must be a list of two strings or more. "
+                f"Received: {row!r}"
             )
         if len(row) != len(rows[0]):
             raise ValueError(
-                f"{table.source}, line {line}, column `choices`: each example must have "
-                f"{len(rows[0])} choices, as the first has. Received: {len(row)}"
+                f"{table.place(i, 'choices')}: each example must have {len(rows[0])} choices, as "
+                f"the first has. Received: {len(row)}"
             )
     return rows
 
@@ -134,14 +124,13 @@ def _labels(table: Table, num_choices: int) -> list[int] | None:
     values = table.values("label")
     if all(value is None or value == "" for value in values):
         return None
-    return [_label(value, line, table, num_choices) for value, line in zip(values, table.lines)]
-
-
-def _label(value: Any, line: int, table: Table, num_choices: int) -> int:
-    text = "" if value is None or isinstance(value, bool) else str(value)
-    if not text.isdecimal() or int(text) >= num_choices:
-        raise ValueError(
-            f"{table.source}, line {line}, column `label`: the label must be the index of a "
-            f"choice, 0..{num_choices - 1}. Received: {value!r}"
-        )
-    return int(text)
+    labels = []
+    for i, value in enumerate(values):
+        text = "" if isinstance(value, bool) else str(value)
+        if not text.isdecimal() or int(text) >= num_choices:
+            raise ValueError(
+                f"{table.place(i, 'label')}: the label must be the index of a choice, "
+                f"0..{num_choices - 1}. Received: {value!r}"
+            )
+        labels.append(int(text))
+    return labels

@@ -4,10 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kbert.data.classification.labels import Labels, read_labels
 from kbert.data.tables.columns import Columns
-from kbert.data.tables.first_rows import first_rows
-from kbert.data.tables.label_columns import Labels, read_labels
-from kbert.data.tables.table import Table, read_table
+from kbert.data.tables.table import Table, first_rows, read_table
 
 # Columns tried in this order when none are given; the first pair or single column present wins.
 _TEXT_COLUMNS: tuple[tuple[str, str | None], ...] = (
@@ -111,7 +110,7 @@ def read_text_examples(
     )
     text_a, text_b = _text_columns(table, text_a, text_b)
     labels = None if labeled is False else _labels(table, label, regression, labeled is True)
-    id = _find(table, _ID_COLUMNS) if id is None else id
+    id = table.find(*_ID_COLUMNS) if id is None else id
     return TextExamples(
         text_a=table.texts(text_a),
         text_b=None if text_b is None else table.texts(text_b),
@@ -132,27 +131,19 @@ def check_text_columns(
 ) -> None:
     """Checks the columns of labelled texts, where the first lines of their file show them.
 
-    Args:
-        path: the file, see `read_text_examples`.
-        text_a: column of the text, by name or 0-based index; None finds it.
-        text_b: column of the second text, or None.
-        label: column of the labels; None finds it.
-        regression: whether the labels are numbers.
-
-    Raises:
-        ValueError: a column is missing.
+    The arguments are those of `read_text_examples`.
     """
     by_index = any(isinstance(column, int) for column in (text_a, text_b, label))
     table = first_rows(path, header=not by_index)
     if table is None:
         return
     if label is None:
-        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+        label = table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
     for column in (*_text_columns(table, text_a, text_b), label):
         if column is not None:
             table.index_of(column)
     if label is None:
-        raise _no_labels(table, _columns_of(table))
+        raise _no_labels(table, table.header)
 
 
 def _text_columns(
@@ -167,7 +158,7 @@ def _text_columns(
     raise ValueError(
         f"{table.source}, line 1: `text_a` must be given where no column is called "
         f"{', '.join(dict.fromkeys(first for first, _ in _TEXT_COLUMNS))}, as by --text-a COLUMN. "
-        f"Received: {_columns_of(table)}"
+        f"Received: {table.header}"
     )
 
 
@@ -178,23 +169,13 @@ def _labels(
     required: bool,
 ) -> Labels | None:
     if label is None:
-        label = _find(table, _SCORE_COLUMNS if regression else _LABEL_COLUMNS)
+        label = table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
     labels = None if label is None else read_labels(table, label, regression)
     if required and labels is None:
-        received = _columns_of(table) if label is None else f"an empty column `{label}`"
+        received = table.header if label is None else f"an empty column `{label}`"
         raise _no_labels(table, received)
     return labels
 
 
 def _no_labels(table: Table, received: str) -> ValueError:
     return ValueError(f"{table.source}: the examples must have labels. Received: {received}")
-
-
-def _find(table: Table, names: Sequence[str]) -> str | None:
-    return next((name for name in names if name in (table.columns or ())), None)
-
-
-def _columns_of(table: Table) -> str:
-    if table.columns is None:
-        return "a file without a header"
-    return "columns " + ", ".join(f"`{name}`" for name in table.columns)

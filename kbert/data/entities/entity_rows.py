@@ -1,12 +1,19 @@
-"""Texts with entities marked by character offsets, one JSON object a line."""
+"""Texts with entities marked by character offsets, one JSON object a line, and as tagged words."""
 
+import functools
 import os
+import re
+import sys
+import unicodedata
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kbert.data.tables.cells import shortened, without_surrogates
-from kbert.data.tables.columns import Columns
-from kbert.data.tables.table import Table, read_table
+from kbert.data.entities.tag_schemes import tags_of
+from kbert.data.entities.tagged_sentences import TaggedSentences
+from kbert.data.tables.columns import Columns, check_different, shortened, without_surrogates
+from kbert.data.tables.table import read_table
+
+_NOT_JOINED = "\u200c\u200d"  # occur within words of Persian and of Indian languages
 
 
 class Entity(NamedTuple):
@@ -81,34 +88,60 @@ def read_entity_rows(
     if not isinstance(table.rows[0], dict):
         raise ValueError(
             f"{table.source}: annotated texts must be JSON Lines or JSON. Received: a table with "
-            f"columns {', '.join(f'`{name}`' for name in table.columns or ())}"
+            f"{table.header}"
         )
-    texts = [
-        without_surrogates(text, f"{table.source}, line {line}, column `text`", encoding_errors)
-        for text, line in zip(table.texts("text"), table.lines)
-    ]
+    texts = table.texts("text", encoding_errors)
     entities = None
     if labeled:
         entities = [
             _entities(value, text, f"{table.source}, line {line}", encoding_errors)
             for value, text, line in zip(table.values("entities"), texts, table.lines)
         ]
-    return EntityExamples(texts, entities, _ids(table), table.source, table.lines)
+    ids = table.ids("id") if table.find("id") else None
+    check_different(table.source, ids or (), (f"line {line}" for line in table.lines))
+    return EntityExamples(texts, entities, ids, table.source, table.lines)
 
 
-def _ids(table: Table) -> list[str] | None:
-    if "id" not in (table.columns or ()):
-        return None
-    ids = table.ids("id")
-    seen: dict[str, int] = {}
-    for id, line in zip(ids, table.lines):
-        if id in seen:
-            raise ValueError(
-                f"{table.source}, line {line}: each id must occur once. Received: {id!r}, which "
-                f"line {seen[id]} has too"
-            )
-        seen[id] = line
-    return ids
+def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentences:
+    """Cuts texts into words, at every border of an entity too, so that each entity is whole words.
+
+    Args:
+        examples: texts with their entities.
+        scheme: scheme of the tags: "bio", "iob1" or "iobes".
+
+    Raises:
+        ValueError: an entity holds no word; the message names the line.
+    """
+    words: list[list[str]] = []
+    tags: list[list[str]] = []
+    for i, text in enumerate(examples.texts):
+        entities = [] if examples.entities is None else examples.entities[i]
+        places = _words(text, [border for e in entities for border in (e.start, e.end)])
+        spans = []
+        for entity in entities:
+            own = [
+                number
+                for number, (start, end) in enumerate(places)
+                if start >= entity.start and end <= entity.end
+            ]
+            if not own:
+                raise ValueError(
+                    f"{examples.source}, line {examples.lines[i]}: an entity must hold a word. "
+                    f"Received: {text[entity.start : entity.end]!r} at {entity.start}"
+                )
+            spans.append((entity.label, own[0], own[-1] + 1))
+        words.append([text[start:end] for start, end in places])
+        tags.append(tags_of(spans, len(places), scheme))
+    known = None if examples.entities is None else tags
+    kept = [i for i, sentence in enumerate(words) if sentence]
+    return TaggedSentences(
+        [words[i] for i in kept],
+        None if known is None else [known[i] for i in kept],
+        kept,
+        examples.source,
+        [examples.lines[i] for i in kept],
+        is_line_a_word=False,
+    )
 
 
 def _entities(value: Any, text: str, where: str, encoding_errors: str) -> list[Entity]:
@@ -159,3 +192,29 @@ def _entity(item: Any, text: str, where: str, encoding_errors: str) -> Entity:
             f"{where}: the entity must be more than white space. Received: {text[start:end]!r}"
         )
     return Entity(start, end, without_surrogates(label, f"{where}, `label`", encoding_errors))
+
+
+@functools.cache
+def _word() -> re.Pattern[str]:
+    """Returns the pattern of a word: a run of letters, digits and inner punctuation, or one sign.
+
+    Combining marks are not letters to `re`, yet they belong to the word.
+    """
+    marks = "".join(
+        character
+        for character in map(chr, range(sys.maxunicode + 1))
+        if unicodedata.category(character).startswith("M")
+    )
+    letter = rf"\w{marks}"
+    inside = rf"{letter}{_NOT_JOINED}.'’&/-"
+    return re.compile(rf"[@#]?\w(?:[{inside}]*[{letter}])?|[^\w\s]|[@#](?=\w)")
+
+
+def _words(text: str, borders: list[int]) -> list[tuple[int, int]]:
+    """Returns the offsets (start, end) of the words of a text."""
+    edges = sorted({0, *borders, len(text)})
+    return [
+        match.span()
+        for begin, end in zip(edges, edges[1:])
+        for match in _word().finditer(text, begin, end)
+    ]

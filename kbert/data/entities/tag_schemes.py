@@ -36,10 +36,7 @@ class Tag(NamedTuple):
 
 
 def parse_tag(tag: str) -> Tag:
-    """Parses a tag; L and U of BILOU become E and S.
-
-    Args:
-        tag: "O", or one of B, I, E, S, L, U, alone or with "-" and a type.
+    """Parses "O", or one of B, I, E, S, L, U, alone or with "-" and a type; L becomes E, U S.
 
     Raises:
         ValueError: the tag is not one of these.
@@ -54,10 +51,7 @@ def parse_tag(tag: str) -> Tag:
 
 
 def scheme_name(scheme: str) -> str:
-    """Returns "bio", "iob1" or "iobes" for a scheme by any of its names.
-
-    Args:
-        scheme: one of these, or "iob2", "bioes", "bilou", in any case.
+    """Returns "bio", "iob1" or "iobes" for a scheme by any of its names, in any case.
 
     Raises:
         ValueError: there is no such scheme.
@@ -162,18 +156,7 @@ def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
 
 
 def convert(tags: Sequence[str], source: str, target: str, repair: str | None = None) -> list[str]:
-    """Converts the tags of a sentence to another scheme.
-
-    Args:
-        tags: the tags.
-        source: their scheme.
-        target: the scheme of the result; it may be the same.
-        repair: None: impossible tags are an error. "conlleval": they are read as conlleval does.
-
-    Raises:
-        ValueError: unknown scheme or repair, or a tag that is unknown or, without repair,
-            impossible at its position.
-    """
+    """Converts the tags of a sentence from one scheme to another, or the same; see `spans_of`."""
     return tags_of(spans_of(tags, source, repair), len(tags), target)
 
 
@@ -182,12 +165,6 @@ def detect_scheme(all_tags: Iterable[Sequence[str]]) -> str:
 
     Tags with E- or S- are IOBES. Others are BIO or IOB1, whichever makes fewer sentences
     impossible, and BIO where both make as many; so a few mistakes do not hide the scheme.
-
-    Args:
-        all_tags: the tags of each sentence.
-
-    Raises:
-        ValueError: a tag is invalid.
     """
     impossible = {"bio": 0, "iob1": 0}
     for tags in all_tags:

@@ -51,12 +51,7 @@ class TaggedSentences(Columns):
         return [" ".join(words) for words in self.words]
 
     def line_of(self, sentence: int, word: int) -> int:
-        """Returns the 1-based line of a word.
-
-        Args:
-            sentence: 0-based index of its sentence.
-            word: its 0-based index in the sentence.
-        """
+        """Returns the 1-based line of a word, by 0-based indices of its sentence and in it."""
         return self.lines[sentence] + (word if self.is_line_a_word else 0)
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 
 from kbert.data.pretraining import corpus_cuts as cuts
 from kbert.data.pretraining.joined_files import JoinedFiles
-from kbert.data.tables.text_files import GZIP, open_text
+from kbert.data.tables.text_files import is_gzipped, open_text
 from kbert.storage.checksums import sampled_hashes
 
 logger = logging.getLogger(__name__)
@@ -232,7 +232,7 @@ def _runs(files: Sequence[Path], sizes: Sequence[int], block_bytes: int) -> list
     small: list[Path] = []
     filled = 0
     for file, size in zip(files, sizes):
-        is_plain = not file.name.endswith(GZIP)
+        is_plain = not is_gzipped(file)
         text_size = size if is_plain else size * _GZIP_GAIN
         if 2 * text_size >= block_bytes and is_plain:
             runs.append(_Run((file,), size, cuts.count_pieces(size, block_bytes)))

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kbert.data.tables.cells import shortened, without_surrogates
-from kbert.data.tables.columns import Columns
+from kbert.data.tables.columns import Columns, check_different, shortened, without_surrogates
 
 
 class Answer(NamedTuple):
@@ -50,14 +49,7 @@ class QuestionExamples(Columns):
     def __post_init__(self) -> None:
         """Checks that all columns have one length, and that no id occurs twice."""
         super().__post_init__()
-        seen: dict[str, str] = {}
-        for id, path in zip(self.ids, self.paths):
-            if id in seen:
-                raise ValueError(
-                    f"{self.source}, {path}: each id must occur once. Received: {id!r}, which "
-                    f"{seen[id]} has too"
-                )
-            seen[id] = path
+        check_different(self.source, self.ids, self.paths)
 
     @property
     def answer_texts(self) -> dict[str, list[str]]:
@@ -66,14 +58,7 @@ class QuestionExamples(Columns):
 
 
 def required_answers(examples: QuestionExamples) -> list[list[Answer]]:
-    """Returns the answers of questions that must have been read with them.
-
-    Args:
-        examples: the questions.
-
-    Raises:
-        ValueError: the questions were read without their answers.
-    """
+    """Returns the answers of questions; a ValueError if these were read without them."""
     if not examples.labeled:
         raise ValueError(
             f"{examples.source}: the questions must have answers. Received: questions that were "

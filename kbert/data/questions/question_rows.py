@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
-from kbert.data.tables.cells import shortened, without_surrogates
+from kbert.data.tables.columns import shortened
 from kbert.data.tables.table import Table, read_table
 
-_START_COLUMNS = ("answer_start", "start")
 _INTEGER = re.compile(r"\s*-?[0-9]{1,18}\s*")
 
 
@@ -45,58 +44,36 @@ def read_question_rows(
     """
     table = read_table(path, format=format, quoting=quoting, encoding_errors=encoding_errors)
     paths = [f"line {line}" for line in table.lines]
-    contexts = _texts(table, "context", encoding_errors)
-    columns = table.columns or ()
+    contexts = table.texts("context", encoding_errors)
+    titles = [""] * len(paths)
+    if table.find("title"):
+        titles = table.texts("title", encoding_errors, missing="")
     return QuestionExamples(
         ids=_ids(table, encoding_errors),
-        questions=_texts(table, "question", encoding_errors),
+        questions=table.texts("question", encoding_errors),
         contexts=contexts,
         answers=_answers(table, contexts, encoding_errors) if labeled else [[] for _ in paths],
-        titles=_titles(table, encoding_errors) if "title" in columns else [""] * len(paths),
+        titles=titles,
         source=table.source,
         paths=paths,
         labeled=labeled,
     )
 
 
-def _texts(table: Table, column: str, encoding_errors: str) -> list[str]:
-    return [
-        without_surrogates(text, _where(table, row, column), encoding_errors)
-        for row, text in enumerate(table.texts(column))
-    ]
-
-
 def _ids(table: Table, encoding_errors: str) -> list[str]:
-    if "id" not in (table.columns or ()):
+    if not table.find("id"):
         # All rows of a JSON file may be on one line.
         lines = table.lines
         numbers = lines if len(set(lines)) == len(lines) else range(1, len(lines) + 1)
         return [str(number) for number in numbers]
-    return [
-        without_surrogates(id, _where(table, row, "id"), encoding_errors)
-        for row, id in enumerate(table.ids("id"))
-    ]
-
-
-def _titles(table: Table, encoding_errors: str) -> list[str]:
-    """Returns the titles, which unlike other texts may be missing in some rows."""
-    titles = []
-    for row, title in enumerate(table.values("title")):
-        if title is not None and not isinstance(title, str):
-            raise ValueError(
-                f"{_where(table, row, 'title')}: the value must be a string. Received: "
-                f"{shortened(title)}"
-            )
-        titles.append(without_surrogates(title or "", _where(table, row, "title"), encoding_errors))
-    return titles
+    return table.ids("id", encoding_errors)
 
 
 def _answers(table: Table, contexts: list[str], encoding_errors: str) -> list[list[Answer]]:
-    columns = table.columns or ()
-    start_column = next((name for name in _START_COLUMNS if name in columns), None)
-    if "answers" in columns:
+    start_column = table.find("answer_start", "start")
+    if table.find("answers"):
         values = _answer_lists(table)
-    elif "answer" in columns and start_column is not None:
+    elif table.find("answer") and start_column is not None:
         starts = table.values(start_column)
         values = [
             _single_answer(table, row, answer, start)
@@ -105,7 +82,7 @@ def _answers(table: Table, contexts: list[str], encoding_errors: str) -> list[li
     else:
         raise ValueError(
             f"{table.source}: the questions must have a column `answers`, or columns `answer` and "
-            f"`answer_start`. Received: columns {', '.join(f'`{name}`' for name in columns)}"
+            f"`answer_start`. Received: {table.header}"
         )
     return [
         answers_of(value, context, f"{table.source}, line {line}", encoding_errors)
@@ -123,7 +100,7 @@ def _answer_lists(table: Table) -> list[Any]:
             parsed.append(json.loads(value))
         except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"{_where(table, row, 'answers')}: the value must be a JSON list of objects with "
+                f"{table.place(row, 'answers')}: the value must be a JSON list of objects with "
                 f"`text` and `answer_start`. Received: {shortened(value)}"
             ) from error
     return parsed
@@ -136,12 +113,8 @@ def _single_answer(table: Table, row: int, answer: Any, start: Any) -> list[dict
     if answer is None or answer == "":
         if start not in (None, "", -1):
             raise ValueError(
-                f"{_where(table, row, 'answer')}: the answer must be there where its start is. "
+                f"{table.place(row, 'answer')}: the answer must be there where its start is. "
                 f"Received: {shortened(answer)}, which starts at {start!r}"
             )
         return []
     return [{"text": answer, "answer_start": start}]
-
-
-def _where(table: Table, row: int, column: str) -> str:
-    return f"{table.source}, line {table.lines[row]}, column `{column}`"

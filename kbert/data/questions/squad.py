@@ -1,19 +1,22 @@
-"""Questions in the layout of SQuAD 1.1 and 2.0, and questions of any file.
+"""Questions and predictions in the layout of SQuAD 1.1 and 2.0, and questions of any file.
 
 Sources: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text" (2016);
 Rajpurkar et al., "Know What You Don't Know: Unanswerable Questions for SQuAD" (2018); the files at
 rajpurkar.github.io/SQuAD-explorer.
 """
 
+import json
 import os
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
 from kbert.data.questions.question_rows import read_question_rows
-from kbert.data.tables.cells import shortened, without_surrogates
-from kbert.data.tables.json_rows import json_value
+from kbert.data.tables.columns import shortened, without_surrogates
+from kbert.data.tables.rows import json_value
 from kbert.data.tables.text_files import read_text
+from kbert.storage.atomic_directory import write_atomically
 
 _KINDS: dict[type, str] = {
     str: "a string",
@@ -87,13 +90,30 @@ def read_questions(
     return read_question_rows(path, format=format, labeled=labeled, encoding_errors=encoding_errors)
 
 
-class _Question(NamedTuple):
-    """One entry of `qas` with its location, title and context."""
+def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, str]) -> Path:
+    """Writes predictions for the official evaluation atomically; an existing file is replaced.
 
-    path: str
-    title: str
-    context: str
-    entry: Any
+    Args:
+        path: the file. Missing parents are created.
+        predictions: {question id: answer}; "" where the context does not answer the question.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        ValueError: there are no predictions, or an id or an answer is not a string.
+    """
+    if not predictions:
+        raise ValueError("`predictions` must hold an answer. Received: none")
+    for id, answer in predictions.items():
+        if not isinstance(id, str) or not isinstance(answer, str):
+            raise ValueError(
+                "`predictions` must be {id: answer}, both of them strings. Received: "
+                f"{id!r}: {answer!r}"
+            )
+    # ASCII only: an answer cut out of broken text may hold lone surrogates, which UTF-8 cannot.
+    write_atomically(path, json.dumps(dict(predictions), indent=1) + "\n")
+    return Path(path)
 
 
 def _parsed(source: str, path: str | os.PathLike[str], encoding_errors: str) -> Any:
@@ -115,7 +135,10 @@ def _examples(source: str, value: Any, labeled: bool, encoding_errors: str) -> Q
     return QuestionExamples(ids, texts, contexts, answers, titles, source, paths, labeled)
 
 
-def _questions(source: str, value: Any, encoding_errors: str) -> Iterator[_Question]:
+def _questions(
+    source: str, value: Any, encoding_errors: str
+) -> Iterator[tuple[str, str, str, Any]]:
+    """Yields location, title, context and entry of each question."""
     for a, article in enumerate(_member(value, "data", list, source)):
         article_path = f"data[{a}]"
         where = f"{source}, {article_path}"
@@ -127,7 +150,7 @@ def _questions(source: str, value: Any, encoding_errors: str) -> Iterator[_Quest
             entries = _member(paragraph, "qas", list, f"{source}, {path}")
             context = _text(paragraph, "context", f"{source}, {path}", encoding_errors)
             for q, entry in enumerate(entries):
-                yield _Question(f"{path}.qas[{q}]", title, context, entry)
+                yield f"{path}.qas[{q}]", title, context, entry
 
 
 def _member(owner: Any, key: str, kind: type, where: str) -> Any:

@@ -1,8 +1,18 @@
-"""Examples as columns of one length: the base of all forms of examples."""
+"""Examples as columns of one length, the base of all their forms, and the values in columns.
+
+JSON can escape a half of a surrogate pair ("\\ud800") that UTF-8 cannot encode. A tokenizer sees
+three broken bytes where Python counts one code point, so every offset behind a lone surrogate would
+be wrong. Labelled data with offsets are therefore read without them.
+
+Source: the Unicode Standard, section 3.9, D92 (UTF-8 holds no surrogates); RFC 8259, section 8.2.
+"""
 
 import dataclasses
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +41,7 @@ class Columns:
                 )
 
     def select(self, indices: Iterable[int]) -> Self:
-        """Returns some of the rows.
-
-        Args:
-            indices: 0-based indices in the order of the result.
-
-        Raises:
-            IndexError: there is no such row.
-        """
+        """Returns some of the rows, by their 0-based indices in the order of the result."""
         chosen = [int(index) for index in indices]
         columns = {name: getattr(self, name) for name in self.columns}
         picked: dict[str, Any] = {
@@ -48,14 +51,55 @@ class Columns:
         return dataclasses.replace(self, **picked)
 
     def head(self, count: int) -> Self:
-        """Returns the first `count` rows.
-
-        Args:
-            count: number of rows to keep, at least 1.
-
-        Raises:
-            ValueError: `count` is below 1.
-        """
+        """Returns the first `count` rows; all where there are fewer."""
         if count < 1:
             raise ValueError(f"`count` must be at least 1. Received: count={count}")
         return self.select(range(min(count, len(self))))
+
+
+def check_different(source: str, ids: Iterable[str], places: Iterable[str]) -> None:
+    """Raises a ValueError if an id occurs twice; the message names both places."""
+    seen: dict[str, str] = {}
+    for id, place in zip(ids, places):
+        if id in seen:
+            raise ValueError(
+                f"{source}, {place}: each id must occur once. Received: {id!r}, which "
+                f"{seen[id]} has too"
+            )
+        seen[id] = place
+
+
+def without_surrogates(text: str, where: str, encoding_errors: str = "strict") -> str:
+    """Returns a text that UTF-8 can hold.
+
+    Args:
+        text: any string.
+        where: file, line or path, and name of the value, for the message.
+        encoding_errors: "strict", or "replace" to put U+FFFD for each lone surrogate; offsets in
+            code points stay the same.
+
+    Raises:
+        ValueError: there is a lone surrogate, with "strict".
+    """
+    if text.isascii():
+        return text
+    found = _SURROGATE.search(text)
+    if found is None:
+        return text
+    if encoding_errors == "replace":
+        return _SURROGATE.sub("\ufffd", text)
+    raise ValueError(
+        f"{where}: the value must be text that UTF-8 can hold. Received: a lone surrogate "
+        f"{found.group()!r} at code point {found.start()}. Correct the escape, or pass "
+        "encoding_errors='replace'."
+    )
+
+
+def cut(text: str, longest: int = 80) -> str:
+    """Returns a text for a message, cut where it is long."""
+    return text if len(text) <= longest else f"{text[:longest]}..."
+
+
+def shortened(value: Any) -> str:
+    """Returns a JSON value for a message, cut where it is long; "nothing" for None."""
+    return "nothing" if value is None else cut(repr(value))

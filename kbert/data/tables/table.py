@@ -3,22 +3,21 @@
 import difflib
 import os
 import warnings
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.delimited_rows import looks_quoted, plain_rows, quoted_rows
-from kbert.data.tables.json_rows import json_rows
-from kbert.data.tables.text_files import read_text
+from kbert.data.tables.columns import shortened, without_surrogates
+from kbert.data.tables.rows import SUFFIXES, check_width, format_by_name, looks_quoted, text_rows
+from kbert.data.tables.text_files import open_text, text_lines
 
 FORMATS = ("tsv", "csv", "jsonl", "json")
-_FORMAT_OF_SUFFIX = {
-    ".tsv": "tsv",
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-}
+# Smaller files are read whole to see their first rows; of a longer first line nothing is known.
+_FIRST_BYTES = 1 << 17
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -44,11 +43,19 @@ class Table:
     rows: Sequence[Any]
     lines: list[int]
 
-    def index_of(self, column: str | int) -> str | int:
-        """Returns the key that reads `column` from a row.
+    @property
+    def header(self) -> str:
+        """Returns the names of the columns for a message."""
+        if self.columns is None:
+            return "a file without a header"
+        return "columns " + ", ".join(f"`{name}`" for name in self.columns)
 
-        Args:
-            column: name of a column, or its 0-based index.
+    def find(self, *names: str) -> str | None:
+        """Returns the first of some names that is a column, or None."""
+        return next((name for name in names if name in (self.columns or ())), None)
+
+    def index_of(self, column: str | int) -> str | int:
+        """Returns the key that reads a column, given by name or 0-based index, from a row.
 
         Raises:
             ValueError: the table has no such column; the message lists those that it has.
@@ -69,64 +76,62 @@ class Table:
         if self.columns.count(column) != 1:
             problem = "occur once in" if column in self.columns else "be one of"
             raise ValueError(
-                f"{self.source}, line 1: the column must {problem} the file's columns "
-                f"{', '.join(f'`{name}`' for name in self.columns)}. Received: column="
-                f"{column!r}.{'' if column in self.columns else nearest(column, self.columns)}"
+                f"{self.source}, line 1: the column must {problem} the file's {self.header}. "
+                f"Received: column={column!r}."
+                f"{'' if column in self.columns else nearest(column, self.columns)}"
             )
         return column if isinstance(self.rows[0], dict) else self.columns.index(column)
 
+    def place(self, row: int, column: object) -> str:
+        """Returns the location of a value for messages: file, line and column."""
+        return f"{self.source}, line {self.lines[row]}, column `{column}`"
+
     def values(self, column: str | int) -> list[Any]:
-        """Returns the values of a column; None where a JSON object lacks it.
-
-        Args:
-            column: name of a column, or its 0-based index.
-
-        Raises:
-            ValueError: the table has no such column.
-        """
+        """Returns the values of a column; None where a JSON object lacks it."""
         key = self.index_of(column)
         if isinstance(self.rows[0], dict):
             return [row.get(key) for row in self.rows]
         return [row[key] for row in self.rows]
 
-    def texts(self, column: str | int) -> list[str]:
+    def texts(
+        self, column: str | int, encoding_errors: str | None = None, missing: Any = None
+    ) -> list[str]:
         """Returns the values of a column, all of them strings.
 
         Args:
             column: name of a column, or its 0-based index.
+            encoding_errors: treatment of lone surrogates by `without_surrogates`; None keeps them.
+            missing: text for values that are missing; None: each must be there.
 
         Raises:
-            ValueError: no such column, or a JSON value that is missing or not a string.
+            ValueError: there is no such column, or a value is not a string.
         """
+        values = [missing if value is None else value for value in self.values(column)]
+        for row, value in enumerate(values):
+            if not isinstance(value, str):
+                raise ValueError(
+                    f"{self.place(row, column)}: the value must be a string. Received: "
+                    f"{shortened(value)}"
+                )
+        return values if encoding_errors is None else self._valid(values, column, encoding_errors)
+
+    def ids(self, column: str | int, encoding_errors: str | None = None) -> list[str]:
+        """Returns the strings and integers of a column as strings; the rest as `texts`."""
         values = self.values(column)
-        if isinstance(self.rows[0], dict):
-            for value, line in zip(values, self.lines):
-                if not isinstance(value, str):
-                    raise ValueError(
-                        f"{self.source}, line {line}, column `{column}`: the value must be a "
-                        f"string. Received: {'nothing' if value is None else repr(value)}"
-                    )
-        return values
-
-    def ids(self, column: str | int) -> list[str]:
-        """Returns the ids in a column as strings.
-
-        Args:
-            column: name of a column, or its 0-based index.
-
-        Raises:
-            ValueError: no such column, or a JSON value that is neither string nor integer.
-        """
-        values = self.values(column)
-        if isinstance(self.rows[0], list):
-            return values
-        for value, line in zip(values, self.lines):
+        for row, value in enumerate(values):
             if isinstance(value, bool) or not isinstance(value, (str, int)):
                 raise ValueError(
-                    f"{self.source}, line {line}, column `{column}`: the id must be a string or "
-                    f"an integer. Received: {'nothing' if value is None else repr(value)}"
+                    f"{self.place(row, column)}: the id must be a string or an integer. Received: "
+                    f"{shortened(value)}"
                 )
-        return [str(value) for value in values]
+        ids = [str(value) for value in values]
+        return ids if encoding_errors is None else self._valid(ids, column, encoding_errors)
+
+    def _valid(self, texts: list[str], column: str | int, encoding_errors: str) -> list[str]:
+        return [
+            without_surrogates(text, self.place(row, column), encoding_errors)
+            for row, text in enumerate(texts)
+        ]
 
 
 def read_table(
@@ -138,7 +143,7 @@ def read_table(
     encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> Table:
-    """Reads a file of rows. Blank lines are left out.
+    """Reads a file of rows, at least one. Blank lines are left out.
 
     Args:
         path: a TSV, CSV, JSON Lines or JSON file in UTF-8 (a byte order mark is accepted), or one
@@ -153,9 +158,6 @@ def read_table(
         malformed_rows: "error", or "skip" to leave out rows with too few or too many fields and
             to warn once.
 
-    Returns:
-        A `Table` of at least one row.
-
     Raises:
         ValueError: the file is empty, has only a header, or does not follow its format. The
             message names the file and the line.
@@ -169,41 +171,78 @@ def read_table(
     ):
         if value not in known:
             raise ValueError(f"`{name}` must be one of {known}. Received: {name}={value!r}")
-    text = read_text(path, encoding_errors)
-    if not text.strip():
+    found = _rows(path, kind, quoting, encoding_errors)
+    between = "," if kind == "csv" else "\t"
+    if not any(isinstance(row, dict) or between.join(row).strip() for _, row in found):
         raise ValueError(f"{source}: the file must hold examples. Received: an empty file")
-    if kind in ("jsonl", "json"):
-        objects, lines = json_rows(source, text, one_a_line=kind == "jsonl")
-        names = dict.fromkeys(name for row in objects for name in row)
-        return Table(source, tuple(names), objects, lines)
-    rows, lines = _rows(source, text, kind, quoting)
-    columns = tuple(rows.pop(0)) if header else None
-    header_line = lines.pop(0) if header else 0
-    if not rows:
-        raise ValueError(
-            f"{source}: the file must hold examples. Received: only a header (line {header_line})"
-        )
-    width = len(rows[0]) if columns is None else len(columns)
-    rows, lines = _same_width(source, rows, lines, width, malformed_rows)
-    return Table(source, columns, rows, lines)
+    names: Any = None
+    if isinstance(found[0][1], dict):
+        names = dict.fromkeys(name for _, row in found for name in row)
+    else:
+        line, names = found.pop(0) if header else (0, None)
+        if not found:
+            raise ValueError(
+                f"{source}: the file must hold examples. Received: only a header (line {line})"
+            )
+        found = _same_width(source, found, len(names or found[0][1]), malformed_rows)
+    columns = None if names is None else tuple(names)
+    return Table(source, columns, [row for _, row in found], [line for line, _ in found])
+
+
+def check_columns(
+    path: str | os.PathLike[str], columns: Sequence[str | int], *, header: bool = True
+) -> None:
+    """Raises the errors of `first_rows`, and of `index_of` for columns that are missing there."""
+    table = first_rows(path, header=header)
+    if table is not None:
+        for column in columns:
+            table.index_of(column)
+
+
+def first_rows(path: str | os.PathLike[str], *, header: bool = True) -> Table | None:
+    """Reads the first rows of a table, one at least, to report a wrong column early.
+
+    Returns None where the first lines hold no whole row, and for a pipe, which can be read only
+    once. Raises a ValueError if the first lines are not a table.
+    """
+    source = os.fspath(path)
+    kind = format_of(source)
+    if not Path(path).is_file():
+        return None
+    if Path(path).stat().st_size <= _FIRST_BYTES:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the reader of the whole file warns
+            return read_table(path, header=header)
+    if kind == "json":
+        return None
+    try:
+        with open_text(path) as file:
+            content = file.read(_FIRST_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return None  # the reader of the whole file reports it
+    whole = BytesIO(content[: content.rfind(b"\n") + 1])
+    rows = text_rows(source, text_lines(path, whole, "replace"), kind)
+    wanted = 2 if header and kind != "jsonl" else 1
+    try:
+        found = list(islice(rows, wanted))
+    except ValueError:
+        if kind == "jsonl":
+            raise
+        return None  # possibly a quoted field that is cut off here
+    if len(found) < wanted:
+        return None
+    line, row = found[-1]
+    names = tuple(found[0][1]) if header or kind == "jsonl" else None
+    return Table(source, names, [row], [line])
 
 
 def format_of(source: str, format: str | None = None) -> str:
-    """Returns the format of a file.
-
-    Args:
-        source: its path.
-        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
-
-    Raises:
-        ValueError: the name has no known ending, or there is no such format.
-    """
+    """Returns `format`, or the format of a file by its name, if there is such a format."""
     if format is None:
-        name = source[: -len(".gz")] if source.endswith(".gz") else source
-        format = _FORMAT_OF_SUFFIX.get(os.path.splitext(name)[1].lower())
+        format = format_by_name(source)
         if format is None:
             raise ValueError(
-                f"`path` must end in {', '.join(_FORMAT_OF_SUFFIX)} (or these with .gz), unless "
+                f"`path` must end in {', '.join(SUFFIXES)} (or these with .gz), unless "
                 f"`format` tells what it is. Received: path={source!r}"
             )
     if format not in FORMATS:
@@ -212,45 +251,40 @@ def format_of(source: str, format: str | None = None) -> str:
 
 
 def _rows(
-    source: str, text: str, kind: str, quoting: bool | str | None
-) -> tuple[list[list[str]], list[int]]:
-    delimiter = "\t" if kind == "tsv" else ","
-    if quoting is True or kind == "csv" and quoting in (None, "auto"):
-        return quoted_rows(source, text, delimiter)
-    rows, lines = plain_rows(text, delimiter)
-    if quoting is False or not looks_quoted(rows):
-        return rows, lines
+    path: str | os.PathLike[str], kind: str, quoting: bool | str | None, encoding_errors: str
+) -> list[tuple[int, Any]]:
+    source = os.fspath(path)
+    with open_text(path) as stream:
+        lines: Iterable[str] = text_lines(path, stream, encoding_errors)
+        if kind != "tsv" or isinstance(quoting, bool):
+            quoted = None if quoting == "auto" else quoting
+            return list(text_rows(source, lines, kind, quoted=quoted))  # type: ignore[arg-type]
+        # A pipe can be read only once.
+        lines = list(lines) if quoting == "auto" else lines
+        rows = list(text_rows(source, lines, kind))
+    if not looks_quoted(row for _, row in rows):
+        return rows
     if quoting == "auto":
-        return quoted_rows(source, text, delimiter)
+        return list(text_rows(source, lines, kind, quoted=True))
     warnings.warn(
         f"{source}: the fields look quoted as in CSV. They are read as they stand; pass "
         "quoting=True to take the quotes off, quoting=False to silence this warning.",
         stacklevel=4,
     )
-    return rows, lines
+    return rows
 
 
 def _same_width(
-    source: str, rows: list[list[str]], lines: list[int], width: int, malformed_rows: str
-) -> tuple[list[list[str]], list[int]]:
-    bad = [i for i, row in enumerate(rows) if len(row) != width]
-    if not bad:
-        return rows, lines
+    source: str, rows: list[tuple[int, Any]], width: int, malformed_rows: str
+) -> list[tuple[int, Any]]:
+    bad = [line for line, row in rows if len(row) != width]
     if malformed_rows == "error" or len(bad) == len(rows):
-        raise ValueError(
-            f"{source}, line {lines[bad[0]]}: each row must have {width} fields, as the first line "
-            f"has. Received: {len(rows[bad[0]])} fields ({_shortened(rows[bad[0]])})"
+        for line, row in rows:
+            check_width(source, line, row, width)
+    if bad:
+        warnings.warn(
+            f"{source}: {len(bad)} rows without {width} fields were left out (lines "
+            f"{', '.join(map(str, bad[:10]))}{', ...' if len(bad) > 10 else ''}).",
+            stacklevel=4,
         )
-    warnings.warn(
-        f"{source}: {len(bad)} rows without {width} fields were left out (lines "
-        f"{', '.join(str(lines[i]) for i in bad[:10])}{', ...' if len(bad) > 10 else ''}).",
-        stacklevel=4,
-    )
-    dropped = set(bad)
-    kept = [i for i in range(len(rows)) if i not in dropped]
-    return [rows[i] for i in kept], [lines[i] for i in kept]
-
-
-def _shortened(row: Sequence[str]) -> str:
-    text = repr(list(row))
-    return text if len(text) <= 120 else f"{text[:120]}..."
+    return [one for one in rows if len(one[1]) == width]

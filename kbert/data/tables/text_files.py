@@ -1,51 +1,66 @@
-"""Readers of text files, plain or gzipped."""
+"""Readers of UTF-8 text files, plain or gzipped, line by line or whole."""
 
 import gzip
 import os
 import zlib
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 GZIP = ".gz"
 
 
+def is_gzipped(path: str | os.PathLike[str]) -> bool:
+    """Returns whether the name of a file ends in .gz."""
+    return os.fspath(path).lower().endswith(GZIP)
+
+
 def open_text(path: str | os.PathLike[str]) -> Any:
     """Opens a file for reading bytes, decompressed where its name ends in .gz."""
-    return gzip.open(path, "rb") if os.fspath(path).endswith(GZIP) else open(path, "rb")
+    return gzip.open(path, "rb") if is_gzipped(path) else open(path, "rb")
 
 
-def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> str:
-    """Reads a UTF-8 file, without a byte order mark; decompresses it if its name ends in .gz.
+def text_lines(
+    path: str | os.PathLike[str], stream: Iterable[bytes], encoding_errors: str | None = None
+) -> Iterator[str]:
+    r"""Yields the lines of a UTF-8 file with their ends, without a byte order mark.
+
+    Only "\n" ends a line: str.splitlines would also split at U+2028 and U+0085 inside a text.
 
     Args:
-        path: the file.
-        encoding_errors: "strict" or "replace".
+        path: the file, for messages.
+        stream: its bytes, as from `open_text`.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8; None is
+            "strict" where the user has no such choice.
 
     Raises:
         ValueError: invalid UTF-8 (the message names the line), invalid gzip, or another value of
             `encoding_errors`.
     """
-    if encoding_errors not in ("strict", "replace"):
+    if encoding_errors not in (None, "strict", "replace"):
         raise ValueError(
             "`encoding_errors` must be 'strict' or 'replace'. Received: "
             f"encoding_errors={encoding_errors!r}"
         )
-    content = Path(path).read_bytes()
-    if os.fspath(path).endswith(GZIP):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{path}: the file must be gzip data. Received: {error}") from error
+    errors = encoding_errors or "strict"
+    number = 0
     try:
-        return content.decode("utf-8-sig", errors=encoding_errors)
+        for number, line in enumerate(stream, start=1):
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8", errors)
     except UnicodeDecodeError as error:
-        # The codec counts from after the byte order mark.
-        start = error.start + (3 if content.startswith(b"\xef\xbb\xbf") else 0)
-        line = content.count(b"\n", 0, start) + 1
         hint = "Convert the file, or pass encoding_errors='replace'."
-        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if encoding_errors is None:
+            hint = "Convert the file."
+        if number == 1 and error.object.startswith((b"\xff\xfe", b"\xfe\xff")):
             hint = "It looks like UTF-16: convert the file."
         raise ValueError(
-            f"{path}, line {line}: the file must be UTF-8. Received: byte 0x{content[start]:02x} "
-            f"({error.reason}). {hint}"
+            f"{path}, line {number}: the file must be UTF-8. Received: byte "
+            f"0x{error.object[error.start]:02x} ({error.reason}). {hint}"
         ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: the file must be gzip data. Received: {error}") from error
+
+
+def read_text(path: str | os.PathLike[str], encoding_errors: str = "strict") -> str:
+    """Reads a whole file, with the errors of `text_lines`."""
+    with open_text(path) as stream:
+        return "".join(text_lines(path, stream, encoding_errors))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kbert.data.tables.columns import Columns
 from kbert.data.tables.table import read_table
-from kbert.data.tables.text_files import read_text
+from kbert.data.tables.text_files import open_text, text_lines
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,6 @@ def _check_file(argument: str, path: str | os.PathLike[str]) -> None:
 
 
 def _lines(path: str | os.PathLike[str], encoding_errors: str) -> list[str]:
-    # str.splitlines would also split at U+2028, U+0085 and others inside a sentence.
-    lines = read_text(path, encoding_errors).split("\n")
-    if not lines[-1]:
-        lines.pop()  # nothing follows the end of the last line
-    return [line.removesuffix("\r") for line in lines]
+    with open_text(path) as stream:
+        lines = text_lines(path, stream, encoding_errors)
+        return [line.removesuffix("\n").removesuffix("\r") for line in lines]

@@ -30,12 +30,7 @@ _PREFIX = "predicted_"
 
 
 class AnswerFile:
-    """The finished blocks of an output, and the writer of the next; from `answer_file`.
-
-    Args:
-        folder: The folder of the blocks.
-        output: The file that they become.
-    """
+    """The finished blocks of an output, in a folder, and the writer of the next."""
 
     def __init__(self, folder: Path, output: Path) -> None:
         self._folder = folder
@@ -47,11 +42,7 @@ class AnswerFile:
         return self._part(number).is_file()
 
     def write(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Writes a block.
-
-        Args:
-            block: The rows.
-            answers: The answer of each, name -> value.
+        """Writes the rows of a block, each with its answer, name -> value.
 
         Raises:
             ValueError: A row has a column that the first block lacks, in an output with fixed
@@ -154,14 +145,11 @@ class AnswerFile:
 def answer_file(
     output: str | os.PathLike[str], made_of: Mapping[str, Any]
 ) -> Iterator[AnswerFile]:
-    """Opens a file of answers to write, with the blocks of an earlier run.
+    """Yields the file of answers to write, with the blocks of an earlier run.
 
     Args:
         output: The file to create; must not exist.
         made_of: Name of each thing that the answers depend on -> its value, in JSON types.
-
-    Yields:
-        The file.
 
     Raises:
         FileExistsError: The output exists.

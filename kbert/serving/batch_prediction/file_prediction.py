@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.cells import without_surrogates
+from kbert.data.tables.columns import without_surrogates
 from kbert.serving.batch_prediction.answer_files import answer_file
 from kbert.serving.batch_prediction.row_files import (
     BLOCK_ROWS,

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.tables.cells import without_surrogates
+from kbert.data.tables.columns import without_surrogates
 
 _INT32 = struct.Struct("=i")
 _INT64 = struct.Struct("=q")

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kbert.data.entities.conll import read_conll
-from kbert.data.entities.entity_rows import read_entity_rows
-from kbert.data.entities.entity_words import tagged_words
+from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
 from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
 from kbert.tasks.base.finetuned_task import FinetunedTask
 

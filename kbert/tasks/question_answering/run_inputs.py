@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.batches.windowed_examples import WindowedExamples
-from kbert.data.questions.window_choice import choose_windows
+from kbert.data.batches.windowed_examples import WindowedExamples, choose_windows
 from kbert.tasks.base.inputs import PackedInput, batch_sizes, fixed_shapes
 from kbert.tasks.question_answering.span_targets import windows_with_answer
 

@@ -7,7 +7,7 @@ from typing import Any
 from kbert.data.questions.answer_alignment import align_answers, all_occurrences
 from kbert.data.questions.question_examples import QuestionExamples, required_answers
 from kbert.data.questions.squad import read_questions
-from kbert.data.tables.first_rows import check_columns
+from kbert.data.tables.table import check_columns
 from kbert.tasks.base.finetuned_task import FinetunedTask
 
 logger = logging.getLogger(__name__)

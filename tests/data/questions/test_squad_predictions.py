@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kbert.data.questions.squad_predictions import write_predictions
+from kbert.data.questions.squad import write_predictions
 
 
 def test_a_file_is_what_the_official_scripts_read(tmp_path):

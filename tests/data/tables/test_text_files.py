@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from kbert.data.tables.text_files import open_text, read_text
+from kbert.data.tables.text_files import is_gzipped, open_text, read_text, text_lines
 
 
 def test_open_text(tmp_path):
@@ -27,3 +27,24 @@ def test_utf16_is_recognised(tmp_path):
     (tmp_path / "d.tsv").write_bytes("text\nhallo\n".encode("utf-16"))
     with pytest.raises(ValueError, match=r"d\.tsv, line 1: .*It looks like UTF-16: convert"):
         read_text(tmp_path / "d.tsv")
+
+
+def test_endings_in_capitals(tmp_path):
+    (tmp_path / "A.TXT.GZ").write_bytes(gzip.compress(b"text"))
+    assert is_gzipped(tmp_path / "A.TXT.GZ") and not is_gzipped("gz")
+    assert read_text(tmp_path / "A.TXT.GZ") == "text"
+
+
+def test_lines_come_one_at_a_time():
+    def stream():
+        yield "\ufeffa\u2028b\r\n".encode()
+        yield b"\xff\n"
+
+    lines = text_lines("f", stream())
+    assert next(lines) == "a\u2028b\r\n"
+    message = "f, line 2: the file must be UTF-8. Received: byte 0xff .*Convert the file.$"
+    with pytest.raises(ValueError, match=message):
+        next(lines)
+    with pytest.raises(ValueError, match="Convert the file, or pass encoding_errors='replace'.$"):
+        list(text_lines("f", stream(), "strict"))
+    assert list(text_lines("f", stream(), "replace")) == ["a\u2028b\r\n", "\ufffd\n"]

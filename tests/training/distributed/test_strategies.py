@@ -6,8 +6,8 @@ import socket
 import pytest
 import tensorflow as tf
 
-from kbert.training.distributed.strategies import strategy
 from kbert.options.shared import STRATEGIES
+from kbert.training.distributed.strategies import strategy
 from kbert.training.distributed.tf_config import worker_config
 
 

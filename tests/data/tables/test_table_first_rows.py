@@ -8,7 +8,7 @@ import pytest
 
 from kbert.data.classification.multiple_choice import check_choice_columns
 from kbert.data.classification.text_pairs import check_text_columns
-from kbert.data.tables.first_rows import check_columns, first_rows
+from kbert.data.tables.table import check_columns, first_rows
 
 MANY = 40_000
 

@@ -1,6 +1,6 @@
 """Values in messages. Expected texts by hand."""
 
-from kbert.data.tables.cells import shortened
+from kbert.data.tables.columns import shortened
 
 
 def test_values():

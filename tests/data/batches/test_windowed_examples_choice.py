@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.data.questions.window_choice import choose_windows
+from kbert.data.batches.windowed_examples import choose_windows
 
 ROW = np.array([0, 0, 0, 0, 1, 1, 3, 3, 3])
 HAS = np.array([0, 1, 0, 0, 0, 0, 1, 1, 0], bool)

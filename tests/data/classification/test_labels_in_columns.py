@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.data.tables.label_columns import read_labels
+from kbert.data.classification.labels import read_labels
 from kbert.data.tables.table import Table
 
 

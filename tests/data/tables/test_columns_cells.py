@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kbert.data.tables.cells import without_surrogates
+from kbert.data.tables.columns import without_surrogates
 
 
 @pytest.mark.parametrize("text", ["", "plain", "Möller 🐸", json.loads('"\\ud83d\\udc38"')])

@@ -1,7 +1,6 @@
 import pytest
 
-from kbert.data.entities.entity_rows import Entity, EntityExamples
-from kbert.data.entities.entity_words import tagged_words
+from kbert.data.entities.entity_rows import Entity, EntityExamples, tagged_words
 
 
 def examples(text, *entities):
