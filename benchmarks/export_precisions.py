@@ -23,9 +23,9 @@ import kbert
 from kbert.cli.results.precision_measures import examples_of, metrics_of, rows_of
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
-from kbert.export_check.graph_checks import sizes_of
 from kbert.serving.export.multi_task_export import export_together
 from kbert.serving.export.precision import PRECISIONS, in_precision
+from kbert.serving.format.servable import sizes_of
 from kbert.serving.loading.exported import Exported, load_export
 
 BASE = "all-MiniLM-L6-v2"

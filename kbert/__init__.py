@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kbert.models.transformer import Transformer
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
-    from kbert.serving.loading.load_any import load
+    from kbert.serving.loading.exported import load
     from kbert.tasks.classification.model import Classifier
     from kbert.tasks.multiple_choice.model import MultipleChoice
     from kbert.tasks.ner.model import EntityRecognizer
@@ -56,7 +56,7 @@ _MODULE_OF = {
     "WordPiece": "kbert.text.wordpiece.wordpiece",
     "export": "kbert.serving.export.export",
     "export_together": "kbert.serving.export.multi_task_export",
-    "load": "kbert.serving.loading.load_any",
+    "load": "kbert.serving.loading.exported",
     "train_subwords": "kbert.text.subword.training",
 }
 

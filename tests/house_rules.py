@@ -72,9 +72,18 @@ SUB_FLOORS = {
         ("loading",),
         ("batch_prediction", "client"),
     ),
-    "local_server": (("engine",), ("grpc_api", "rest"), (".",)),
     "cli": (("show",), ("models",), ("results",), ("demo", "options"), ("commands",), (".",)),
 }
+# Rooms apart, and the modules that work without them, by themselves and by all that they import.
+APART = ("launch", "tpu_check", "export_check", "local_server")
+PLAIN = (
+    "kbert/__init__.py",
+    "kbert/cli/commands/predict.py",
+    "kbert/cli/commands/train.py",
+    "kbert/pipelines/*",
+    "kbert/tasks/*",
+    "kbert/training/*",
+)
 # What every room may import from the package itself: names and numbers alone.
 GROUND = ("__version__", "keras_names")
 # What works where TensorFlow is not installed: rooms, and files of others.
@@ -225,6 +234,10 @@ class Module:
 
     def imports(self) -> list[Import]:
         """Every import of the file, in order."""
+        return self._every_import
+
+    @cached_property
+    def _every_import(self) -> list[Import]:
         return list(self._imports(self.tree, "", False))
 
     def _imports(self, node: ast.AST, function: str, for_types: bool) -> Iterator[Import]:
@@ -288,6 +301,17 @@ class House:
         """The module of kbert that an import reaches, or None."""
         name = imported.module
         return self.by_name.get(name) or self.by_name.get(name.rpartition(".")[0])
+
+    def reached_from(self, start: Module) -> list[Module]:
+        """The modules that one imports, by itself or by way of others, at whatever depth."""
+        waiting, seen = [start], {start.name: start}
+        while waiting:
+            for imported in waiting.pop().imports():
+                target = self.module_of(imported)
+                if target is not None and target.name not in seen:
+                    seen[target.name] = target
+                    waiting.append(target)
+        return list(seen.values())[1:]
 
     def _read(self, folders: tuple[str, ...]) -> tuple[Module, ...]:
         found = []
@@ -428,6 +452,21 @@ def upward_imports(house: House) -> list[Violation]:
                     f"{imported.module} (floor {FLOORS[room]})"
                 )
             found.append(Violation(module.path, f"line {imported.line}: {message}"))
+    return found
+
+
+def imports_of_rooms_apart(house: House) -> list[Violation]:
+    """Training and prediction reach no room apart, and no room apart reaches another."""
+    found = []
+    for start in house.modules:
+        is_plain = any(fnmatch(start.path, pattern) for pattern in PLAIN)
+        others = [room for room in APART if room != start.room]
+        if not is_plain and start.room not in APART:
+            continue
+        for module in house.reached_from(start):
+            if module.room in others:
+                message = f"reaches {module.name}, of a room that stands apart"
+                found.append(Violation(start.path, message))
     return found
 
 

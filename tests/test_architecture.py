@@ -15,6 +15,7 @@ RULES: tuple[Rule, ...] = (
     rules.unknown_rooms,
     rules.upward_imports,
     rules.upward_imports_within_rooms,
+    rules.imports_of_rooms_apart,
     rules.tensorflow_imports,
     rules.import_cycles,
     rules.heavy_imports_at_the_top,
@@ -176,6 +177,19 @@ PLANTED = [
         },
         [f"kbert/layers/{x}.py" for x in "abce"] + ["kbert/storage/d.py"],
         "layers (floor 0) must not import kbert.models.bert.Bert (floor 1)",
+    ),
+    (
+        rules.imports_of_rooms_apart,
+        {
+            "kbert/cli/commands/predict.py": "def f():\n    from kbert.cli.models import a",
+            "kbert/cli/models/a.py": "import kbert.local_server.b",
+            "kbert/local_server/b.py": "import kbert.training.good",
+            "kbert/launch/c.py": "from kbert.cli.models import a",
+            "kbert/cli/commands/serve.py": "def f():\n    import kbert.local_server.b",
+            "kbert/training/good.py": "import json",
+        },
+        ["kbert/cli/commands/predict.py", "kbert/launch/c.py"],
+        "reaches kbert.local_server.b, of a room that stands apart",
     ),
     (
         rules.tensorflow_imports,

@@ -38,6 +38,7 @@ STEPS = [
     ("kbert.tasks.pretraining.objectives", {"tensorflow", "keras", "numpy"}),
     ("kbert.serving.format.metadata", {"tensorflow", "keras", "numpy"}),
     ("kbert.serving.format.version_folders", {"tensorflow", "keras", "numpy"}),
+    ("kbert.serving.format.servable", {"tensorflow", "keras", "numpy"}),
     ("kbert.checkpoints.read_checkpoint", {"tensorflow", "tf_keras", "keras"}),
 ]
 # Keras itself probes jax where it is installed: only what kbert adds to these counts.

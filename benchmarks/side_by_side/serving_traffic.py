@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from kbert.serving.client.client import Client
-from kbert.serving.client.retries import Retries
-from kbert.serving.client.server_errors import DeadlineExceeded, Overloaded, ServerError
+from kbert.serving.client.server_errors import DeadlineExceeded, Overloaded, Retries, ServerError
 
 TOLERANCE = 1e-4
 

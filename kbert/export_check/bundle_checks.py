@@ -1,64 +1,109 @@
-"""Checks of an export's files beside its SavedModel: metadata, batching, warm-up, answers."""
+"""Checks of an export's files beside its SavedModel, and of the answers to their requests.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+The requests of warm-up and golden answers are run in Python, and without it by TensorFlow's C++
+session loader.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kbert.export_check.report import Check
-from kbert.serving.bundle.golden_answers import GoldenAnswer, read_golden
-from kbert.serving.bundle.warmup import MAX_RECORDS, read_warmup
+from kbert.serving.bundle.recorded_requests import (
+    MAX_RECORDS,
+    TOLERANCES,
+    GoldenAnswer,
+    PredictRequest,
+    differences,
+    read_golden,
+    read_warmup,
+)
 from kbert.serving.format.batching_file import LENGTHS, Batching, read_batching
 from kbert.serving.format.metadata import METADATA_FILE, read_metadata
-from kbert.serving.format.prediction_log import PredictRequest
 from kbert.serving.format.signatures import Signature
 from kbert.serving.format.version_folders import SAVED_MODEL_FILE, is_version
 from kbert.serving.format.weights_on_disk import weights_of
+from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.loading.session_loader import Session
 
+Runner = Callable[[str, Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 _NO_BUNDLE = "the export has no bundle of kbert"
+_MOST_PROBLEMS = 10
+# Runner -> its name in messages.
+_PLACES = {"python": "Python", "session": "the C++ loader"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Bundle:
-    """The contents of a bundle, with its requests to run.
+    """Checks of the files, valid records of the warm-up, and requests with their answers."""
 
-    Attributes:
-        checks: The checks of the files.
-        warmup: The valid records of the warm-up.
-        golden: The requests with their answers; None if there is no file.
-    """
-
-    checks: list[Check] = field(default_factory=list)
-    warmup: list[PredictRequest] = field(default_factory=list)
-    golden: list[GoldenAnswer] | None = None
+    checks: list[Check]
+    warmup: list[PredictRequest]
+    golden: list[GoldenAnswer] | None
 
 
 def bundle_checks(
     export_dir: Path, signatures: Mapping[str, Signature], tensorflow_version: str
 ) -> Bundle:
-    """Reads and checks a bundle.
+    """Reads and checks the bundle of a version folder.
 
-    Args:
-        export_dir: The version folder.
-        signatures: Name -> signature, of the SavedModel.
-        tensorflow_version: The TensorFlow that wrote the SavedModel.
+    The signatures are those of the SavedModel, as is the version of the TensorFlow that wrote it.
     """
-    bundle = Bundle()
     is_kberts = (export_dir / METADATA_FILE).is_file()
-    bundle.checks.append(_metadata_check(export_dir, signatures, tensorflow_version))
-    batching = _read_batching(export_dir, signatures, is_kberts, bundle)
-    _read_warmup(export_dir, signatures, batching, is_kberts, bundle)
-    _read_golden(export_dir, signatures, is_kberts, bundle)
-    return bundle
+    metadata = _metadata_check(export_dir, signatures, tensorflow_version)
+    joined, batching = _file_check(
+        "batching",
+        lambda: read_batching(export_dir),
+        "batching_params.pbtxt is missing." if _is_batched(export_dir) else "",
+        lambda found: _padding_problems(found, signatures),
+    )
+    if joined.skipped and is_kberts:
+        joined = Check("batching", note="requests are not joined")
+    warmup, requests = _file_check(
+        "warmup",
+        lambda: read_warmup(export_dir),
+        "tf_serving_warmup_requests is missing." if is_kberts else "",
+        lambda found: _warmup_problems(found, signatures, batching),
+    )
+    if requests is not None:
+        warmup = replace(warmup, note=f"{len(requests)} records")
+    answers, golden = _file_check(
+        "golden_file",
+        lambda: read_golden(export_dir, signatures),
+        "golden_answers.json is missing." if is_kberts else "",
+        lambda found: _golden_problems(found, signatures),
+    )
+    valid = [one for one in requests or [] if not list(_request_problems(one, signatures))]
+    return Bundle([metadata, joined, warmup, answers], valid, golden)
+
+
+def _file_check(
+    name: str, read: Callable[[], Any], missing: str, problems_of: Callable[[Any], Iterable[str]]
+) -> tuple[Check, Any]:
+    """Returns the check of a file, and what it holds; None if it is damaged or missing.
+
+    Its absence is the problem `missing`, or none if that is "".
+    """
+    try:
+        found = read()
+    except ValueError as error:
+        return Check(name, (str(error),)), None
+    if found is None:
+        return Check(name, (missing,) if missing else (), "" if missing else _NO_BUNDLE), None
+    return Check(name, tuple(problems_of(found))), found
 
 
 def _metadata_check(
     export_dir: Path, signatures: Mapping[str, Signature], tensorflow_version: str
 ) -> Check:
     try:
-        metadata = read_metadata(export_dir)
-        problems = list(_metadata_problems(metadata, export_dir, signatures, tensorflow_version))
-        return Check("metadata", tuple(problems))
+        found = _metadata_problems(export_dir, signatures, tensorflow_version)
+        return Check("metadata", tuple(found))
     except FileNotFoundError:
         return Check("metadata", skipped=_NO_BUNDLE)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -66,11 +111,9 @@ def _metadata_check(
 
 
 def _metadata_problems(
-    metadata: dict[str, Any],
-    export_dir: Path,
-    signatures: Mapping[str, Signature],
-    tensorflow_version: str,
+    export_dir: Path, signatures: Mapping[str, Signature], tensorflow_version: str
 ) -> Iterator[str]:
+    metadata = read_metadata(export_dir)
     told = {
         name: {
             kind: {t["name"]: {"dtype": t["dtype"], "shape": t["shape"]} for t in one[kind]}
@@ -80,55 +123,30 @@ def _metadata_problems(
     }
     real = {
         name: {
-            "inputs": {key: tensor.as_json() for key, tensor in one.inputs.items()},
-            "outputs": {key: tensor.as_json() for key, tensor in one.outputs.items()},
+            kind: {key: tensor.as_json() for key, tensor in getattr(one, kind).items()}
+            for kind in ("inputs", "outputs")
         }
         for name, one in signatures.items()
     }
     for name in sorted({*told, *real}):
         if told.get(name) != real.get(name):
             yield f"{METADATA_FILE} and the graph differ in the signature {name!r}."
-    weights = weights_of(export_dir)
     facts = {
         "version": int(export_dir.name) if is_version(export_dir.name) else None,
         "tensorflow_version": tensorflow_version,
         "graph_bytes": (export_dir / SAVED_MODEL_FILE).stat().st_size,
-        "weights": {
-            "arrays": weights.arrays,
-            "parameters": weights.parameters,
-            "bytes": weights.bytes,
-            "dtypes": weights.dtypes,
-        },
+        "weights": asdict(weights_of(export_dir)),
     }
     for key, value in facts.items():
         if value is not None and key in metadata and metadata[key] != value:
             yield f"{METADATA_FILE} says {key}={metadata[key]!r}; it is {value!r}."
 
 
-def _read_batching(
-    export_dir: Path, signatures: Mapping[str, Signature], is_kberts: bool, bundle: Bundle
-) -> Batching | None:
+def _is_batched(export_dir: Path) -> bool:
     try:
-        batching = read_batching(export_dir)
-    except ValueError as error:
-        bundle.checks.append(Check("batching", (str(error),)))
-        return None
-    if batching is None:
-        told = _told_batching(export_dir)
-        problems = () if told is None else ("batching_params.pbtxt is missing.",)
-        note = "requests are not joined" if is_kberts else ""
-        skipped = "" if is_kberts or problems else _NO_BUNDLE
-        bundle.checks.append(Check("batching", problems, skipped, note))
-        return None
-    bundle.checks.append(Check("batching", tuple(_padding_problems(batching, signatures))))
-    return batching
-
-
-def _told_batching(export_dir: Path) -> Any:
-    try:
-        return read_metadata(export_dir).get("batching")
+        return read_metadata(export_dir).get("batching") is not None
     except (FileNotFoundError, ValueError):
-        return None
+        return False
 
 
 def _padding_problems(batching: Batching, signatures: Mapping[str, Signature]) -> Iterator[str]:
@@ -146,27 +164,6 @@ def _padding_problems(batching: Batching, signatures: Mapping[str, Signature]) -
                     f"The input {key!r} of {name!r} varies in length, and the signature has no "
                     f"{LENGTHS!r}: what a server pads would be taken for real."
                 )
-
-
-def _read_warmup(
-    export_dir: Path,
-    signatures: Mapping[str, Signature],
-    batching: Batching | None,
-    is_kberts: bool,
-    bundle: Bundle,
-) -> None:
-    try:
-        requests = read_warmup(export_dir)
-    except ValueError as error:
-        bundle.checks.append(Check("warmup", (str(error),)))
-        return
-    if requests is None:
-        missing = ("tf_serving_warmup_requests is missing.",) if is_kberts else ()
-        bundle.checks.append(Check("warmup", missing, "" if missing else _NO_BUNDLE))
-        return
-    problems = list(_warmup_problems(requests, signatures, batching))
-    bundle.checks.append(Check("warmup", tuple(problems), note=f"{len(requests)} records"))
-    bundle.warmup = [one for one in requests if not list(_request_problems(one, signatures))]
 
 
 def _warmup_problems(
@@ -206,18 +203,98 @@ def _request_problems(
             yield f"{name!r} has the shape {batch.shape}, of {request.rows} row(s)."
 
 
-def _read_golden(
-    export_dir: Path, signatures: Mapping[str, Signature], is_kberts: bool, bundle: Bundle
-) -> None:
-    try:
-        bundle.golden = read_golden(export_dir, signatures)
-    except ValueError as error:
-        bundle.checks.append(Check("golden_file", (str(error),)))
-        return
-    if bundle.golden is None:
-        missing = ("golden_answers.json is missing.",) if is_kberts else ()
-        bundle.checks.append(Check("golden_file", missing, "" if missing else _NO_BUNDLE))
-        return
-    without = sorted(set(signatures) - {one.signature for one in bundle.golden})
-    problems = [f"The signature {name!r} has no golden answer." for name in without]
-    bundle.checks.append(Check("golden_file", tuple(problems)))
+def _golden_problems(
+    golden: list[GoldenAnswer], signatures: Mapping[str, Signature]
+) -> Iterator[str]:
+    for name in sorted(set(signatures) - {one.signature for one in golden}):
+        yield f"The signature {name!r} has no golden answer."
+
+
+class Replay:
+    """Runs all requests of a bundle, in Python and without it, wherever the export can be loaded.
+
+    The program that runs it without Python is in `folder`, see
+    `kbert.serving.loading.session_loader.build_session_loader`.
+    """
+
+    def __init__(self, export_dir: Path, folder: str | os.PathLike[str] | None = None) -> None:
+        self._path = export_dir
+        self._folder = folder
+        self._problems: dict[str, list[str]] = {name: [] for name in (*_PLACES, "same", "golden")}
+
+    def checks(self, bundle: Bundle) -> Iterator[Check]:
+        """Loads the export, runs the requests of its bundle, and compares the answers.
+
+        Yields:
+            "python_run" and "session_run": all requests ran there; "same_answers": both gave the
+            same answers; "golden_answers": both gave the model's answers before the export.
+        """
+        golden = bundle.golden or []
+        with ExitStack() as stack:
+            runners, skipped = self._load(stack)
+            tolerance = golden[0].tolerance if golden else TOLERANCES["float32"]
+            for number, request in enumerate(bundle.warmup, 1):
+                self._run(runners, f"warm-up record {number}", request, tolerance)
+            for one in golden:
+                what = f"the golden request to {one.signature!r}"
+                found = self._run(runners, what, one, one.tolerance)
+                for place, answer in found.items():
+                    for told in differences(answer, one.outputs, one.tolerance):
+                        self._tell("golden", f"In {_PLACES[place]}, {what}: {told}.")
+        count = len(bundle.warmup) + len(golden)
+        for place in _PLACES:
+            note = f"{count} requests"
+            yield Check(f"{place}_run", tuple(self._problems[place]), skipped.get(place, ""), note)
+        both = "" if len(runners) == len(_PLACES) else "the export ran in one place, or in none"
+        yield Check("same_answers", tuple(self._problems["same"]), both)
+        none = "" if golden and runners else "there are no golden answers, or no place to run them"
+        yield Check("golden_answers", tuple(self._problems["golden"]), none)
+
+    def _load(self, stack: ExitStack) -> tuple[dict[str, Runner], dict[str, str]]:
+        """Returns name -> runner of requests, and name -> why a runner cannot be used here."""
+        runners: dict[str, Runner] = {}
+        skipped: dict[str, str] = {}
+        try:
+            runners["python"] = LoadedModel(self._path).run
+        except Exception as error:  # TensorFlow raises any class for an invalid file
+            self._tell("python", f"Python cannot load the export: {_words(error)}")
+        try:
+            runners["session"] = stack.enter_context(Session(self._path, folder=self._folder)).run
+        except FileNotFoundError as error:
+            skipped["session"] = str(error)
+        except RuntimeError as error:
+            self._tell("session", f"The C++ loader cannot load the export: {_words(error)}")
+        return runners, skipped
+
+    def _run(
+        self,
+        runners: dict[str, Runner],
+        what: str,
+        request: PredictRequest | GoldenAnswer,
+        tolerance: float,
+    ) -> dict[str, dict[str, np.ndarray]]:
+        """Returns name of each runner -> its answer to one request."""
+        rows = len(next(iter(request.inputs.values()), ()))
+        answers = {}
+        for place, run in runners.items():
+            try:
+                answers[place] = run(request.signature, request.inputs)
+            except Exception as error:  # as above
+                self._tell(place, f"{what} fails: {_words(error)}")
+                continue
+            for name, batch in answers[place].items():
+                if batch.ndim == 0 or len(batch) != rows:
+                    told = f"{what}: {name!r} has the shape {batch.shape} for {rows} row(s)."
+                    self._tell(place, told)
+        if len(answers) == len(_PLACES):
+            for told in differences(answers["session"], answers["python"], tolerance):
+                self._tell("same", f"{what}: without Python {told}.")
+        return answers
+
+    def _tell(self, kind: str, problem: str) -> None:
+        if len(self._problems[kind]) < _MOST_PROBLEMS:
+            self._problems[kind].append(problem)
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"

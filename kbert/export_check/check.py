@@ -3,11 +3,10 @@
 import os
 from pathlib import Path
 
-from kbert.export_check.bundle_checks import bundle_checks
-from kbert.export_check.graph_checks import graph_checks, sizes_of
-from kbert.export_check.replay import Replay
+from kbert.export_check.bundle_checks import Replay, bundle_checks
+from kbert.export_check.graph_checks import graph_checks
 from kbert.export_check.report import Check, CheckReport
-from kbert.serving.format.servable import ops_of
+from kbert.serving.format.servable import ops_of, sizes_of
 from kbert.serving.format.server_versions import (
     SERVERS,
     least_server,
@@ -58,7 +57,7 @@ def check(
     bundle = bundle_checks(export_dir, signatures, written)
     checks += bundle.checks
     if run:
-        checks += Replay(export_dir, signatures, folder).checks(bundle)
+        checks += Replay(export_dir, folder).checks(bundle)
     facts = {
         "least_server": {
             "by_ops": least_server(ops_of(meta_graph.graph_def)),

@@ -1,14 +1,17 @@
 """Static checks of an export, which read its files and run nothing."""
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tensorflow.core.framework import types_pb2
 
-from kbert.export_check.absolute_paths import path_problems
 from kbert.export_check.report import Check
+from kbert.serving.bundle.model_card import CARD_FILE
+from kbert.serving.format.metadata import METADATA_FILE
 from kbert.serving.format.servable import (
     PYTHON_OPS,
     compilation_problems,
@@ -17,6 +20,7 @@ from kbert.serving.format.servable import (
     op_problems,
     ops_of,
     signature_problems,
+    sizes_of,
 )
 from kbert.serving.format.server_versions import (
     ops_missing_in,
@@ -31,23 +35,23 @@ from kbert.serving.format.weights_on_disk import stored_twice
 MOST_OTHER_BYTES = 6_000_000
 _MOST_CONSTANT_BYTES = 1_000_000
 _VARIABLES = ("VarHandleOp", "VariableV2", "VarIsInitializedOp")
-_FLOATS = {
-    types_pb2.DT_FLOAT: 4,
-    types_pb2.DT_DOUBLE: 8,
-    types_pb2.DT_BFLOAT16: 2,
-    types_pb2.DT_HALF: 2,
-    types_pb2.DT_INT8: 1,
-}
+_FLOATS = (
+    *(types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE, types_pb2.DT_BFLOAT16),
+    *(types_pb2.DT_HALF, types_pb2.DT_INT8),
+)
+_ROOTS = (
+    "home|root|Users|tmp|private|var|usr|opt|mnt|media|srv|etc|data|content|workspace|Volumes"
+    "|scratch"
+)
+_BEGINS = re.compile(rf"(/({_ROOTS})/|[A-Za-z]:\\|(file|gs|s3|hdfs)://)")
+_WITHIN = re.compile(rf"(?<![\w./:$-])/({_ROOTS})/[\w./-]+")
+# A path, not a text that begins with a slash.
+_PATH = re.compile(r"/[^/\0\s]+/[^\0\n]+")
+_SHOWN = 120
 
 
 def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Check]:
-    """Runs the static checks.
-
-    Args:
-        export_dir: The version folder.
-        meta_graph: Its MetaGraphDef.
-        server: The target version of TF Serving.
-    """
+    """Runs the static checks of a version folder, for a version of TF Serving."""
     graph = meta_graph.graph_def
     ops = ops_of(graph)
     python_ops = ops & set(PYTHON_OPS)
@@ -64,17 +68,6 @@ def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Che
     yield Check("batch_dimension", tuple(signature_problems(signatures_of(meta_graph))))
     yield _weights_check(export_dir)
     yield Check("size", tuple(_size_problems(graph, sizes_of(export_dir))))
-
-
-def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:
-    """Returns the bytes of the weights, of the graph, and of all other files."""
-    sizes = {"weights": 0, "graph": 0, "other": 0}
-    for file in Path(export_dir).rglob("*"):
-        if file.is_file():
-            data = file.name.startswith("variables.data-")
-            kind = "weights" if data else "graph" if file.name == "saved_model.pb" else "other"
-            sizes[kind] += file.stat().st_size
-    return sizes
 
 
 def _file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:
@@ -125,3 +118,63 @@ def _size_problems(graph: Any, sizes: dict[str, int]) -> Iterator[str]:
     other = sizes["graph"] + sizes["other"]
     if other > MOST_OTHER_BYTES:
         yield f"All but the weights takes {other:,} bytes, more than {MOST_OTHER_BYTES:,}."
+
+
+def path_problems(meta_graph: Any, export_dir: str | os.PathLike[str]) -> Iterator[str]:
+    """Finds absolute paths in the graph, its assets, and the metadata and the model card.
+
+    On another machine they are broken, or reveal their origin. A string of the graph is taken for a
+    path if it begins like one of some machine, or if it is an existing path on this machine.
+    """
+    folder = Path(export_dir)
+    for asset in meta_graph.asset_file_def:
+        name = asset.filename
+        if os.path.isabs(name) or ".." in Path(name).parts:
+            yield f"The asset {name!r} must lie in assets/, not elsewhere."
+        elif not (folder / "assets" / name).is_file():
+            yield f"The asset {name!r} is missing in assets/."
+    told = set()
+    for where, node in nodes_of(meta_graph.graph_def):
+        for text in _strings(node):
+            if text not in told and _is_path(text):
+                told.add(text)
+                place = f"{where}: {node.name}" if where else node.name
+                yield f"{place} ({node.op}) holds the path {text[:_SHOWN]!r}."
+    for file in (METADATA_FILE, CARD_FILE):
+        for path in sorted(_paths_in(folder / file)):
+            yield f"{file} holds the path {path[:_SHOWN]!r}."
+
+
+def _strings(node: Any) -> Iterator[str]:
+    for name, value in node.attr.items():
+        if name.startswith("_") and name != "_output_shapes":
+            continue  # internal attributes of TensorFlow, without files
+        contents = [value.s, *value.list.s, *value.tensor.string_val]
+        yield from (content.decode("utf-8", "replace") for content in contents if content)
+
+
+def _is_path(text: str) -> bool:
+    if _BEGINS.match(text):
+        return True
+    return bool(_PATH.fullmatch(text)) and len(text) < 4096 and os.path.exists(text)
+
+
+def _paths_in(file: Path) -> set[str]:
+    """Returns the absolute paths in a file: in any string of JSON, or in a text."""
+    if not file.is_file():
+        return set()
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if file.suffix != ".json":
+        return {match[0] for match in _WITHIN.finditer(text)}
+    try:
+        return {leaf for leaf in _leaves(json.loads(text)) if _is_path(leaf)}
+    except ValueError:
+        return set()
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(child)

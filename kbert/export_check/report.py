@@ -8,11 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check, with a sentence for each problem.
 
     Args:
         name: Its name.
-        problems: The problems found, one sentence each.
+        problems: The problems.
         skipped: Why it was not run; "" if it was.
         note: Further information.
     """
@@ -40,14 +40,7 @@ class Check:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """All checks of one export.
-
-    Args:
-        path: The version folder.
-        server: The target version of TF Serving.
-        checks: The checks, in the order in which they were run.
-        facts: Sizes and versions.
-    """
+    """All checks of one export for a version of TF Serving, with sizes and versions as `facts`."""
 
     path: Path
     server: str

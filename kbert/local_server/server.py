@@ -11,12 +11,12 @@ from typing import Any
 
 import uvicorn
 
-from kbert.local_server.engine.limits import Gate, Limits
-from kbert.local_server.engine.metrics import Metrics
-from kbert.local_server.engine.model_store import ModelStore
-from kbert.local_server.grpc_api.service import start_grpc
-from kbert.local_server.rest.app import RestApp, TimedConnection
-from kbert.local_server.rest.web_page import page_routes
+from kbert.local_server.grpc_service import start_grpc
+from kbert.local_server.limits import Gate, Limits
+from kbert.local_server.metrics import Metrics
+from kbert.local_server.model_store import ModelStore
+from kbert.local_server.rest_app import RestApp, TimedConnection
+from kbert.local_server.web_page import page_routes
 
 logger = logging.getLogger(__name__)
 # Names of the loopback interface; a request under another one is a web page's DNS rebinding.
@@ -70,7 +70,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
     It starts to listen when the models are loaded; at the end it answers the accepted requests.
 
     Args:
-        base: Path of the models, see `kbert.local_server.engine.served_folders`.
+        base: Path of the models, see `kbert.local_server.model_store`.
         options: Its options.
 
     Raises:
@@ -186,11 +186,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Returns a socket that is bound, and does not listen yet.
-
-    Args:
-        host: A name or an address.
-        port: Its number, or 0 for any that is free.
+    """Returns a socket that is bound, and does not listen yet; with port 0 to a free one.
 
     Raises:
         OSError: The port is taken, or the address is not one of this machine.

@@ -13,17 +13,18 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.tpu_check.flops import StepTime, product_flops, step_time
-from kbert.tpu_check.graph import TpuProblem, graph_problems, kernel_problems
-from kbert.tpu_check.lowering import has_tpu_kernels, load_tpu_kernels, lowered
-from kbert.tpu_check.memory import (
+from kbert.tpu_check.costs import (
     StepMemory,
+    StepTime,
     compiled_memory,
     least_memory,
     memory_problems,
+    product_flops,
+    step_time,
 )
+from kbert.tpu_check.graph import TpuProblem, graph_problems, kernel_problems
+from kbert.tpu_check.lowering import StepValues, has_tpu_kernels, load_tpu_kernels, lowered
 from kbert.tpu_check.models import CheckedModel, checked_model
-from kbert.tpu_check.pure_step import StepValues
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.distributed.tpu_chips import GIB, TpuChip, tpu_chip
 
@@ -96,12 +97,7 @@ def check_config(config: StoredConfig, chip: str = "v5e", cores: int = 4) -> Tpu
 
 
 def check_step(checked: CheckedModel, chip: str = "v5e", cores: int = 4) -> TpuReport:
-    """Checks the training step of a model.
-
-    Args:
-        checked: The model, and the batch of a core.
-        chip: The generation of TPUs.
-        cores: Number of cores that share a batch.
+    """Checks the training step of a model, with the batch of a core.
 
     Raises:
         ValueError: The chip is not known.
@@ -146,14 +142,9 @@ def check_step(checked: CheckedModel, chip: str = "v5e", cores: int = 4) -> TpuR
 
 
 def traced_step(model: Any, batch: Any) -> Any:
-    """Traces the training step of a model to a graph.
+    """Traces the training step of a compiled model to a concrete function.
 
-    Args:
-        model: A compiled model, whose optimizer is built.
-        batch: Specifications of (inputs, targets), optionally with weights; the shapes fixed.
-
-    Returns:
-        A concrete function.
+    `batch` are specifications of (inputs, targets), optionally with weights; the shapes fixed.
     """
     zeros = tf.nest.map_structure(lambda spec: tf.zeros(spec.shape, spec.dtype), batch)
     model._symbolic_build(data_batch=zeros)  # creates the variables of metrics, like `fit`
@@ -162,21 +153,13 @@ def traced_step(model: Any, batch: Any) -> Any:
 
 
 def step_variables(model: Any) -> list[Any]:
-    """Returns TensorFlow's variables that a training step may use, each once.
-
-    Args:
-        model: A compiled model, whose optimizer is built.
-    """
+    """Returns TensorFlow's variables that a compiled model's step may use, each once."""
     kept = (*model.variables, *model.metrics_variables, *model.optimizer.variables)
     return list({id(variable.value): variable.value for variable in kept}.values())
 
 
 def report_lines(report: TpuReport) -> str:
-    """Formats a report for users.
-
-    Args:
-        report: The report of a check.
-    """
+    """Formats a report for users."""
     verdict = "accepted" if report.is_accepted else "REFUSED"
     lines = [
         f"{verdict}: {report.about} a core, {report.cores} cores of {report.chip}; "

@@ -45,13 +45,10 @@ class TpuProblem:
 
 
 def graph_problems(graph: Any) -> list[TpuProblem]:
-    """Finds strings, and shapes that are known only when the step runs.
+    """Finds strings, and shapes that are known only when the step runs, in a `FuncGraph`.
 
-    Args:
-        graph: The `FuncGraph` of a step that was traced with fixed shapes.
-
-    Returns:
-        A problem for each operation that introduces one, not for those that pass it on.
+    The step was traced with fixed shapes. There is a problem for each operation that introduces
+    one, not for those that pass it on.
     """
     problems = []
     for operation in _operations(graph):
@@ -66,12 +63,9 @@ def graph_problems(graph: Any) -> list[TpuProblem]:
 
 
 def kernel_problems(graph: Any) -> list[TpuProblem]:
-    """Finds operations without a TPU kernel in TensorFlow's registry.
+    """Finds operations of a `FuncGraph` without a TPU kernel in TensorFlow's registry.
 
     Only tensorflow-tpu has the kernels, and only once something has been lowered.
-
-    Args:
-        graph: The `FuncGraph` of a step.
     """
     problems = []
     for operation in _operations(graph):
@@ -85,11 +79,7 @@ def kernel_problems(graph: Any) -> list[TpuProblem]:
 
 
 def has_tpu_kernel(operation: Any) -> bool:
-    """Returns whether one of the registered TPU kernels takes an operation with its types.
-
-    Args:
-        operation: A `tf.Operation`.
-    """
+    """Returns whether a registered TPU kernel takes a `tf.Operation` with its types."""
     given = operation.node_def.attr
     found = kernels.get_registered_kernels_for_op(operation.type).kernel
     return any(
@@ -128,11 +118,7 @@ def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
 
 
 def line_of(operation: Any) -> str | None:
-    """Returns the line that made an operation, file:number, outside TensorFlow and Keras; or None.
-
-    Args:
-        operation: A `tf.Operation`.
-    """
+    """Returns file:number of the code outside TensorFlow and Keras that made an operation."""
     for frame in reversed(list(operation.traceback)):
         if not any(library in frame.filename for library in _LIBRARIES):
             return f"{frame.filename}:{frame.lineno}"

@@ -1,7 +1,12 @@
-"""Lowering of a training step to XLA: for a TPU, or for the CPU if there are no TPU kernels."""
+"""Lowering of a training step to XLA: for a TPU, or for the CPU if there are no TPU kernels.
+
+Lowering for a TPU without a TPU does not support variables: nothing holds them. So the traced graph
+of the step gets its variables as arguments and returns their new values; all else in it stays as it
+is.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -10,13 +15,172 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import compiler_ir  # has no public name
 
 from kbert.tpu_check.graph import DYNAMIC, TpuProblem
-from kbert.tpu_check.pure_step import StepValues
 
 FLOAT64, CUSTOM_CALL, LOWERING = "float64", "custom call", "lowering"
 _CUSTOM = re.compile(r'custom_call_target="([^"]+)"')
 # Hints to the compiler, which TPUs support.
 _KNOWN_CALLS = ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape")
 _SOURCE = re.compile(r'op_name="([^"]*)"')
+# Operations that assign a variable -> the operation of its value and the given one.
+_ASSIGNED = {"AssignVariableOp": None, "AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub"}
+_ADAM = "ResourceApplyAdam"
+_READ = "ReadVariableOp"
+
+
+def adam_update(
+    variable: tf.Tensor,
+    momentum: tf.Tensor,
+    velocity: tf.Tensor,
+    beta_1_power: tf.Tensor,
+    beta_2_power: tf.Tensor,
+    rate: tf.Tensor,
+    beta_1: tf.Tensor,
+    beta_2: tf.Tensor,
+    epsilon: tf.Tensor,
+    gradient: tf.Tensor,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Computes the update of TensorFlow's kernel `ResourceApplyAdam`, as a pure function.
+
+    The arguments are those of the kernel: a weight, m, v, b1^t, b2^t, the learning rate, b1, b2,
+    epsilon and the gradient; returned are the new weight, m and v.
+
+    Source: the documentation of `tf.raw_ops.ResourceApplyAdam`.
+    """
+    scaled = rate * tf.sqrt(1.0 - beta_2_power) / (1.0 - beta_1_power)
+    momentum = momentum + (gradient - momentum) * (1.0 - beta_1)
+    velocity = velocity + (tf.square(gradient) - velocity) * (1.0 - beta_2)
+    return variable - scaled * momentum / (tf.sqrt(velocity) + epsilon), momentum, velocity
+
+
+class StepValues:
+    """A traced step as a function of the values of its variables and of its data.
+
+    Attributes:
+        variables: the TensorFlow variables that it uses, in the order of the arguments.
+        written: indices among them of those that it writes.
+
+    Raises:
+        ValueError: the step captures another resource, or uses a variable by an operation that is
+            not supported here.
+    """
+
+    def __init__(self, traced: Any, variables: Iterable[Any]) -> None:
+        graph = traced.graph
+        native = [*graph.variables, *variables]
+        known = {id(variable.handle): variable for variable in native}
+        held = [(outer, inner) for outer, inner in graph.captures if outer.dtype == tf.resource]
+        strange = [inner.name for outer, inner in held if id(outer) not in known]
+        if strange:
+            raise ValueError(
+                "the step must take no resource from outside but the variables of model and "
+                f"optimizer. Received also: {', '.join(strange)}"
+            )
+        self.variables = [known[id(outer)] for outer, _ in held]
+        self._places = {inner.op.name: number for number, (_, inner) in enumerate(held)}
+        self._constants = {
+            inner.name: outer for outer, inner in graph.captures if outer.dtype != tf.resource
+        }
+        taken = {inner.name for _, inner in graph.captures}
+        self._data = [tensor.name for tensor in graph.inputs if tensor.name not in taken]
+        self._outputs = [tensor.name for tensor in graph.outputs]
+        self._definition, self._after = self._without_variables(graph)
+        self.written = sorted(self._after)
+
+    def __call__(self, values: list[tf.Tensor], *data: tf.Tensor) -> list[tf.Tensor]:
+        """Runs one step, as graph code, from the values of `variables` and the flattened batch.
+
+        Returns the new values of the variables that are `written`, and then the step's results.
+        """
+        given = {f"{name}:0": values[number] for name, number in self._places.items()}
+        given |= dict(zip(self._data, data)) | self._constants
+        # An unused input would be an error.
+        given = {name: tensor for name, tensor in given.items() if name in self._read}
+        names = [self._after[number] for number in self.written] + self._outputs
+        return tf.graph_util.import_graph_def(self._definition, given, names, name="")
+
+    def specs(self) -> list[tf.TensorSpec]:
+        """Returns the shapes and dtypes of the variables."""
+        return [tf.TensorSpec(variable.shape, variable.dtype) for variable in self.variables]
+
+    def _without_variables(self, graph: Any) -> tuple[Any, dict[int, str]]:
+        """Returns the graph with variables replaced by values, and the names of the last values."""
+        definition = graph.as_graph_def()
+        nodes = {node.name: node for node in definition.node}
+        current = {number: name for name, number in self._places.items()}
+        written: dict[int, str] = {}
+        library: dict[str, Any] = {}
+        # Operations are in the order in which Python made them, which is the order of effects.
+        for operation in graph.get_operations():
+            node, kind = nodes[operation.name], operation.type
+            met = [
+                self._places[tensor.op.name]
+                for tensor in operation.inputs
+                if tensor.op.name in self._places
+            ]
+            if not met:
+                continue
+            first = met[0]
+            if kind == _READ:
+                _rewrite(node, "Identity", [current[first]], operation.outputs[0].dtype)
+                continue
+            if kind in _ASSIGNED:
+                value, change = node.input[1], _ASSIGNED[kind]
+                inputs = [value] if change is None else [current[first], value]
+                _rewrite(node, change or "Identity", inputs, operation.inputs[1].dtype)
+                current[first] = written[first] = node.name
+            elif kind == _ADAM:
+                inputs = [current[number] for number in met] + list(node.input[3:10])
+                _call(node, adam_update, inputs, operation.inputs[9].dtype, 3, library)
+                for place, number in enumerate(met):
+                    current[number] = written[number] = f"{node.name}:{place}"
+            else:
+                raise ValueError(
+                    f"the step must meet its variables by {_READ}, {', '.join(_ASSIGNED)} and "
+                    f"{_ADAM} alone. Received: {kind} {operation.name!r}, as gradients that "
+                    "accumulate over several batches need it"
+                )
+        self._functions = library  # TensorFlow deletes a function without a reference
+        arguments = {tensor.op.name for tensor in graph.inputs}
+        kept = [node for node in definition.node if node.name not in arguments]
+        del definition.node[:]  # arguments come from outside: as operations they have no kernel
+        definition.node.extend(kept)
+        self._read = {_tensor(name) for node in kept for name in node.input}
+        return definition, {n: _tensor(name) for n, name in written.items()}
+
+
+def _tensor(name: str) -> str:
+    return name if ":" in name else f"{name}:0"
+
+
+def _rewrite(node: Any, kind: str, inputs: list[str], dtype: tf.DType) -> None:
+    """Replaces the operation of a node, and keeps its control inputs."""
+    waits = [name for name in node.input if name.startswith("^")]
+    del node.input[:]
+    node.input.extend([*inputs, *waits])
+    node.op = kind
+    node.attr.clear()
+    node.attr["T"].type = dtype.as_datatype_enum
+
+
+def _call(
+    node: Any,
+    function: Callable[..., Any],
+    inputs: list[str],
+    dtype: tf.DType,
+    outputs: int,
+    library: dict[str, Any],
+) -> None:
+    """Replaces the operation of a node by a call of a function."""
+    spec = tf.TensorSpec(None, dtype)
+    key = f"{function.__name__}_{dtype.name}"
+    if key not in library:
+        traced = tf.function(function, autograph=False).get_concrete_function(*[spec] * len(inputs))
+        library[key] = traced
+    _rewrite(node, "PartitionedCall", inputs, dtype)
+    node.attr.clear()
+    node.attr["Tin"].list.type.extend([dtype.as_datatype_enum] * len(inputs))
+    node.attr["Tout"].list.type.extend([dtype.as_datatype_enum] * outputs)
+    node.attr["f"].func.name = library[key].function_def.signature.name
 
 
 @dataclass(frozen=True)
@@ -53,12 +217,7 @@ def load_tpu_kernels() -> None:
 
 
 def lowered(step: StepValues, data: Sequence[tf.TensorSpec]) -> Lowered:
-    """Lowers a step, for a TPU if this TensorFlow can, otherwise for the CPU.
-
-    Args:
-        step: The step.
-        data: Specifications of its batch, flattened.
-    """
+    """Lowers a step with its flattened batch, for a TPU if this TensorFlow can, or for the CPU."""
     platform = "TPU" if has_tpu_kernels() else "CPU"
     specs = [*step.specs(), *data]
     count = len(step.variables)
@@ -78,42 +237,33 @@ def lowered(step: StepValues, data: Sequence[tf.TensorSpec]) -> Lowered:
 
 
 def hlo_problems(text: str) -> list[TpuProblem]:
-    """Finds parts of XLA's program that a TPU would refuse, or be slow at.
-
-    Args:
-        text: The program as HLO.
-    """
-    problems = []
+    """Finds parts of XLA's program, as HLO, that a TPU would refuse, or be slow at."""
     lines = text.splitlines()
     dynamic = _names(line for line in lines if "<=" in line and "[<=" in line.replace(" ", ""))
-    if dynamic:
-        problems.append(
-            TpuProblem(
-                DYNAMIC,
-                f"XLA bounds a shape that is known only when the step runs: {dynamic}",
-                "give it a result of a fixed shape: pad, and mask what is too much",
-            )
-        )
     doubles = _names(line for line in lines if "f64[" in line)
-    if doubles:
-        problems.append(
-            TpuProblem(
-                FLOAT64,
-                f"the step computes in float64, which a TPU emulates slowly: {doubles}",
-                "use float32, or bfloat16 by precision: mixed_bfloat16",
-                is_fatal=False,
-            )
-        )
-    calls = sorted(set(_CUSTOM.findall(text)) - set(_KNOWN_CALLS))
-    if calls:
-        problems.append(
-            TpuProblem(
-                CUSTOM_CALL,
-                f"the step calls code outside of XLA: {', '.join(calls)}",
-                "compute it from TensorFlow's own operations",
-            )
-        )
-    return problems
+    calls = ", ".join(sorted(set(_CUSTOM.findall(text)) - set(_KNOWN_CALLS)))
+    found = (
+        (
+            DYNAMIC,
+            f"XLA bounds a shape that is known only when the step runs: {dynamic}",
+            "give it a result of a fixed shape: pad, and mask what is too much",
+        ),
+        (
+            FLOAT64,
+            f"the step computes in float64, which a TPU emulates slowly: {doubles}",
+            "use float32, or bfloat16 by precision: mixed_bfloat16",
+        ),
+        (
+            CUSTOM_CALL,
+            f"the step calls code outside of XLA: {calls}",
+            "compute it from TensorFlow's own operations",
+        ),
+    )
+    return [
+        TpuProblem(*one, is_fatal=one[0] != FLOAT64)
+        for one, names in zip(found, (dynamic, doubles, calls))
+        if names
+    ]
 
 
 def _names(lines: Any) -> str:

@@ -64,11 +64,7 @@ class CheckedModel:
 
 
 def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
-    """Makes the model of a configuration, and the batch of a core.
-
-    Args:
-        config: The configuration.
-        cores: Number of cores that share a batch.
+    """Makes the model of a configuration, and the batch of one of so many cores.
 
     Raises:
         ValueError: The cores cannot share the batch equally, or the configuration has no fixed
@@ -85,21 +81,13 @@ def _made(config: StoredConfig, cores: int) -> CheckedModel:
 
 
 def made_up_vocabulary(size: int) -> Vocabulary:
-    """Makes a vocabulary of placeholder tokens.
-
-    Args:
-        size: The number of tokens, special ones included.
-    """
+    """Makes a vocabulary of placeholder tokens, of this size with the special ones."""
     special = (*REQUIRED_TOKENS, MASK)
     return Vocabulary([*special, *(f"token{i}" for i in range(size - len(special)))])
 
 
 def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
-    """Returns the shape of a core's batches.
-
-    Args:
-        config: The configuration.
-        cores: Number of cores that share `batch_tokens`.
+    """Returns the shape of a core's batches, where so many cores share `batch_tokens`.
 
     Raises:
         ValueError: `batch_tokens` allows no pair a core.

@@ -10,8 +10,12 @@ import pytest
 import tensorflow as tf
 
 from kbert.export_check.bundle_checks import Bundle, bundle_checks
-from kbert.serving.bundle.warmup import WARMUP_FILE, read_warmup, write_warmup
-from kbert.serving.format.prediction_log import PredictRequest
+from kbert.serving.bundle.recorded_requests import (
+    WARMUP_FILE,
+    PredictRequest,
+    read_warmup,
+    write_warmup,
+)
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.local_server.engine.limits import Limits
+from kbert.local_server.limits import Limits
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.serving.export.export import export
 from tests.serving.conftest import meter, meter_path, texts  # noqa: F401

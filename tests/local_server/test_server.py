@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from kbert.local_server.engine.limits import Limits
+from kbert.local_server.limits import Limits
 from kbert.local_server.server import LocalServer, ServerOptions, listening
 from kbert.serving.client.client import Client
-from kbert.serving.client.retries import Retries
-from kbert.serving.client.server_errors import Overloaded
+from kbert.serving.client.server_errors import Overloaded, Retries
 from tests.local_server.conftest import FREE
 
 

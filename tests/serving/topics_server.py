@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.local_server.engine.limits import Refusal
+from kbert.local_server.limits import Refusal
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.serving.export.export import export
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from kbert.tpu_check.check import check_config, check_step, report_lines
+from kbert.tpu_check.costs import MEMORY
 from kbert.tpu_check.graph import STRING
 from kbert.tpu_check.lowering import has_tpu_kernels
-from kbert.tpu_check.memory import MEMORY
 from kbert.training.config.any_config import config_from_yaml
 from kbert.training.distributed import tpu_chips
 from kbert.training.distributed.tpu_chips import TpuChip

@@ -8,11 +8,11 @@ from kbert.tpu_check.lowering import (
     CUSTOM_CALL,
     FLOAT64,
     LOWERING,
+    StepValues,
     has_tpu_kernels,
     hlo_problems,
     lowered,
 )
-from kbert.tpu_check.pure_step import StepValues
 from tests.training.small_steps import WithStrings, compiled
 
 # Lines as XLA writes them.

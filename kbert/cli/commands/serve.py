@@ -50,7 +50,7 @@ def serve(
 
       kbert serve exports/model.config --rest-port 0 --grpc-port 0
     """
-    from kbert.local_server.engine.limits import Limits
+    from kbert.local_server.limits import Limits
     from kbert.local_server.server import LocalServer, ServerOptions
 
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.WARNING)

@@ -13,10 +13,12 @@ from kbert.cli.models.answering import live_answering
 from kbert.cli.models.model_kinds import columns_of
 from kbert.cli.show.text_lines import Row
 from kbert.models.encoder_arrays import named_weights
-from kbert.serving.export.half_weights import is_stored_as_half
-from kbert.serving.export.int8_weights import is_stored_as_int8
 from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import WeightSubstitutes
+from kbert.serving.export.weight_substitutes import (
+    WeightSubstitutes,
+    is_stored_as_half,
+    is_stored_as_int8,
+)
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.tasks.base.finetuned_task import FinetunedTask
 from kbert.tasks.registry import task_of

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kbert.serving.bundle.golden_answers import GOLDEN_FILE
 from kbert.serving.bundle.model_card import CARD_FILE
+from kbert.serving.bundle.recorded_requests import GOLDEN_FILE
 from kbert.serving.format.metadata import read_metadata
-from kbert.serving.format.version_folders import find_export, versions
+from kbert.serving.format.version_folders import complete_versions, exports_in
 from kbert.storage.atomic_directory import write_atomically
 
 logger = logging.getLogger(__name__)
@@ -32,23 +32,16 @@ _FLAGS = (
 
 
 def write_base_files(base: str | os.PathLike[str]) -> None:
-    """Writes the files for all models of a folder.
-
-    Args:
-        base: The folder of all models.
-    """
-    found = dict(_models(Path(base)))
+    """Writes the files for all models of a folder."""
+    complete = {folder.name: complete_versions(folder) for folder in exports_in(base)}
+    found = {name: paths[max(paths)] for name, paths in complete.items() if paths}
     _write(Path(base, MODEL_CONFIG), f"# {_MARK}", model_config(list(found)))
     _write(Path(base, MONITORING_CONFIG), f"# {_MARK}", _monitoring())
     _write(Path(base, README), f"<!-- {_MARK} -->", _readme(found))
 
 
 def model_config(names: list[str]) -> str:
-    """Returns the message ModelServerConfig, as text, for models below /models.
-
-    Args:
-        names: The models' names, which are the names of their folders.
-    """
+    """Returns the message ModelServerConfig, as text, for these models below /models."""
     lines = ["model_config_list {"]
     for name in names:
         lines += [
@@ -63,16 +56,6 @@ def model_config(names: list[str]) -> str:
 
 def _monitoring() -> str:
     return f'prometheus_config {{\n  enable: true\n  path: "{METRICS_PATH}"\n}}\n'
-
-
-def _models(base: Path) -> Iterator[tuple[str, Path]]:
-    """Yields the name of each model with a version, and the folder of its highest version."""
-    for folder in sorted(base.iterdir()):
-        if versions(folder):
-            try:
-                yield folder.name, find_export(folder)
-            except FileNotFoundError:
-                continue
 
 
 def _write(file: Path, mark: str, text: str) -> None:

@@ -1,5 +1,11 @@
-"""The files of an export beside its SavedModel: warm-up, batching, metadata, answers, a card."""
+"""The files of an export beside its SavedModel: warm-up, batching, metadata, answers, a card.
 
+The requests have real texts that are shipped with kbert (`kbert/data/samples`): reports of a few
+hundred words, and questions on them.
+"""
+
+import functools
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -9,18 +15,35 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.serving.bundle.golden_answers import TOLERANCES, GoldenAnswer, write_golden
+from kbert.data.samples import sample_path
 from kbert.serving.bundle.model_card import write_card
-from kbert.serving.bundle.sample_inputs import sample_inputs, text_lengths
-from kbert.serving.bundle.warmup import write_warmup
+from kbert.serving.bundle.recorded_requests import (
+    TOLERANCES,
+    GoldenAnswer,
+    PredictRequest,
+    write_golden,
+    write_warmup,
+)
 from kbert.serving.format.batching_file import Batching, batching_for, write_batching
 from kbert.serving.format.metadata import write_metadata
-from kbert.serving.format.prediction_log import PredictRequest
 from kbert.serving.format.servable import ExportReport
 from kbert.serving.format.server_versions import least_server
 from kbert.serving.format.version_folders import SAVED_MODEL_FILE
 from kbert.serving.format.weights_on_disk import weights_of
+from kbert.tasks.registry import task_of
 
+_TOKENS = ("token_ids", "segment_ids", "lengths")
+_SHORTEST_LONG = 8
+# Edge cases for tokenizers: empty, white space, cases, accents, other scripts, invalid UTF-8.
+HARD_TEXTS: tuple[str | bytes, ...] = (
+    "",
+    " \t\n",
+    "WHY NOT?",
+    "Ünïcödé naïve café",
+    "中文 שלום \U0001f600",
+    b"\xff broken \xc3",
+)
+_EVERY_MASK = 6
 # Name of a signature -> its function in the graph, and the specs of its inputs.
 Traced = Mapping[str, tuple[Callable[..., Any], Sequence[tf.TensorSpec]]]
 
@@ -42,11 +65,8 @@ def write_bundle(
         traced: Its signatures. Others of the SavedModel are aliases of the first of these.
         report: Report of the check of the SavedModel.
         metadata: The contents of kbert.json; sizes and batching are added here.
-        max_batch_size: The most rows of a server's batch; 0 for no batching.
-        about: Facts about the training for the card; see `kbert.serving.bundle.model_card`.
-
-    Raises:
-        ValueError: `max_batch_size` is negative.
+        max_batch_size: As for `batching_for`.
+        about: As for `write_card`.
     """
     first = next(iter(traced))
     called = {name: traced[name if name in traced else first] for name in report.signatures}
@@ -71,16 +91,10 @@ def write_bundle(
 def warmup_requests(
     name: str, model: Any, signatures: Traced, batching: Batching | None
 ) -> Iterator[PredictRequest]:
-    """Yields requests for each signature and batch size, of texts of several lengths.
+    """Yields requests to a model, known to a server by `name`, for each signature and batch size.
 
     There are three requests of one row, one of each length; in larger batches the lengths
-    alternate.
-
-    Args:
-        name: The model's name on the server.
-        model: The model.
-        signatures: Its signatures.
-        batching: The batch sizes; None for requests of one row only.
+    alternate. Without batching all have one row.
     """
     sizes = (1,) if batching is None else batching.allowed_batch_sizes
     for signature, (_, specs) in signatures.items():
@@ -94,12 +108,7 @@ def warmup_requests(
 
 
 def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
-    """Yields a request for each signature, with the answer of the exported function.
-
-    Args:
-        model: The model.
-        signatures: Its signatures.
-    """
+    """Yields a request for each signature, with the answer of the exported function."""
     for name, (function, specs) in signatures.items():
         task = _model_of(model, name)
         inputs = sample_inputs(specs, task, text_lengths(task), hard=True)
@@ -115,3 +124,94 @@ def _model_of(model: Any, signature: str) -> Any:
 
 def _compute_dtype(model: Any) -> str:
     return str(getattr(model, "compute_dtype", None) or "float32")
+
+
+def text_lengths(model: Any) -> tuple[int, int, int]:
+    """Returns the lengths of long, short and medium texts for a model, in words.
+
+    The long texts fill its maximum length, or two windows of a model that reads in windows; a
+    translator gets sentences, since its time grows with the length of its output.
+    """
+    longest = int(
+        getattr(model, "max_sequence_length", None) or getattr(model, "max_source_length", 0) or 64
+    )
+    task = task_of(model)
+    if task is not None:
+        longest = task.request_words(longest)
+    longest = max(longest, _SHORTEST_LONG)
+    return longest, 4, longest // 4 + 1
+
+
+def sample_inputs(
+    specs: Sequence[tf.TensorSpec], model: Any, words: Sequence[int], hard: bool = False
+) -> dict[str, np.ndarray]:
+    """Makes a request of several rows: name of each input -> its batch.
+
+    Args:
+        specs: The inputs of a signature. Strings become texts; token ids with `lengths` are made
+            from texts by the model's `preprocess`; other numbers count up from 0.
+        model: The model.
+        words: The length of each row's text, in words.
+        hard: Whether `HARD_TEXTS` follow as further rows, where all inputs are texts.
+    """
+    names = [spec.name for spec in specs]
+    if set(names) == set(_TOKENS) and getattr(model, "preprocess", None) is not None:
+        return _tokens(model, words)
+    masks = bool(getattr(getattr(model, "tokenizer", None), "special_tokens_in_text", False))
+    inputs = {}
+    for place, spec in enumerate(specs):
+        if spec.dtype != tf.string:
+            inputs[spec.name] = _numbers(spec, len(words))
+            continue
+        rows: list[Any] = [_text(spec.name, i + place, n, masks) for i, n in enumerate(words)]
+        if hard:
+            rows += HARD_TEXTS
+        inputs[spec.name] = _strings(rows, spec.shape.rank)
+    if hard and len({len(batch) for batch in inputs.values()}) > 1:
+        return {name: batch[: len(words)] for name, batch in inputs.items()}
+    return inputs
+
+
+def _tokens(model: Any, words: Sequence[int]) -> dict[str, np.ndarray]:
+    texts = [_text("text", i, n, False) for i, n in enumerate(words)]
+    pair = [texts] * (2 if getattr(model, "pair", False) else 1)
+    packed = model.preprocess(*(tf.constant(column) for column in pair))
+    return {name: np.asarray(getattr(packed, name), np.int32) for name in _TOKENS}
+
+
+def _numbers(spec: tf.TensorSpec, rows: int) -> np.ndarray:
+    shape = [rows, *(size or 1 for size in spec.shape[1:])]
+    return np.arange(int(np.prod(shape))).reshape(shape).astype(spec.dtype.as_numpy_dtype)
+
+
+def _text(name: str, number: int, words: int, masks: bool) -> str:
+    contexts, questions = _reports()
+    if name == "question":
+        return questions[number % len(questions)]
+    # A report, continued by the next ones where it is too short.
+    source = [word for report in contexts for word in report.split()]
+    start = sum(len(report.split()) for report in contexts[: number % len(contexts)])
+    chosen = [source[(start + i) % len(source)] for i in range(words)]
+    if masks:
+        chosen[1::_EVERY_MASK] = ["[MASK]"] * len(chosen[1::_EVERY_MASK])
+    return " ".join(chosen)
+
+
+def _strings(rows: list[str | bytes], rank: int) -> np.ndarray:
+    """Returns (B,) strings; with a second dimension, two of each, the second one shorter."""
+    encoded = [row.encode("utf-8") if isinstance(row, str) else row for row in rows]
+    batch = np.array(encoded, object)
+    for _ in range(rank - 1):
+        other = np.array([row[: len(row) // 2] for row in encoded], object)
+        batch = np.stack([batch, other.reshape(batch.shape)], axis=1)
+        encoded = list(batch.reshape(-1))
+    return batch
+
+
+@functools.cache
+def _reports() -> tuple[list[str], list[str]]:
+    """Reads the contexts and the questions of the sample data."""
+    found = json.loads(sample_path("questions/questions.json").read_text(encoding="utf-8"))
+    paragraphs = [part for article in found["data"] for part in article["paragraphs"]]
+    questions = [one["question"] for part in paragraphs for one in part["qas"]]
+    return [part["context"] for part in paragraphs], questions

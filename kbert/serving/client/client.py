@@ -9,10 +9,10 @@ import numpy as np
 
 from kbert.serving.client.grpc_transport import GrpcTransport
 from kbert.serving.client.rest_transport import RestTransport
-from kbert.serving.client.retries import Retries
+from kbert.serving.client.server_errors import Retries
 from kbert.serving.client.typed_answers import AnyAnswer
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
-from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
+from kbert.serving.format.signatures import SERVING_DEFAULT, Signature, checked_call
 from kbert.serving.loading.row_batches import in_batches
 from kbert.tasks.answers import typed_answer
 
@@ -133,7 +133,10 @@ class Client(AbstractContextManager["Client"]):
     def _predict(
         self, inputs: Mapping[str, Sequence[Any]], signature: str, deadline: float
     ) -> dict[str, np.ndarray]:
-        called = self._checked(signature, inputs, deadline)
+        called = checked_call(self._known_signatures(deadline), signature, inputs)
+        lengths = {key: len(column) for key, column in inputs.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"`inputs` must have one value a row each. Received: {lengths}")
 
         def run(columns: dict[str, list[Any]]) -> dict[str, np.ndarray]:
             batch = {name: called.inputs[name].batch(name, columns[name]) for name in columns}
@@ -149,25 +152,6 @@ class Client(AbstractContextManager["Client"]):
         if self._signatures is None:
             self._signatures = self._ask(self._transport.signatures, deadline)
         return self._signatures
-
-    def _checked(
-        self, name: str, inputs: Mapping[str, Sequence[Any]], deadline: float
-    ) -> Signature:
-        signatures = self._known_signatures(deadline)
-        if name not in signatures:
-            raise ValueError(
-                f"`signature` must be one of {sorted(signatures)}. Received: signature={name!r}"
-            )
-        called = signatures[name]
-        if set(inputs) != set(called.inputs):
-            raise ValueError(
-                f"`inputs` of the signature {name!r} must be {sorted(called.inputs)}. "
-                f"Received: inputs={sorted(inputs)}"
-            )
-        lengths = {key: len(column) for key, column in inputs.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"`inputs` must have one value a row each. Received: {lengths}")
-        return called
 
 
 def _transport(url: str, model: str, version: int | None) -> RestTransport | GrpcTransport:

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from kbert.serving.client.server_errors import ServerError, server_error
+from kbert.serving.client.server_errors import server_error
 from kbert.serving.format.signatures import Signature, signatures_of
 
 # No limit here: the server has one.
@@ -20,13 +20,9 @@ _EXTRA = (
 
 
 class GrpcTransport:
-    """One model of a server, over gRPC.
+    """One model of a server, over gRPC, with TLS and the certificates of this machine if `secure`.
 
-    Args:
-        address: Host and port, such as "localhost:8500".
-        model: The model's name.
-        version: Its version, or None for the server's choice.
-        secure: Whether to use TLS, with the certificates of this machine.
+    The address is host and port, such as "localhost:8500"; without a version the server chooses.
 
     Raises:
         ImportError: The extra is not installed.
@@ -113,7 +109,5 @@ class GrpcTransport:
         try:
             return method(request, timeout=seconds)
         except grpc.RpcError as error:
-            raise self._refusal(error) from error
-
-    def _refusal(self, error: Any) -> ServerError:
-        return server_error(error.code().name, str(error.details()), self.target)
+            details = str(error.details())
+            raise server_error(error.code().name, details, self.target) from error

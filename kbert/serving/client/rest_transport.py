@@ -9,15 +9,17 @@ from urllib.parse import quote
 
 import numpy as np
 import requests
-import tensorflow as tf
+from google.protobuf import json_format
+from tensorflow.core.protobuf import meta_graph_pb2
 from urllib3 import Timeout
 
 from kbert.serving.client.deadline_adapter import DeadlineAdapter
 from kbert.serving.client.server_errors import ServerError, server_error
 from kbert.serving.format.json_tensors import from_json, to_json
-from kbert.serving.format.signatures import Signature, SignatureTensor
+from kbert.serving.format.signatures import Signature, signatures_of
 
 _SHOWN = 500
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 # Pooled connections: as many threads may send requests at a time without opening new ones.
 _THREADS = 64
 
@@ -42,13 +44,7 @@ class RestTransport:
     def predict(
         self, name: str, signature: Signature, inputs: Mapping[str, np.ndarray], seconds: float
     ) -> dict[str, np.ndarray]:
-        """Calls a signature.
-
-        Args:
-            name: Its name.
-            signature: Its inputs and outputs.
-            inputs: Name of each input -> its batch.
-            seconds: How long to wait.
+        """Calls a signature by its name, for at most so many seconds.
 
         Raises:
             ServerError: There was no answer, or one that cannot be parsed.
@@ -58,7 +54,9 @@ class RestTransport:
         found = self._ask("POST", ":predict", seconds, body)
         with self._reading("an answer without its outputs"):
             outputs = found["outputs"]
-            if len(signature.outputs) == 1 and not self._is_named(outputs, signature):
+            # TF Serving omits the name of a single output.
+            named = isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
+            if len(signature.outputs) == 1 and not named:
                 outputs = {next(iter(signature.outputs)): outputs}
             return {
                 key: _of_rank(from_json(outputs[key], tensor.dtype), tensor.shape)
@@ -66,32 +64,16 @@ class RestTransport:
             }
 
     def signatures(self, seconds: float) -> dict[str, Signature]:
-        """Requests the model's signatures.
-
-        Args:
-            seconds: How long to wait.
-
-        Raises:
-            ServerError: There was no answer, or one that cannot be parsed.
-        """
+        """Requests the signatures of the model; raises as `predict`."""
         found = self._ask("GET", "/metadata", seconds)
         with self._reading("metadata that cannot be read"):
-            listed = found["metadata"]["signature_def"]["signature_def"]
-            return {
-                name: Signature(_tensors(one.get("inputs")), _tensors(one.get("outputs")))
-                for name, one in listed.items()
-                if not name.startswith("__")
-            }
+            listed = {"signature_def": found["metadata"]["signature_def"]["signature_def"]}
+            meta_graph = meta_graph_pb2.MetaGraphDef()
+            json_format.ParseDict(listed, meta_graph, ignore_unknown_fields=True)
+            return signatures_of(meta_graph)
 
     def status(self, seconds: float) -> dict[int, str]:
-        """Requests version -> state, such as "AVAILABLE".
-
-        Args:
-            seconds: How long to wait.
-
-        Raises:
-            ServerError: There was no answer, or one that cannot be parsed.
-        """
+        """Requests version -> state, such as "AVAILABLE"; raises as `predict`."""
         found = self._ask("GET", "", seconds)
         with self._reading("a status that cannot be read"):
             return {int(one["version"]): one["state"] for one in found["model_version_status"]}
@@ -100,16 +82,12 @@ class RestTransport:
         """Closes the connections."""
         self._session.close()
 
-    def _is_named(self, outputs: Any, signature: Signature) -> bool:
-        """Returns whether outputs have names; TF Serving omits the name of a single output."""
-        return isinstance(outputs, dict) and set(outputs) == set(signature.outputs)
-
     @contextlib.contextmanager
     def _reading(self, otherwise: str) -> Iterator[None]:
         """Raises a ServerError that describes a reply of another form."""
         try:
             yield
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (*_UNREADABLE, json_format.ParseError) as error:
             raise server_error("INTERNAL", f"{otherwise}: {error!r}", self.target) from error
 
     def _ask(self, method: str, end: str, seconds: float, body: Any = None) -> Any:
@@ -151,18 +129,3 @@ def _of_rank(batch: np.ndarray, shape: tuple[int | None, ...] | None) -> np.ndar
     if batch.size or shape is None or batch.ndim >= len(shape):
         return batch
     return batch.reshape(*batch.shape, *(size or 0 for size in shape[batch.ndim :]))
-
-
-def _tensors(described: Any) -> dict[str, SignatureTensor]:
-    return {name: _tensor(one) for name, one in sorted((described or {}).items())}
-
-
-def _tensor(described: Any) -> SignatureTensor:
-    dtype = tf.dtypes.as_dtype(described["dtype"].removeprefix("DT_").lower())
-    shape = described["tensor_shape"]
-    if shape.get("unknown_rank"):
-        return SignatureTensor(described["name"], dtype, None)
-    sizes = [int(dim["size"]) for dim in shape.get("dim", [])]
-    return SignatureTensor(
-        described["name"], dtype, tuple(None if size < 0 else size for size in sizes)
-    )

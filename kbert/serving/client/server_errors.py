@@ -1,23 +1,37 @@
-"""Errors of a server, or of the connection to it."""
+"""Errors of a server, or of the connection to it; and retries of what may pass.
 
-# HTTP status -> name of gRPC's status code. Source: tensorflow/serving, `http_server.cc`,
-# ToHTTPStatusCode.
-_HTTP = {
-    400: "INVALID_ARGUMENT",
+Source of the codes: tensorflow/serving, `http_server.cc`, ToHTTPStatusCode.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+# Name of gRPC's status code -> HTTP's status; all others are 500.
+HTTP_STATUS = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "OUT_OF_RANGE": 400,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "INTERNAL": 500,
+    "UNIMPLEMENTED": 501,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+# The codes of further statuses, of proxies too; of several codes with one status, the first.
+_OF_STATUS = {status: code for code, status in reversed(HTTP_STATUS.items())} | {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
     408: "DEADLINE_EXCEEDED",
     409: "ABORTED",
     412: "FAILED_PRECONDITION",
     413: "INVALID_ARGUMENT",
-    429: "RESOURCE_EXHAUSTED",
-    499: "CANCELLED",
-    500: "INTERNAL",
-    501: "UNIMPLEMENTED",
     502: "UNAVAILABLE",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
 }
 # Transient errors.
 _PASSING = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED")
@@ -71,12 +85,62 @@ _CLASSES: dict[str, type[ServerError]] = {
 
 
 def server_error(code: str | int, message: str, target: str) -> ServerError:
-    """Returns the error for a status.
+    """Returns the error for the name of a gRPC status code, or the number of an HTTP status."""
+    name = code if isinstance(code, str) else _OF_STATUS.get(code, "UNKNOWN")
+    return _CLASSES.get(name, ServerError)(name, message, target)
+
+
+@dataclass(frozen=True)
+class Retries:
+    """A policy for repeating requests.
+
+    Only transient errors are retried: a server that refuses more or cannot be reached. Requests do
+    not change a server's state, so repeating them does no harm.
 
     Args:
-        code: The name of gRPC's status code, or the number of HTTP's.
-        message: The server's message.
-        target: Address of the model.
+        most: The most retries after the first attempt.
+        pause: Seconds before the second attempt; each further pause is twice as long. A pause is
+            randomly between half of it and all of it, so that many clients do not come back at the
+            same moment.
+        longest_pause: The longest pause, in seconds.
+
+    Raises:
+        ValueError: A number is negative.
     """
-    name = code if isinstance(code, str) else _HTTP.get(code, "UNKNOWN")
-    return _CLASSES.get(name, ServerError)(name, message, target)
+
+    most: int = 4
+    pause: float = 0.1
+    longest_pause: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("most", "pause", "longest_pause"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"`{name}` must not be negative. Received: {name}={getattr(self, name)}"
+                )
+
+    def run(self, ask: Callable[[float], Answer], deadline: float, target: str) -> Answer:
+        """Repeats a request until there is an answer.
+
+        Args:
+            ask: Takes the seconds that are left, and answers or raises a `ServerError`.
+            deadline: Time on the clock of `time.monotonic`.
+            target: Address of the model, for the error.
+
+        Raises:
+            ServerError: The last error; `DeadlineExceeded` where no time was left for a request.
+        """
+        for attempt in range(self.most + 1):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise DeadlineExceeded("DEADLINE_EXCEEDED", "no time was left to ask", target)
+            try:
+                return ask(left)
+            except ServerError as error:
+                pause = min(self.longest_pause, self.pause * 2**attempt)
+                pause *= random.uniform(0.5, 1.0)
+                in_time = time.monotonic() + pause < deadline
+                if not error.may_pass or attempt == self.most or not in_time:
+                    raise
+                time.sleep(pause)
+        raise DeadlineExceeded("DEADLINE_EXCEEDED", "no time was left to ask", target)

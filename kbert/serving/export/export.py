@@ -110,23 +110,8 @@ def write_export(
 ) -> Path:
     """Writes BASE/<name>/<version>/ of a model in its own precision; see `export`.
 
-    Args:
-        model: What has `signatures()`. Several in one have `models_by_signature`.
-        substitutes: What is stored instead of its variables.
-        base: The folder of all models.
-        name: The model's name.
-        version: Its number; None for one more than the highest.
-        max_batch_size: The most rows that a server joins into a batch.
-        keep: How many versions stay; None for all.
-        about: What is known of the training, for the card.
-
-    Returns:
-        The version folder.
-
-    Raises:
-        TypeError: `model` has no `signatures()`.
-        ValueError: A signature has no name or no batch dimension, or cannot be served.
-        FileExistsError: The version exists already.
+    Several models in one have `models_by_signature`. `substitutes` are what is stored instead of
+    the model's variables.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
@@ -153,11 +138,7 @@ def write_export(
 
 
 def described(model: Any) -> dict[str, Any]:
-    """Returns the attributes of a model that its metadata name.
-
-    Args:
-        model: A model; those that it lacks are left out.
-    """
+    """Returns the attributes of a model that its metadata name, where it has them."""
     found = {key: getattr(model, key, _ABSENT) for key in _ATTRIBUTES}
     return {key: value for key, value in found.items() if value is not _ABSENT}
 

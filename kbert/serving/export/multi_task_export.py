@@ -79,12 +79,7 @@ def export_together(
 
 
 class Together:
-    """Several models with the interface of one, for an export.
-
-    Args:
-        name: Their name.
-        models: Name of each task -> its model.
-    """
+    """Several models with the interface of one, for an export: name of each task -> model."""
 
     def __init__(self, name: str, models: Mapping[str, Any]) -> None:
         self.name = name
@@ -117,11 +112,7 @@ class Together:
 
 
 def share_encoder(models: Mapping[str, Any], substitutes: WeightSubstitutes) -> None:
-    """Replaces the encoders of the other models by that of the first.
-
-    Args:
-        models: Name -> model with an `encoder`.
-        substitutes: Records the substitutes.
+    """Replaces the encoders of the other models by that of the first, and records it.
 
     Raises:
         ValueError: Weights differ that are neither adapters, nor LayerNorms beside adapters, nor

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from kbert.models.encoder_arrays import named_weights
-from kbert.serving.export.int8_weights import is_stored_as_int8, rounded_to_int8
+from kbert.serving.export.weight_substitutes import is_stored_as_int8, rounded_to_int8
 from kbert.serving.format.metadata import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -26,8 +26,8 @@ def in_precision(model: Any, precision: str | None) -> Any:
             changed.
         precision: "float32"; "bfloat16", for storage and computation: softmax, LayerNorm and logits
             as the layers compute them under that policy; or "int8", with the large weights
-            quantized by `kbert.serving.export.int8_weights`, computing in float32. None leaves the
-            model as it is.
+            quantized by `kbert.serving.export.weight_substitutes`, computing in float32. None
+            leaves the model as it is.
 
     Returns:
         The model itself where nothing changes, otherwise a copy.
@@ -58,11 +58,9 @@ def in_precision(model: Any, precision: str | None) -> Any:
 
 
 def computes_bfloat16(cpu_info: Path = _CPU_INFO) -> bool:
-    """Returns whether the processor has instructions that multiply bfloat16.
+    """Returns whether the processor has instructions that multiply bfloat16, by Linux's file.
 
-    Args:
-        cpu_info: Linux's file of the processor's features. If it lists none, the result is True,
-            so that no warning is logged.
+    If the file lists no features, the result is True, so that no warning is logged.
     """
     try:
         lines = cpu_info.read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,13 @@
-"""Substitutes that an export stores for some variables of a model: shared ones, or smaller ones."""
+"""Substitutes that an export stores for some variables of a model: shared ones, or smaller ones.
+
+Int8: weight = scale * code, code in [-127, 127], scale = the largest magnitude / 127. A matrix
+(in, out) has a scale for each column, the outputs; a table of embeddings one for each row, so that
+a row can be looked up before it is dequantized. Source: Jacob et al. 2018 (arXiv:1712.05877),
+section 2.1, with zero point 0; per channel as Krishnamoorthi 2018 (arXiv:1806.08342), section 3.1.
+
+Half: adapters and heads of half-precision files are float32 once they are loaded. Where half
+precision represents a weight exactly, an export stores that, and computes with the same numbers.
+"""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -6,14 +15,98 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import keras
+import numpy as np
+import tensorflow as tf
 
 from kbert.layers.core.token_embedding import TokenEmbedding
 from kbert.pipelines.inference.captured_weights import CapturedWeights
-from kbert.serving.export.half_weights import HalfWeight, is_stored_as_half
-from kbert.serving.export.int8_weights import Int8Weight, is_stored_as_int8
 
+_MOST = 127
+# For smaller ones the scales, or the graph's nodes, cost about as much as is saved.
+_LEAST_NUMBERS = 2048
+_TABLE = "embeddings"
 # The method of a table that is replaced while a graph is traced.
 _LOOK_UP = TokenEmbedding.look_up.__name__
+
+
+def _is_large_matrix(variable: Any) -> bool:
+    return len(variable.shape) == 2 and int(np.prod(variable.shape)) >= _LEAST_NUMBERS
+
+
+def is_stored_as_int8(variable: Any) -> bool:
+    """Returns whether a Keras variable is a float matrix of at least 2,048 numbers."""
+    return _is_large_matrix(variable) and "float" in variable.dtype
+
+
+def is_stored_as_half(variable: Any) -> bool:
+    """Returns whether a Keras variable is a float32 matrix, as large, that float16 has exactly."""
+    if not _is_large_matrix(variable) or variable.dtype != "float32":
+        return False
+    numbers = np.asarray(variable)
+    with np.errstate(over="ignore"):  # overflow becomes infinite, and so is not equal
+        return bool(np.array_equal(numbers.astype("float16").astype("float32"), numbers))
+
+
+def int8_codes(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Quantizes a matrix to codes and scales.
+
+    Args:
+        matrix: (in, out), or a table (V, D).
+        name: The name of the variable, which is "embeddings" for a table.
+
+    Returns:
+        int8 of the same shape, and float32 (1, out) or (V, 1).
+    """
+    wide = np.asarray(matrix, "float32")
+    axis = 1 if name == _TABLE else 0
+    scales = np.abs(wide).max(axis=axis, keepdims=True) / np.float32(_MOST)
+    scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")
+    codes = np.clip(np.rint(wide / scales), -_MOST, _MOST).astype("int8")
+    return codes, scales
+
+
+def rounded_to_int8(matrix: np.ndarray, name: str) -> np.ndarray:
+    """Quantizes and dequantizes a matrix, to float32; for the arguments see `int8_codes`."""
+    codes, scales = int8_codes(matrix, name)
+    return codes.astype("float32") * scales
+
+
+class HalfWeight:
+    """A Keras variable stored as float16."""
+
+    def __init__(self, variable: Any) -> None:
+        self._halves = _stored(np.asarray(variable).astype("float16"), variable, "halves")
+
+    def matrix(self) -> tf.Tensor:
+        """Returns the whole matrix as float32, as graph code."""
+        return tf.cast(self._halves, tf.float32)
+
+    def rows(self, ids: Any) -> tf.Tensor:
+        """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
+        return tf.cast(tf.gather(self._halves, ids), tf.float32)
+
+
+class Int8Weight:
+    """A Keras variable stored as int8, with its scales."""
+
+    def __init__(self, variable: Any) -> None:
+        codes, scales = int8_codes(np.asarray(variable), variable.name)
+        self._codes = _stored(codes, variable, "codes")
+        self._scales = _stored(scales, variable, "scales")
+
+    def matrix(self) -> tf.Tensor:
+        """Returns the whole matrix as float32, as graph code."""
+        return tf.cast(self._codes, tf.float32) * self._scales
+
+    def rows(self, ids: Any) -> tf.Tensor:
+        """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
+        codes = tf.gather(self._codes, ids)
+        return tf.cast(codes, tf.float32) * tf.gather(self._scales, ids)
+
+
+def _stored(numbers: np.ndarray, variable: Any, part: str) -> tf.Variable:
+    name = variable.path.replace(":", "_")
+    return tf.Variable(numbers, trainable=False, name=f"{name}/{part}")
 
 
 class WeightSubstitutes:
@@ -30,22 +123,12 @@ class WeightSubstitutes:
         self._small: dict[int, Int8Weight | HalfWeight] = {}
 
     def share(self, variable: Any, kept: Any) -> None:
-        """Substitutes one variable for another.
-
-        Args:
-            variable: The variable that is not stored.
-            kept: The variable that is stored instead, of the same values.
-        """
+        """Stores `kept` instead of `variable`, which has the same values."""
         if variable is not kept:  # models may have one encoder object
             self._shared[id(variable)] = kept
 
     def store_small(self, precision: str | None) -> None:
-        """Stores large weights in fewer bytes.
-
-        Args:
-            precision: "int8" for `Int8Weight`, of all large weights; otherwise `HalfWeight`, of
-                those that it represents exactly.
-        """
+        """Stores large weights as `Int8Weight` for "int8", else those that fit as `HalfWeight`."""
         fits, stored = (
             (is_stored_as_int8, Int8Weight)
             if precision == "int8"
@@ -63,11 +146,7 @@ class WeightSubstitutes:
         return any(isinstance(stored, Int8Weight) for stored in self._small.values())
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Returns a function that computes with the substitutes of the variables.
-
-        Args:
-            function: Graph code.
-        """
+        """Returns graph code that computes with the substitutes of the variables."""
         if not self._shared and not self._small:
             return function
 

@@ -12,14 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-    wrappers_pb2,
-)
+from google.protobuf import text_format
 
+from kbert.serving.format.messages import message_class
 from kbert.serving.format.saved_graph import SavedSignature
 from kbert.serving.format.signatures import Signature
 
@@ -27,18 +22,6 @@ BATCHING_FILE = "batching_params.pbtxt"
 MAX_BATCH_SIZE = 32
 # The input with the unpadded length of each row, so that a server's padding is ignored.
 LENGTHS = "lengths"
-# Name of each field, its number, and its type.
-_FIELDS = (
-    ("max_batch_size", 1, "Int64Value"),
-    ("batch_timeout_micros", 2, "Int64Value"),
-    ("max_enqueued_batches", 3, "Int64Value"),
-    ("num_batch_threads", 4, "Int64Value"),
-    ("thread_pool_name", 5, "StringValue"),
-    ("allowed_batch_sizes", 6, "int64"),
-    ("pad_variable_length_inputs", 7, "bool"),
-    ("enable_large_batch_splitting", 8, "BoolValue"),
-    ("max_execution_batch_size", 9, "Int64Value"),
-)
 
 
 @dataclass(frozen=True)
@@ -90,15 +73,10 @@ class Batching:
 def batching_for(
     signatures: Mapping[str, Signature | SavedSignature], max_batch_size: int = MAX_BATCH_SIZE
 ) -> Batching | None:
-    """Returns the batching that suits a model: sizes 1, 2, 4, ... up to the largest.
+    """Returns the batching that suits a model: sizes 1, 2, 4, ... up to the largest, 0 for none.
 
-    Args:
-        signatures: Name -> signature.
-        max_batch_size: The most rows of a batch; 0 for none.
-
-    Returns:
-        The batching; None where requests must not be joined: an input besides tokens with `lengths`
-        has a free dimension besides the batch, in which a server's padding would be read as data.
+    It is None where requests must not be joined: an input besides tokens with `lengths` has a free
+    dimension besides the batch, in which a server's padding would be read as data.
 
     Raises:
         ValueError: `max_batch_size` is negative.
@@ -120,12 +98,7 @@ def batching_for(
 
 
 def write_batching(export_dir: str | os.PathLike[str], batching: Batching) -> None:
-    """Writes the batching file of a version folder.
-
-    Args:
-        export_dir: The folder.
-        batching: The parameters to write.
-    """
+    """Writes the batching file of a version folder."""
     lines = [
         f"{name} {{ value: {getattr(batching, name)} }}"
         for name in ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches")
@@ -137,13 +110,10 @@ def write_batching(export_dir: str | os.PathLike[str], batching: Batching) -> No
 
 
 def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
-    """Reads the batching file of a version folder, as a server would.
-
-    Args:
-        export_dir: The folder.
+    """Reads the batching file of a version folder as a server does, with the server's defaults.
 
     Returns:
-        The batching, with the server's defaults for missing numbers; None if there is no file.
+        The batching; None if there is no file.
 
     Raises:
         ValueError: It is not a text of the message BatchingParameters, or its numbers do not fit.
@@ -152,7 +122,8 @@ def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
     if not file.is_file():
         return None
     try:
-        found = text_format.Parse(file.read_text(encoding="utf-8"), _message_class()())
+        text = file.read_text(encoding="utf-8")
+        found = text_format.Parse(text, message_class("BatchingParameters")())
         most = found.max_batch_size.value if found.HasField("max_batch_size") else 1000
         queue = found.max_enqueued_batches
         return Batching(
@@ -164,24 +135,3 @@ def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
         )
     except (ValueError, text_format.ParseError) as error:
         raise ValueError(f"`{file}` must hold BatchingParameters. Received: {error}") from error
-
-
-def _message_class() -> Any:
-    """Returns the class of the message BatchingParameters, which no package on PyPI has."""
-    kinds = {"int64": 3, "bool": 8}
-    file = descriptor_pb2.FileDescriptorProto(
-        name="kbert/batching_parameters.proto",
-        package="kbert",
-        syntax="proto3",
-        dependency=[wrappers_pb2.DESCRIPTOR.name],
-    )
-    message = file.message_type.add(name="BatchingParameters")
-    for name, number, kind in _FIELDS:
-        field = message.field.add(name=name, number=number, type=kinds.get(kind, 11))
-        field.label = field.LABEL_REPEATED if kind == "int64" else field.LABEL_OPTIONAL
-        if kind not in kinds:
-            field.type_name = f".google.protobuf.{kind}"
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(wrappers_pb2.DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("kbert.BatchingParameters"))

@@ -12,32 +12,24 @@ import numpy as np
 import tensorflow as tf
 
 _BASE64 = "b64"
+_BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def to_json(batch: np.ndarray) -> Any:
-    """Converts a batch to nested lists for JSON.
+    """Converts a batch to nested lists for JSON; strings are bytes in an array of objects.
 
-    Args:
-        batch: An array of any shape; strings are bytes in an array of objects.
-
-    Returns:
-        Nested lists; numbers of float32 and smaller floats have the fewest digits that restore
-        them.
+    Numbers of float32 and smaller floats have the fewest digits that restore them.
     """
     if batch.dtype.kind == "O":
         return _nested(batch, _text)
-    if batch.dtype.itemsize < 8 and (batch.dtype.kind == "f" or _is_bfloat16(batch)):
+    if batch.dtype.itemsize < 8 and (batch.dtype.kind == "f" or batch.dtype == _BFLOAT16):
         # The digits of float32, not those of the double that is next to it.
         return _nested(batch.astype(np.float32), lambda number: float(str(number)))
     return batch.tolist()
 
 
 def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Converts nested lists to a batch.
-
-    Args:
-        value: Lists of any depth, all of one shape.
-        dtype: The tensor's dtype.
+    """Converts nested lists, all of one shape, to a batch.
 
     Raises:
         ValueError: The lists are of different lengths, or an element is not of the dtype.
@@ -65,10 +57,6 @@ def _numbers(value: Any, dtype: tf.DType) -> np.ndarray:
     if found.size and found.dtype.kind not in kinds:
         raise TypeError(f"elements of type {found.dtype.name}")
     return np.asarray(value, dtype.as_numpy_dtype)
-
-
-def _is_bfloat16(batch: np.ndarray) -> bool:
-    return bool(batch.dtype == tf.bfloat16.as_numpy_dtype)
 
 
 def _nested(batch: np.ndarray, leaf: Any) -> Any:

@@ -16,21 +16,13 @@ METADATA_FILE = Path("assets.extra", "kbert.json")
 
 
 def write_metadata(export_dir: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
-    """Writes the metadata of an export.
-
-    Args:
-        export_dir: A version folder.
-        metadata: The metadata, in JSON types and in the order to be written.
-    """
+    """Writes the metadata of a version folder, in their order."""
     text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
     write_atomically(Path(export_dir) / METADATA_FILE, text)
 
 
 def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the metadata of an export.
-
-    Args:
-        export_dir: A version folder.
+    """Reads the metadata of a version folder.
 
     Returns:
         class, name and version; labels, max_sequence_length and pair where the model has them;

@@ -1,44 +1,30 @@
-"""The graph and the signatures of a SavedModel, read from its file without TensorFlow.
-
-The objects have the names of TensorFlow's messages (`saved_model.proto`, `meta_graph.proto`,
-`graph.proto`, `function.proto`, `node_def.proto`, `tensor_shape.proto`), so that the same functions
-read either.
-"""
+"""The graph and the signatures of a SavedModel, read from its file without TensorFlow."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from kbert.checkpoints.arrays.wire_format import read_fields
+from google.protobuf.message import DecodeError
+
+from kbert.serving.format.messages import message_class
 from kbert.serving.format.version_folders import SAVED_MODEL_FILE
 
 SERVING_TAG = "serve"
 # The loader runs it once; no client can call it.
 INIT_OP = "__saved_model_init_op"
-_COMPILED = b"_XlaMustCompile"
 
 
 @dataclass(frozen=True)
 class SavedTensor:
-    """An input or output of a signature.
-
-    Attributes:
-        shape: Its dimensions, None for one that may vary; None if the rank is unknown.
-    """
+    """An input or output of a signature: its shape, as in `shape_of`."""
 
     shape: tuple[int | None, ...] | None
 
 
 @dataclass(frozen=True)
 class SavedSignature:
-    """A function that a client can call by name.
-
-    Attributes:
-        inputs: Name of each argument -> its tensor.
-        outputs: Name of each answer -> its tensor.
-    """
+    """A function that a client can call by name, with its arguments and answers by name."""
 
     inputs: dict[str, SavedTensor]
     outputs: dict[str, SavedTensor]
@@ -46,12 +32,10 @@ class SavedSignature:
 
 @dataclass(frozen=True)
 class SavedGraph:
-    """The graph of a SavedModel for serving.
+    """The graph of a SavedModel for serving, and the TensorFlow that wrote it.
 
-    Attributes:
-        graph: Like a GraphDef: `node`, `library.function`; of attributes only `_XlaMustCompile`.
-        signatures: Name -> signature, in alphabetical order, its tensors too.
-        tensorflow_version: The TensorFlow that wrote it.
+    It is like a GraphDef, of whose attributes only `b` is there; the signatures are in alphabetical
+    order.
     """
 
     graph: Any
@@ -60,118 +44,52 @@ class SavedGraph:
 
 
 def read_saved_graph(export_dir: str | os.PathLike[str]) -> SavedGraph:
-    """Reads the graph for serving, without any weights.
+    """Reads the graph for serving of a version folder; for the errors see `serving_meta_graph`."""
+    found = serving_meta_graph(export_dir, message_class("SavedModel"))
+    signatures = {
+        name: SavedSignature(_tensors(one.inputs), _tensors(one.outputs))
+        for name, one in client_signatures(found)
+    }
+    return SavedGraph(found.graph_def, signatures, found.meta_info_def.tensorflow_version)
 
-    Args:
-        export_dir: A version folder.
+
+def serving_meta_graph(export_dir: str | os.PathLike[str], message: Any) -> Any:
+    """Reads the MetaGraphDef for serving of a version folder, without any weights.
+
+    `message` is the class of the message SavedModel, TensorFlow's own or that of `messages`.
 
     Raises:
         FileNotFoundError: There is no saved_model.pb.
         ValueError: The file is not a SavedModel, or has no graph for serving.
     """
-    file = saved_model_file(export_dir)
-    tags = []
-    try:
-        for meta_graph in _all(file.read_bytes(), 2):
-            about = _last(meta_graph, 1)
-            tags.append([tag.decode() for tag in _all(about, 4)])
-            if SERVING_TAG in tags[-1]:
-                version = _last(about, 5).decode()
-                return SavedGraph(_graph(_last(meta_graph, 2)), _signatures(meta_graph), version)
-    except (ValueError, TypeError, AttributeError) as error:  # the bytes mean something else
-        raise ValueError(f"`{file}` must be a SavedModel. Received: {error}") from error
-    raise no_graph_for_serving(file, tags)
-
-
-def saved_model_file(export_dir: str | os.PathLike[str]) -> Path:
-    """Returns the path of a SavedModel's graph.
-
-    Args:
-        export_dir: A version folder.
-
-    Raises:
-        FileNotFoundError: There is no such file.
-    """
     file = Path(export_dir) / SAVED_MODEL_FILE
     if not file.is_file():
         raise FileNotFoundError(f"`export_dir` must hold {SAVED_MODEL_FILE}. Received: {file}")
-    return file
+    content = file.read_bytes()
+    try:
+        graphs = message.FromString(content).meta_graphs
+        if content and not graphs:
+            raise DecodeError("no graph")
+    except DecodeError as error:
+        raise ValueError(f"`{file}` must be a SavedModel. Received: {error}") from error
+    for graph in graphs:
+        if SERVING_TAG in graph.meta_info_def.tags:
+            return graph
+    tags = [list(graph.meta_info_def.tags) for graph in graphs]
+    raise ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
 
 
-def no_graph_for_serving(file: Path, tags: list[list[str]]) -> ValueError:
-    """Returns the error of a SavedModel without a graph for serving.
-
-    Args:
-        file: Its file.
-        tags: The tags of each graph.
-    """
-    return ValueError(f"`{file}` must have a graph tagged {SERVING_TAG!r}. Received: tags={tags}")
+def client_signatures(meta_graph: Any) -> list[tuple[str, Any]]:
+    """Returns name and SignatureDef of what clients can call, in alphabetical order."""
+    return [pair for pair in sorted(meta_graph.signature_def.items()) if pair[0] != INIT_OP]
 
 
-def _all(message: bytes, number: int) -> list[Any]:
-    return [field.value for field in read_fields(message) if field.number == number]
-
-
-def _last(message: bytes, number: int, otherwise: Any = b"") -> Any:
-    return next(reversed(_all(message, number)), otherwise)
-
-
-def _graph(message: bytes) -> SimpleNamespace:
-    functions = [_function(one) for one in _all(_last(message, 2), 1)]
-    library = SimpleNamespace(function=functions)
-    return SimpleNamespace(node=[_node(one) for one in _all(message, 1)], library=library)
-
-
-def _function(message: bytes) -> SimpleNamespace:
-    return SimpleNamespace(
-        signature=SimpleNamespace(name=_last(_last(message, 1), 1).decode()),
-        node_def=[_node(one) for one in _all(message, 3)],
-        attr=_attributes(_all(message, 5)),
-    )
-
-
-def _node(message: bytes) -> SimpleNamespace:
-    texts = {1: b"", 2: b"", 4: b""}
-    attributes = []
-    for field in read_fields(message):
-        if field.number in texts:
-            texts[field.number] = field.value
-        elif field.number == 5:
-            attributes.append(field.value)
-    name, op, device = (text.decode() for text in texts.values())
-    return SimpleNamespace(name=name, op=op, device=device, attr=_attributes(attributes))
-
-
-def _attributes(entries: list[bytes]) -> dict[str, SimpleNamespace]:
-    """Returns the one attribute that is checked, if present."""
-    found = [entry for entry in entries if _COMPILED in entry and _last(entry, 1) == _COMPILED]
-    return {
-        _COMPILED.decode(): SimpleNamespace(b=bool(_last(_last(entry, 2), 5, 0)))
-        for entry in found
-    }
-
-
-def _signatures(meta_graph: bytes) -> dict[str, SavedSignature]:
-    found = _entries(_all(meta_graph, 5))
-    return {
-        name: SavedSignature(_tensors(_all(one, 1)), _tensors(_all(one, 2)))
-        for name, one in found.items()
-        if name != INIT_OP
-    }
-
-
-def _tensors(entries: list[bytes]) -> dict[str, SavedTensor]:
-    return {name: SavedTensor(_shape(_last(one, 3))) for name, one in _entries(entries).items()}
-
-
-def _entries(entries: list[bytes]) -> dict[str, bytes]:
-    """Returns the entries of a map, in the order of their keys."""
-    return dict(sorted((_last(entry, 1).decode(), _last(entry, 2)) for entry in entries))
-
-
-def _shape(message: bytes) -> tuple[int | None, ...] | None:
-    if _last(message, 3, 0):
+def shape_of(info: Any) -> tuple[int | None, ...] | None:
+    """Returns the shape of a TensorInfo: None for free dimensions, and for an unknown rank."""
+    if info.tensor_shape.unknown_rank:
         return None
-    sizes = [_last(dimension, 1, 0) for dimension in _all(message, 2)]
-    # Negative numbers are encoded as unsigned 64-bit ones.
-    return tuple(None if size >= 1 << 63 else size for size in sizes)
+    return tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim)
+
+
+def _tensors(infos: Any) -> dict[str, SavedTensor]:
+    return {name: SavedTensor(shape_of(info)) for name, info in sorted(infos.items())}

@@ -11,7 +11,7 @@ from typing import Any
 
 from kbert.serving.format.saved_graph import SavedSignature, read_saved_graph
 from kbert.serving.format.server_versions import ICU_OPS, TEXT_OPS
-from kbert.serving.format.version_folders import find_export
+from kbert.serving.format.version_folders import SAVED_MODEL_FILE, find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 _COMPILED_ATTRIBUTE = "_XlaMustCompile"
@@ -52,18 +52,12 @@ class ExportReport:
 
 
 def check_export(path: str | os.PathLike[str]) -> ExportReport:
-    """Checks an export against what TF Serving needs.
+    """Checks an export against what TF Serving needs; `path` is as for `find_export`.
 
     Every op must be TensorFlow's or tensorflow-text's and none may call Python or need ICU's data;
     no function may require XLA, no op a device; every tensor of a signature must have the batch as
     its first dimension. It only reads the files; to check that the graph runs, see
     `kbert.serving.loading.session_loader`. TensorFlow is not imported.
-
-    Args:
-        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-
-    Returns:
-        The report.
 
     Raises:
         FileNotFoundError: There is no export.
@@ -72,7 +66,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     export_dir = find_export(path)
     saved = read_saved_graph(export_dir)
     ops = ops_of(saved.graph)
-    variable_bytes, other_bytes = _sizes(export_dir)
+    sizes = sizes_of(export_dir)
     problems = [
         *op_problems(ops),
         *compilation_problems(saved.graph),
@@ -85,8 +79,8 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
         core_ops=tuple(sorted(ops & core_ops())),
         text_ops=tuple(sorted(ops & TEXT_OPS)),
         tensorflow_version=saved.tensorflow_version,
-        variable_bytes=variable_bytes,
-        other_bytes=other_bytes,
+        variable_bytes=sizes["weights"],
+        other_bytes=sizes["graph"] + sizes["other"],
         problems=tuple(problems),
     )
 
@@ -168,14 +162,12 @@ def signature_problems(signatures: Mapping[str, Any]) -> Iterator[str]:
                     )
 
 
-def _sizes(export_dir: Path) -> tuple[int, int]:
-    """Returns the bytes of the weights, and of everything else."""
-    weights = other = 0
-    for file in export_dir.rglob("*"):
+def sizes_of(export_dir: str | os.PathLike[str]) -> dict[str, int]:
+    """Returns the bytes of the weights, of the graph, and of all other files."""
+    sizes = {"weights": 0, "graph": 0, "other": 0}
+    for file in Path(export_dir).rglob("*"):
         if file.is_file():
-            size = file.stat().st_size
-            if file.name.startswith("variables.data-"):
-                weights += size
-            else:
-                other += size
-    return weights, other
+            data = file.name.startswith("variables.data-")
+            kind = "weights" if data else "graph" if file.name == SAVED_MODEL_FILE else "other"
+            sizes[kind] += file.stat().st_size
+    return sizes

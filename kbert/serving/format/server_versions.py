@@ -65,10 +65,7 @@ def server_number_or_zero(version: str) -> tuple[int, int]:
 
 
 def server_number(version: str) -> tuple[int, int]:
-    """Parses a version to a pair that can be compared.
-
-    Args:
-        version: A version such as "2.20" or "2.20.0".
+    """Parses a version such as "2.20" or "2.20.0" to a pair that can be compared.
 
     Raises:
         ValueError: It is not a version, or older than the known ones.
@@ -84,25 +81,14 @@ def server_number(version: str) -> tuple[int, int]:
 
 
 def least_server(ops: Iterable[str]) -> str:
-    """Returns the oldest version of TF Serving that has all these ops linked, by their names.
-
-    Args:
-        ops: Names of ops of TensorFlow and tensorflow-text.
-    """
+    """Returns the oldest version of TF Serving that has all these ops linked."""
     used = set(ops)
     needed = [version for version, new in NEW_OPS.items() if used & new]
     return needed[-1] if needed else SERVERS[0]
 
 
 def ops_missing_in(ops: Iterable[str], server: str) -> dict[str, str]:
-    """Returns the ops that a version of TF Serving lacks.
-
-    Args:
-        ops: Names of ops of TensorFlow and tensorflow-text.
-        server: A version, such as "2.18".
-
-    Returns:
-        Op -> the first version that has it.
+    """Returns op -> the first version that has it, of the ops that a server such as "2.18" lacks.
 
     Raises:
         ValueError: `server` is not a version, or older than the known ones.
@@ -173,13 +159,7 @@ ICU_OPS = frozenset(LIBRARIES["ops/_normalize_ops.so"]) - {"FindSourceOffsets"}
 
 
 def libraries_with(ops: Iterable[str]) -> list[Path]:
-    """Returns the installed libraries that register some of these ops.
-
-    Args:
-        ops: Names of ops; those of TensorFlow itself need no library.
-
-    Returns:
-        Paths of shared objects, in a fixed order.
+    """Returns the installed libraries that register some of these ops, in a fixed order.
 
     Raises:
         ImportError: tensorflow-text is not installed.

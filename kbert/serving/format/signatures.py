@@ -1,20 +1,15 @@
 """The signatures of a SavedModel, which clients of TF Serving can call, read from its file."""
 
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kbert.serving.format.saved_graph import (
-    INIT_OP,
-    SERVING_TAG,
-    no_graph_for_serving,
-    saved_model_file,
-)
+from kbert.serving.format.saved_graph import client_signatures, serving_meta_graph, shape_of
 
 SERVING_DEFAULT = "serving_default"
 
@@ -34,12 +29,10 @@ class SignatureTensor:
     shape: tuple[int | None, ...] | None
 
     def batch(self, name: str, value: Any) -> np.ndarray:
-        """Converts a batch for this tensor to an array of its dtype.
+        """Converts a batch (B, ...), an array or nested list, to an array of this tensor's dtype.
 
-        Args:
-            name: The name of the input, for the error.
-            value: An array or nested list (B, ...); strings are str or bytes and become objects,
-                since NumPy's own strings drop the NUL bytes at their ends.
+        Strings are str or bytes and become objects, since NumPy's own strings drop the NUL bytes at
+        their ends. An error names the input as `name`.
 
         Raises:
             ValueError: The batch has another rank.
@@ -62,55 +55,48 @@ class SignatureTensor:
 
 @dataclass(frozen=True)
 class Signature:
-    """A function that a client can call by name.
-
-    Args:
-        inputs: Name of each argument -> its tensor.
-        outputs: Name of each answer -> its tensor.
-    """
+    """A function that a client can call by name: its arguments and answers by name."""
 
     inputs: dict[str, SignatureTensor]
     outputs: dict[str, SignatureTensor]
 
 
 def read_meta_graph(export_dir: str | os.PathLike[str]) -> Any:
-    """Reads the MetaGraphDef for serving, without loading any weights.
-
-    Args:
-        export_dir: A version folder.
-
-    Raises:
-        FileNotFoundError: There is no saved_model.pb.
-        ValueError: The file is not a SavedModel, or has no graph for serving.
-    """
-    file = saved_model_file(export_dir)
-    saved_model = saved_model_pb2.SavedModel()
-    try:
-        saved_model.ParseFromString(file.read_bytes())
-    except DecodeError as error:
-        raise ValueError(f"`{file}` must be a SavedModel. Received: {error}") from error
-    for meta_graph in saved_model.meta_graphs:
-        if SERVING_TAG in meta_graph.meta_info_def.tags:
-            return meta_graph
-    tags = [list(meta_graph.meta_info_def.tags) for meta_graph in saved_model.meta_graphs]
-    raise no_graph_for_serving(file, tags)
+    """Reads TensorFlow's MetaGraphDef for serving, see `serving_meta_graph`."""
+    return serving_meta_graph(export_dir, saved_model_pb2.SavedModel)
 
 
 def signatures_of(meta_graph: Any) -> dict[str, Signature]:
     """Returns the signatures of a MetaGraphDef, each with its tensors in alphabetical order."""
     return {
         name: Signature(_tensors(definition.inputs), _tensors(definition.outputs))
-        for name, definition in sorted(meta_graph.signature_def.items())
-        if name != INIT_OP
+        for name, definition in client_signatures(meta_graph)
     }
 
 
+def checked_call(
+    signatures: Mapping[str, Signature], name: str, inputs: Collection[str]
+) -> Signature:
+    """Returns the signature of this name, after a check that it has these inputs.
+
+    Raises:
+        ValueError: There is no such signature, or it has other inputs.
+    """
+    if name not in signatures:
+        raise ValueError(
+            f"`signature` must be one of {sorted(signatures)}. Received: signature={name!r}"
+        )
+    called = signatures[name]
+    if set(inputs) != set(called.inputs):
+        raise ValueError(
+            f"`inputs` of the signature {name!r} must be {sorted(called.inputs)}. "
+            f"Received: inputs={sorted(inputs)}"
+        )
+    return called
+
+
 def _tensors(infos: Any) -> dict[str, SignatureTensor]:
-    return {name: _tensor(info) for name, info in sorted(infos.items())}
-
-
-def _tensor(info: Any) -> SignatureTensor:
-    shape = None
-    if not info.tensor_shape.unknown_rank:
-        shape = tuple(None if dim.size < 0 else dim.size for dim in info.tensor_shape.dim)
-    return SignatureTensor(info.name, tf.dtypes.as_dtype(info.dtype), shape)
+    return {
+        name: SignatureTensor(info.name, tf.dtypes.as_dtype(info.dtype), shape_of(info))
+        for name, info in sorted(infos.items())
+    }

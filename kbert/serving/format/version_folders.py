@@ -19,37 +19,27 @@ _LARGEST_VERSION = 2**63 - 1
 
 
 def versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
-    """Returns the versions of a model, lowest first.
-
-    Args:
-        folder: BASE/<model>. It need not exist.
-
-    Returns:
-        Version number -> its folder, complete or not.
-    """
+    """Returns version -> folder, complete or not, of BASE/<model>; lowest first."""
     path = Path(folder)
     children = path.iterdir() if path.is_dir() and os.access(path, os.R_OK | os.X_OK) else ()
     found = {int(child.name): child for child in children if is_version(child.name)}
     return dict(sorted(found.items()))
 
 
-def is_version(name: str) -> bool:
-    """Returns whether a server takes a folder of this name for a version.
+def complete_versions(folder: str | os.PathLike[str]) -> dict[int, Path]:
+    """Returns the versions of BASE/<model> that hold a saved_model.pb, lowest first."""
+    return {n: path for n, path in versions(folder).items() if (path / SAVED_MODEL_FILE).is_file()}
 
-    Args:
-        name: The folder's name.
-    """
+
+def is_version(name: str) -> bool:
+    """Returns whether a server takes a folder of this name for a version."""
     return bool(_VERSION.fullmatch(name)) and int(name) <= _LARGEST_VERSION
 
 
 def model_name(folder: str | os.PathLike[str]) -> str:
     """Returns the default name on a server of a model in a folder, or of a published name.
 
-    Args:
-        folder: The folder, or the name.
-
-    Returns:
-        Its last part without `.keras`, with `_` for characters that `new_version` does not allow.
+    It is the last part without `.keras`, with `_` for characters that `new_version` does not allow.
     """
     last = Path(os.path.abspath(folder)).name.removesuffix(".keras")
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", last)
@@ -105,7 +95,7 @@ def _check_base(base: Path) -> None:
         raise NotADirectoryError(f"`base` must be a folder. Received: {base}, a file")
     if (base / SAVED_MODEL_FILE).is_file():
         what, above = "a version of an export", base.parent.parent
-    elif any((folder / SAVED_MODEL_FILE).is_file() for folder in versions(base).values()):
+    elif complete_versions(base):
         what, above = "a model with its versions", base.parent
     elif (base / "metrics.json").is_file() and (base / "config.yaml").is_file():
         what, above = "a run", Path("exports")
@@ -119,15 +109,9 @@ def _check_base(base: Path) -> None:
 def remove_old_versions(
     folder: str | os.PathLike[str], keep: int | None, spare: int | None = None
 ) -> list[int]:
-    """Removes the lowest versions of a model, each atomically.
+    """Removes the lowest versions of BASE/<model>, each atomically, and returns them.
 
-    Args:
-        folder: BASE/<model>.
-        keep: Number of the highest versions to keep; None for all.
-        spare: A version to keep, however low it is.
-
-    Returns:
-        The removed versions.
+    The highest `keep` stay, or all if that is None, and `spare`, however low it is.
     """
     present = versions(folder)
     old = list(present)[: 0 if keep is None else max(0, len(present) - keep)]
@@ -138,13 +122,10 @@ def remove_old_versions(
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:
-    """Finds the version folder of an export.
+    """Finds the version folder of an export, which holds saved_model.pb.
 
     Args:
         path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-
-    Returns:
-        A folder that holds saved_model.pb.
 
     Raises:
         FileNotFoundError: There is none; the message lists what exists.
@@ -152,9 +133,9 @@ def find_export(path: str | os.PathLike[str]) -> Path:
     folder = Path(path)
     if (folder / SAVED_MODEL_FILE).is_file():
         return folder
-    complete = [v for v in versions(folder).values() if (v / SAVED_MODEL_FILE).is_file()]
+    complete = complete_versions(folder)
     if complete:
-        return complete[-1]
+        return complete[max(complete)]
     if not folder.is_dir():
         found = "no such folder"
     else:
@@ -167,14 +148,7 @@ def find_export(path: str | os.PathLike[str]) -> Path:
 
 
 def exports_in(base: str | os.PathLike[str]) -> list[Path]:
-    """Returns the models of a folder of exports, sorted by name.
-
-    Args:
-        base: BASE. It need not exist.
-
-    Returns:
-        BASE/<model> for each model that has versions, complete or not.
-    """
+    """Returns BASE/<model> for each model with versions, complete or not, by name."""
     folder = Path(base)
     children = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK) else ()
     return sorted(child for child in children if versions(child))

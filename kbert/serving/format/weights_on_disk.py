@@ -18,14 +18,7 @@ _LARGE_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class Weights:
-    """Counts of the weights in the folder `variables` of an export.
-
-    Args:
-        arrays: Number of arrays.
-        parameters: Number of parameters.
-        bytes: Their size.
-        dtypes: Name of each dtype -> number of its parameters.
-    """
+    """Numbers of an export's arrays, parameters and bytes; name of a dtype -> its parameters."""
 
     arrays: int
     parameters: int
@@ -35,9 +28,6 @@ class Weights:
 
 def weights_of(export_dir: str | os.PathLike[str]) -> Weights:
     """Counts the weights of a version folder, without reading them.
-
-    Args:
-        export_dir: The folder.
 
     Raises:
         ValueError: The weights cannot be read. A model without weights is not an error.
@@ -53,14 +43,9 @@ def weights_of(export_dir: str | os.PathLike[str]) -> Weights:
 
 
 def stored_twice(export_dir: str | os.PathLike[str]) -> list[tuple[str, ...]]:
-    """Finds large weights that a version folder holds more than once.
+    """Finds large weights that a version folder holds more than once: the names of all copies.
 
-    Args:
-        export_dir: The folder.
-
-    Returns:
-        The names of the copies of each duplicated array. Constant arrays are left out: they are
-        newly initialized, and rightly equal.
+    Constant arrays are left out: they are newly initialized, and rightly equal.
 
     Raises:
         ValueError: The weights cannot be read.

@@ -15,9 +15,6 @@ from kbert.serving.format.signatures import read_meta_graph, signatures_of
 class LoadedModel:
     """The graph and the weights of a version folder; thread-safe.
 
-    Args:
-        path: The folder.
-
     Raises:
         FileNotFoundError: There is no saved_model.pb.
         ValueError: It is not a SavedModel for serving.
@@ -33,14 +30,7 @@ class LoadedModel:
         self._loaded: Any = tf.saved_model.load(str(path))
 
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Calls a signature once.
-
-        Args:
-            signature: Its name, one of `signatures`.
-            inputs: Name of each input -> its batch, an array or nested list (B, ...).
-
-        Returns:
-            Name of each output -> its batch, (B, ...). Strings are bytes.
+        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes.
 
         Raises:
             KeyError: There is no such signature, or an input is missing.

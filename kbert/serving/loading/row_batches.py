@@ -15,16 +15,14 @@ def in_batches(
     columns: Mapping[str, Sequence[Any]],
     batch_size: int,
 ) -> dict[str, np.ndarray]:
-    """Runs rows a batch at a time, the longest first.
+    """Runs rows a batch at a time, the longest first, and returns the outputs in the rows' order.
+
+    Dimensions that each batch pads to its longest row are padded to the longest of all.
 
     Args:
         run: Takes name -> a column of some rows, and returns name -> their answers (B, ...).
         columns: Name -> n values, such as texts or lists of numbers.
         batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.inference.size_batches`.
-
-    Returns:
-        Name of each output -> n answers, (n, ...), in the order of the rows. Dimensions that each
-        batch pads to its longest row are padded to the longest of all.
 
     Raises:
         ValueError: `batch_size` is not positive.
@@ -51,13 +49,9 @@ def size_of(value: Any) -> int:
 
 
 def joined_batches(batches: Sequence[np.ndarray]) -> np.ndarray:
-    """Concatenates batches.
+    """Concatenates batches (B, ...) whose further dimensions may differ.
 
-    Args:
-        batches: Arrays (B, ...); their further dimensions may differ.
-
-    Returns:
-        One array, padded to the largest of each dimension with 0 or b"".
+    Each is padded to the largest of all with 0 or b"".
     """
     sizes = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches))]
     empty = b"" if batches[0].dtype == object else 0

@@ -10,27 +10,21 @@ import hashlib
 import io
 import os
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.tables.columns import without_surrogates
 from kbert.serving.format.server_versions import libraries_with
-from kbert.serving.format.signatures import Signature, read_meta_graph, signatures_of
+from kbert.serving.format.signatures import checked_call, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import find_export
-from kbert.serving.loading.tensor_stream import (
-    read_count,
-    read_name,
-    read_tensor,
-    write_count,
-    write_name,
-    write_tensor,
-)
 
 SOURCE = Path(__file__).with_name("session_loader.c")
 _SHARED_OBJECTS = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
@@ -44,14 +38,12 @@ class SessionError(RuntimeError):
 
 
 def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Compiles the C program against the installed TensorFlow, once.
+    """Compiles the C program with $CC, or gcc, against the installed TensorFlow, once.
 
     Args:
         folder: Folder of the program; by default $XDG_CACHE_HOME/kbert/session_loader, where
-            XDG_CACHE_HOME is ~/.cache if it is not set. The compiler is $CC, or gcc.
-
-    Returns:
-        The program. Another source, TensorFlow or compiler has another file name.
+            XDG_CACHE_HOME is ~/.cache if it is not set. Another source, TensorFlow or compiler has
+            another file name.
 
     Raises:
         FileNotFoundError: There is no compiler, or TensorFlow has no C++ library.
@@ -76,7 +68,8 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
         command.append("-fuse-ld=gold")
     key = "\0".join([SOURCE.read_text(encoding="utf-8"), tf.__version__, *command])
     digest = hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
-    parent = Path(folder) if folder is not None else _cache_folder()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    parent = Path(base, "kbert", "session_loader") if folder is None else Path(folder)
     program = parent / f"session_loader-{digest}"
     if not program.is_file():
         parent.mkdir(parents=True, exist_ok=True)
@@ -88,11 +81,6 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
                 raise SessionError(f"{compiler} failed: {done.stderr[-_SHOWN_CHARACTERS:]}")
             os.replace(partial, program)
     return program
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base, "kbert", "session_loader")
 
 
 class Session(AbstractContextManager["Session"]):
@@ -137,20 +125,13 @@ class Session(AbstractContextManager["Session"]):
             raise
 
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Calls a signature once.
-
-        Args:
-            signature: Its name.
-            inputs: Name of each input -> its batch, an array or nested list (B, ...).
-
-        Returns:
-            Name of each output -> its batch, (B, ...). Strings are bytes objects.
+        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes.
 
         Raises:
             ValueError: The signature is unknown, it has other inputs, or one has another rank.
             SessionError: The graph failed; the message holds TensorFlow's.
         """
-        called = self._checked(signature, inputs)
+        called = checked_call(self.signatures, signature, inputs)
         arrays = {name: tensor.batch(name, inputs[name]) for name, tensor in called.inputs.items()}
         # As a whole: the process must not read a part of a request that cannot be serialized.
         question = io.BytesIO()
@@ -168,7 +149,8 @@ class Session(AbstractContextManager["Session"]):
         except BrokenPipeError as error:
             raise SessionError(f"The loader has ended: {self._last_words()}") from error
         self._read_status()
-        return {name: read_tensor(self._answers()) for name in called.outputs}
+        answers: Any = self._process.stdout
+        return {name: read_tensor(answers) for name in called.outputs}
 
     def close(self) -> None:
         """Ends the process."""
@@ -178,27 +160,11 @@ class Session(AbstractContextManager["Session"]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _checked(self, name: str, inputs: Mapping[str, Any]) -> Signature:
-        if name not in self.signatures:
-            raise ValueError(
-                f"`signature` must be one of {sorted(self.signatures)}. "
-                f"Received: signature={name!r}"
-            )
-        called = self.signatures[name]
-        if set(inputs) != set(called.inputs):
-            raise ValueError(
-                f"`inputs` of the signature {name!r} must be {sorted(called.inputs)}. "
-                f"Received: inputs={sorted(inputs)}"
-            )
-        return called
-
-    def _answers(self) -> Any:
-        return self._process.stdout
-
     def _read_status(self) -> None:
+        answers: Any = self._process.stdout
         try:
-            code = read_count(self._answers())
-            message = read_name(self._answers()) if code else ""
+            code = read_count(answers)
+            message = read_name(answers) if code else ""
         except EOFError as error:
             raise SessionError(f"The loader ended early: {self._last_words()}") from error
         if code:
@@ -209,3 +175,65 @@ class Session(AbstractContextManager["Session"]):
         self._log.seek(0)
         words = self._log.read().decode("utf-8", "replace")
         return f"status {code}, {words[-_SHOWN_CHARACTERS:]}"
+
+
+# Serialized tensors, in the format of `session_loader.c`; see its first comment.
+_INT32 = struct.Struct("=i")
+_INT64 = struct.Struct("=q")
+
+
+def write_count(stream: BinaryIO, count: int) -> None:
+    """Writes a count as int32."""
+    stream.write(_INT32.pack(count))
+
+
+def write_name(stream: BinaryIO, name: str) -> None:
+    """Writes a name."""
+    content = name.encode("utf-8")
+    stream.write(_INT32.pack(len(content)) + content)
+
+
+def write_tensor(stream: BinaryIO, array: np.ndarray, dtype: tf.DType) -> None:
+    """Writes numbers of `dtype`, or str and bytes; lone surrogates of a str become U+FFFD."""
+    write_count(stream, dtype.as_datatype_enum)
+    write_count(stream, array.ndim)
+    stream.write(struct.pack(f"={array.ndim}q", *array.shape))
+    if dtype != tf.string:
+        stream.write(np.ascontiguousarray(array).tobytes())
+        return
+    for item in array.ravel():
+        if isinstance(item, str):
+            item = without_surrogates(item, "a text", "replace").encode()
+        stream.write(_INT64.pack(len(item)) + bytes(item))
+
+
+def read_count(stream: BinaryIO) -> int:
+    """Reads an int32; this and the other readers raise `EOFError` where the stream ends."""
+    return int(_INT32.unpack(_read(stream, 4))[0])
+
+
+def read_name(stream: BinaryIO) -> str:
+    """Reads a name."""
+    return _read(stream, read_count(stream)).decode("utf-8", "replace")
+
+
+def read_tensor(stream: BinaryIO) -> np.ndarray:
+    """Reads a tensor as an array of its dtype, or of bytes objects."""
+    dtype = tf.dtypes.as_dtype(read_count(stream))
+    rank = read_count(stream)
+    shape = struct.unpack(f"={rank}q", _read(stream, 8 * rank))
+    count = int(np.prod(shape, dtype=np.int64))
+    if dtype != tf.string:
+        numbers: Any = np.dtype(dtype.as_numpy_dtype)
+        return np.frombuffer(_read(stream, count * numbers.itemsize), numbers).reshape(shape)
+    strings = np.empty(count, dtype=object)
+    for index in range(count):
+        strings[index] = _read(stream, _INT64.unpack(_read(stream, 8))[0])
+    return strings.reshape(shape)
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    content = stream.read(size)
+    if len(content) < size:
+        raise EOFError(f"The stream must have {size} more bytes. Received: {len(content)}")
+    return content

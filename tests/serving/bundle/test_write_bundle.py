@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.golden_answers import read_golden
-from kbert.serving.bundle.warmup import read_warmup
+from kbert.serving.bundle.recorded_requests import read_golden, read_warmup
 from kbert.serving.export.export import export
 from kbert.serving.format.batching_file import read_batching
 from kbert.serving.format.metadata import read_metadata

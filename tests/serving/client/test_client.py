@@ -9,11 +9,11 @@ import pytest
 
 import kbert.serving
 from kbert.serving.client.client import Client
-from kbert.serving.client.retries import Retries
 from kbert.serving.client.server_errors import (
     BadRequest,
     DeadlineExceeded,
     Overloaded,
+    Retries,
     ServerError,
     UnknownModel,
 )

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from kbert.serving.client.client import Client
 from kbert.serving.client.rest_transport import RestTransport
-from kbert.serving.client.retries import Retries
-from kbert.serving.client.server_errors import DeadlineExceeded
+from kbert.serving.client.server_errors import DeadlineExceeded, Retries
 from kbert.serving.format.signatures import Signature, SignatureTensor
 
 HEAD = b"HTTP/1.1 200 OK\r\n"

@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from kbert.layers.core.linear import Linear
 from kbert.layers.core.token_embedding import TokenEmbedding
-from kbert.serving.export.int8_weights import rounded_to_int8
-from kbert.serving.export.weight_substitutes import WeightSubstitutes
+from kbert.serving.export.weight_substitutes import WeightSubstitutes, rounded_to_int8
 
 
 class Small(keras.Model):

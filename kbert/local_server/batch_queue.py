@@ -1,0 +1,205 @@
+"""Batching of concurrent requests into one call of the model.
+
+A request that comes alone is answered at once. While the model works, others queue; they share a
+batch, up to `max_batch_size` rows, as soon as it is free. Where the previous batch held several
+requests, the next one waits for as many, but no longer than `batch_timeout_micros`.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kbert.local_server.limits import Refusal
+from kbert.serving.format.batching_file import LENGTHS, Batching
+from kbert.serving.loading.row_batches import joined_batches
+
+logger = logging.getLogger(__name__)
+Arrays = Mapping[str, np.ndarray]
+Answer = dict[str, np.ndarray]
+Run = Callable[[str, Arrays], Answer]
+# Queue limit of a model that is not batched, in requests.
+_MOST_WAITING = 64
+_Key = tuple[object, ...]
+
+
+@dataclass(eq=False)
+class _Waiting:
+    key: _Key
+    signature: str
+    inputs: Arrays
+    rows: int
+    answer: "asyncio.Future[Answer]"
+    since: float = field(default_factory=time.monotonic)
+
+
+class BatchQueue:
+    """The queue of one version of a model, which may or may not batch. For one event loop.
+
+    `run` calls a signature of the model, and raises `Refusal` for the client's errors; `told` gets
+    the rows of each batch, and the seconds that its oldest request waited.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        batching: Batching | None,
+        executor: Executor,
+        told: Callable[[int, float], None] = lambda rows, seconds: None,
+    ) -> None:
+        self._run = run
+        self._batching = batching
+        self._executor = executor
+        self._told = told
+        self._waiting: list[_Waiting] = []
+        # One batch at a time: TensorFlow parallelizes it over the cores by itself.
+        self._worker: asyncio.Task[None] | None = None
+
+    async def answer(self, signature: str, inputs: Arrays) -> Answer:
+        """Answers one request; when cancelled, it leaves the queue.
+
+        The inputs are each (B, ...) with the same B. A request with a scalar runs alone.
+
+        Raises:
+            Refusal: It holds more rows than a batch, the queue is full, or the model refuses it.
+        """
+        rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
+        self._check_room(rows)
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        waiting = _Waiting(self._key(signature, inputs), signature, inputs, rows, answer)
+        self._waiting.append(waiting)
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._work())
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+            raise
+
+    async def idle(self) -> None:
+        """Returns when all earlier requests are answered."""
+        while self._worker is not None:
+            await asyncio.wait({self._worker})
+
+    def _check_room(self, rows: int) -> None:
+        batching = self._batching
+        waiting = sum(max(1, one.rows) for one in self._waiting)
+        if batching is None:
+            full = waiting >= _MOST_WAITING
+        elif rows > batching.max_batch_size:
+            raise Refusal(
+                "INVALID_ARGUMENT",
+                f"Task size {rows} is larger than maximum input batch size "
+                f"{batching.max_batch_size}",
+            )
+        else:
+            full = waiting + rows > batching.max_enqueued_batches * batching.max_batch_size
+        if full:
+            raise Refusal(
+                "UNAVAILABLE",
+                "The batch scheduling queue to which this task was submitted is full",
+            )
+
+    def _key(self, signature: str, inputs: Arrays) -> _Key:
+        """Returns a key; requests with the same key can share a batch."""
+        if not all(batch.ndim for batch in inputs.values()):
+            return (object(),)
+        if self._batching is not None and self._batching.pad_variable_length_inputs:
+            if LENGTHS in inputs:
+                return (signature,)
+        return (signature, *((name, inputs[name].shape[1:]) for name in sorted(inputs)))
+
+    async def _work(self) -> None:
+        """Answers the requests, a batch of the oldest one's kind at a time, until none is left."""
+        held: dict[_Key, int] = {}  # kind -> requests of its last batch
+        try:
+            while self._waiting:
+                key = self._waiting[0].key
+                await self._gather(key, held.get(key, 1))
+                batch = self._take(key)
+                if batch:
+                    await self._run_batch(batch)
+                    held[key] = len(batch)
+                waiting = {one.key for one in self._waiting}
+                held = {key: count for key, count in held.items() if key in waiting}
+        finally:
+            self._worker = None
+
+    async def _gather(self, key: _Key, expected: int) -> None:
+        """Waits for as many requests as the last batch held, up to the batching timeout."""
+        if self._batching is None:
+            return
+        end = self._waiting[0].since + 1e-6 * self._batching.batch_timeout_micros
+        while (left := end - time.monotonic()) > 0:
+            rows = [one.rows for one in self._waiting if one.key == key]
+            if len(rows) >= expected or sum(rows) >= self._batching.max_batch_size:
+                return
+            await asyncio.sleep(min(left, 0.0005))
+
+    def _take(self, key: _Key) -> list[_Waiting]:
+        """Returns the requests of the next batch, oldest first, without cancelled ones."""
+        most = 0 if self._batching is None else self._batching.max_batch_size
+        batch: list[_Waiting] = []
+        rows = 0
+        for one in [one for one in self._waiting if one.key == key]:
+            if batch and rows + one.rows > most:
+                break
+            self._waiting.remove(one)
+            if not one.answer.done():
+                batch.append(one)
+                rows += one.rows
+        return batch
+
+    async def _run_batch(self, batch: list[_Waiting]) -> None:
+        self._told(sum(one.rows for one in batch), time.monotonic() - batch[0].since)
+        loop = asyncio.get_running_loop()
+        try:
+            inputs, rows = _joined([one.inputs for one in batch]), [one.rows for one in batch]
+            answers = await loop.run_in_executor(
+                self._executor, _run_split, self._run, batch[0].signature, inputs, rows
+            )
+        except Exception as error:
+            if len(batch) > 1:
+                # Only the faulty request gets the error.
+                for one in batch:
+                    if not one.answer.done():
+                        await self._run_batch([one])
+                return
+            refusal = error if isinstance(error, Refusal) else _failure(error)
+            if not batch[0].answer.done():
+                batch[0].answer.set_exception(refusal)
+            return
+        for one, answer in zip(batch, answers, strict=True):
+            if not one.answer.done():
+                one.answer.set_result(answer)
+
+
+def _joined(requests: Sequence[Arrays]) -> Arrays:
+    if len(requests) == 1:
+        return requests[0]
+    return {name: joined_batches([one[name] for one in requests]) for name in requests[0]}
+
+
+def _run_split(run: Run, signature: str, inputs: Arrays, rows: Sequence[int]) -> list[Answer]:
+    """Runs a batch, and splits the outputs by request."""
+    outputs = run(signature, inputs)
+    if len(rows) == 1:
+        return [outputs]
+    ends = np.cumsum(rows)
+    for name, batch in outputs.items():
+        if batch.ndim == 0 or len(batch) != ends[-1]:
+            raise ValueError(f"{name!r} has the shape {batch.shape} for {ends[-1]} rows")
+    return [
+        {name: batch[end - count : end] for name, batch in outputs.items()}
+        for count, end in zip(rows, ends)
+    ]
+
+
+def _failure(error: Exception) -> Refusal:
+    logger.error("The model failed.", exc_info=error)
+    return Refusal("INTERNAL", f"The model failed: {type(error).__name__}")

@@ -1,0 +1,131 @@
+"""Bodies of REST, against the examples and rules of TF Serving's `api_rest.md`."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.local_server.limits import Refusal
+from kbert.local_server.rest_messages import answer_of, inputs_of, parsed
+from kbert.serving.format.signatures import Signature, SignatureTensor
+
+
+def tensor(dtype=tf.string, *rest):
+    return SignatureTensor("t:0", dtype, (None, *rest))
+
+
+ONE = Signature({"text": tensor()}, {})
+TWO = Signature({"tag": tensor(), "signal": tensor(tf.float32, None)}, {})
+WHOLE = Signature({"ids": tensor(tf.int32, None)}, {})
+
+
+def read(value, signature):
+    return inputs_of(parsed(json.dumps(value).encode()), signature)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"instances": ["foo", "bar"]},
+        {"instances": [{"text": "foo"}, {"text": "bar"}]},
+        {"inputs": ["foo", "bar"]},
+        {"inputs": {"text": ["foo", {"b64": "YmFy"}]}},
+    ],
+)
+def test_the_forms_of_one_input(value):
+    assert read(value, ONE)["text"].tolist() == [b"foo", b"bar"]
+
+
+def test_the_forms_of_two_inputs():
+    rows = {
+        "instances": [{"tag": "foo", "signal": [1, 2.5]}, {"tag": "bar", "signal": [3, 4]}],
+    }
+    columns = {"inputs": {"tag": ["foo", "bar"], "signal": [[1, 2.5], [3, 4]]}}
+    for value in (rows, columns):
+        found = read(value, TWO)
+        assert found["tag"].tolist() == [b"foo", b"bar"]
+        assert found["signal"].tolist() == [[1.0, 2.5], [3.0, 4.0]]
+        assert found["signal"].dtype == np.float32
+
+
+def test_names_of_signatures():
+    assert parsed(b'{"inputs": []}').signature == "serving_default"
+    assert parsed(b'{"inputs": [], "signature_name": ""}').signature == "serving_default"
+    assert parsed(b'{"inputs": [], "signature_name": "f"}').signature == "f"
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (b"", "JSON Parse error"),
+        (b"{", "JSON Parse error"),
+        (b"\xff\xfe\xff", "JSON Parse error"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a": ' * 200_000, "nested too deeply"),
+        (b'{"instances": [' + b"9" * 5000 + b"]}", "JSON Parse error"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b"{}", "either 'instances' or 'inputs'"),
+        (b'{"instances": [], "inputs": []}', "either 'instances' or 'inputs'"),
+        (b'{"inputs": [], "signature_name": 3}', "'signature_name' must be a string"),
+    ],
+)
+def test_bodies_that_are_none(body, words):
+    with pytest.raises(Refusal, match=words) as caught:
+        parsed(body)
+    assert caught.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "value, signature",
+    [
+        ({"instances": "foo"}, ONE),
+        ({"instances": [1]}, ONE),
+        ({"instances": [None]}, ONE),
+        ({"instances": [["foo"]]}, ONE),
+        ({"instances": [{"other": "foo"}]}, ONE),
+        ({"instances": [{"b64": "!"}]}, ONE),
+        ({"inputs": "foo"}, ONE),
+        ({"inputs": {"text": {"text": []}}}, ONE),
+        ({"instances": [{"tag": "foo"}]}, TWO),
+        ({"instances": ["foo"]}, TWO),
+        ({"inputs": ["foo"]}, TWO),
+        ({"inputs": {"tag": ["foo"], "signal": [[1]], "more": [1]}}, TWO),
+        ({"inputs": {"tag": ["foo"], "signal": [["1"]]}}, TWO),
+        ({"inputs": {"tag": ["foo"], "signal": [[1], [1, 2]]}}, TWO),
+        ({"inputs": [[1.5]]}, WHOLE),
+        ({"inputs": [["1"]]}, WHOLE),
+        ({"inputs": [[True]]}, WHOLE),
+        ({"inputs": [[2**40]]}, WHOLE),
+        ({"inputs": [[10**30]]}, WHOLE),
+    ],
+)
+def test_values_of_another_type_or_shape(value, signature):
+    with pytest.raises(Refusal) as caught:
+        read(value, signature)
+    assert caught.value.status == 400 and len(caught.value.message) <= 500
+
+
+def test_answers_in_rows_and_in_columns():
+    outputs = {"n": np.array([1, 2]), "t": np.array([b"a", "ä".encode()], object)}
+    rows = json.loads(answer_of(outputs, True))
+    assert rows == {"predictions": [{"n": 1, "t": "a"}, {"n": 2, "t": "ä"}]}
+    columns = json.loads(answer_of(outputs, False))
+    assert columns == {"outputs": {"n": [1, 2], "t": ["a", "ä"]}}
+    # The name of a single output is left out.
+    assert json.loads(answer_of({"n": outputs["n"]}, True)) == {"predictions": [1, 2]}
+    assert json.loads(answer_of({"n": outputs["n"]}, False)) == {"outputs": [1, 2]}
+
+
+def test_bytes_and_numbers_that_are_none():
+    outputs = {"t_bytes": np.array([[b"a"], [b""]], object)}
+    assert json.loads(answer_of(outputs, False)) == {"outputs": [[{"b64": "YQ=="}], [{"b64": ""}]]}
+    assert answer_of({"x": np.array([np.nan, np.inf], np.float32)}, False) == (
+        b'{"outputs": [NaN, Infinity]}'
+    )
+
+
+def test_outputs_without_rows():
+    with pytest.raises(Refusal, match="ask with 'inputs'"):
+        answer_of({"a": np.zeros(2), "b": np.zeros(())}, True)

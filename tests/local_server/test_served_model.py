@@ -1,0 +1,119 @@
+"""Versions come and go; a broken one never answers, and the one before stays."""
+
+import asyncio
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kbert.local_server.limits import Refusal
+from kbert.local_server.served_model import ServedFolder, ServedModel
+from kbert.serving.bundle.recorded_requests import WARMUP_FILE
+
+
+def run(work, folder: ServedFolder):
+    async def main():
+        with ThreadPoolExecutor(1) as executor, ThreadPoolExecutor(1) as loader:
+            model = ServedModel(folder, executor, loader)
+            await work(model, lambda: model.refresh(asyncio.get_running_loop()))
+            await model.close()
+
+    asyncio.run(main())
+
+
+def states(model: ServedModel) -> dict[int, str]:
+    return {number: one.state for number, one in model.states.items()}
+
+
+@pytest.mark.slow
+def test_a_new_version_takes_over_and_an_old_one_comes_back(meter: Path):
+    folder = meter.parent
+
+    async def work(model, refresh):
+        await refresh()
+        assert model.pick().number == 1 and states(model) == {1: "AVAILABLE"}
+        before = model.pick()
+        shutil.copytree(meter, folder / "2")
+        await refresh()
+        assert model.pick().number == 2 and states(model) == {1: "END", 2: "AVAILABLE"}
+        # What was accepted by the old one is still answered.
+        answer = await before.answer("serving_default", {"text": np.array([b"abc"], object)})
+        assert answer["length"].tolist() == [3]
+        with pytest.raises(Refusal, match=r"Servable not found for request: Specific\(meter, 1\)"):
+            model.pick(1)
+        # A roll-back: the folder goes, and the version before answers again.
+        shutil.rmtree(folder / "2")
+        await refresh()
+        assert model.pick().number == 1 and states(model) == {1: "AVAILABLE", 2: "END"}
+        # Nothing is left: the last one stays.
+        shutil.rmtree(folder)
+        await refresh()
+        assert model.pick().number == 1
+
+    run(work, ServedFolder("meter", folder))
+
+
+def test_a_broken_version_is_told_of_and_tried_again_when_it_is_another(meter: Path):
+    folder = meter.parent
+
+    async def work(model, refresh):
+        await refresh()
+        shutil.copytree(meter, folder / "2")
+        (folder / "2" / "saved_model.pb").write_bytes(b"broken")
+        await refresh()
+        assert model.pick().number == 1
+        assert states(model) == {1: "AVAILABLE", 2: "END"}
+        assert "2/saved_model.pb` must be" in model.states[2].error
+        assert str(folder) not in model.states[2].error
+        loads = len(asyncio.all_tasks())
+        await refresh()
+        assert states(model) == {1: "AVAILABLE", 2: "END"} and len(asyncio.all_tasks()) == loads
+        shutil.copy(meter / "saved_model.pb", folder / "2" / "saved_model.pb")
+        await refresh()
+        assert model.pick().number == 2 and not model.states[2].error
+
+    run(work, ServedFolder("meter", folder))
+
+
+def test_a_copy_that_was_seen_half_is_tried_again(meter: Path):
+    folder = meter.parent
+
+    async def work(model, refresh):
+        await refresh()
+        shutil.copytree(meter, folder / "2")
+        half = folder / "2" / WARMUP_FILE
+        half.write_bytes(half.read_bytes()[:-9])
+        await refresh()
+        assert states(model) == {1: "AVAILABLE", 2: "END"}
+        shutil.copy(meter / WARMUP_FILE, half)
+        await refresh()
+        assert model.pick().number == 2
+
+    run(work, ServedFolder("meter", folder))
+
+
+def test_two_versions_and_labels(meter: Path):
+    shutil.copytree(meter, meter.parent / "5")
+    labels = {"stable": 1, "gone": 4}
+
+    async def work(model, refresh):
+        await refresh()
+        assert model.pick().number == 5 and model.pick(1).number == 1
+        assert model.pick(None, "stable").number == 1
+        with pytest.raises(Refusal, match="Unrecognized servable version label: new"):
+            model.pick(None, "new")
+        with pytest.raises(Refusal, match=r"Specific\(meter, 4\)"):
+            model.pick(None, "gone")
+
+    run(work, ServedFolder("meter", meter.parent, latest=0, labels=labels))
+
+
+def test_nothing_is_ready_yet(tmp_path: Path):
+    async def work(model, refresh):
+        await refresh()
+        with pytest.raises(Refusal, match=r"Servable not found for request: Latest\(none\)"):
+            model.pick()
+
+    run(work, ServedFolder("none", tmp_path))
