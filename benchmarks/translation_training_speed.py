@@ -17,7 +17,7 @@ from side_by_side.contender import Contender, play, ratio
 from side_by_side.multi30k_data import read_split, train_pieces
 from side_by_side.results import parser, write
 
-from kbert.data.batches.token_rows import token_rows
+from kbert.data.batches.packed_examples import token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.models.sizes import transformer_size
 

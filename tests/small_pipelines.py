@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.base.signatures import model_inputs
 from kbert.tasks.classification.model import Classifier

@@ -9,7 +9,7 @@ turns = Turns()
 
 import tensorflow as tf
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.tasks.translation.model import Translator
 
 # Sentences of the work "single".

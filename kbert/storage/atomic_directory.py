@@ -1,10 +1,14 @@
-"""Atomic writes: a folder or a file is complete, or not there at all."""
+"""Atomic writes: a folder or a file is complete, or not there at all.
 
+And a lock, which one process holds at a time.
+"""
+
+import fcntl
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -153,6 +157,30 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
         partial.unlink(missing_ok=True)
         raise
     _flush(target.parent)
+
+
+@contextmanager
+def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock of a file while the block runs; waits until it is free.
+
+    It is released however the process ends. Threads of one process exclude each other too. The
+    file is not removed: otherwise a process might hold the lock of a file that no other one can
+    see.
+
+    Args:
+        path: The file, empty; created if missing. Its folder must exist.
+        on_wait: Called once before it waits.
+
+    Yields:
+        Nothing.
+    """
+    with Path(path).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) -> None:

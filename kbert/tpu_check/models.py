@@ -16,7 +16,7 @@ import tensorflow as tf
 from kbert.data.classification.glue_tasks import glue_task
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.pretraining.records_dataset import records_dataset
-from kbert.data.translation.fixed_batches import Bucket
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.models.transformer import Transformer
 from kbert.tasks.pretraining.objectives import has_pairs, is_causal
 from kbert.tasks.registry import finetuned_task, finetuned_tasks

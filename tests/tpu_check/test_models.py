@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.pretraining.records import write_records
-from kbert.data.translation.fixed_batches import Bucket
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.tpu_check.models import checked_model, longest_bucket, made_up_vocabulary
 from kbert.training.config.any_config import config_from_yaml
 from kbert.training.config.finetuning_config import RunConfig

@@ -1,130 +1,86 @@
-"""From texts to batches: tokenized once, kept without padding, batched by length.
+"""From examples without padding to batches, by length and in an order of the epoch.
 
 Shapes: B batch, T the longest example of the batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.epochs import Epochs
-from kbert.data.batches.packed_examples import PackedExamples
+from kbert.data.batches.packed_examples import (
+    PackedExamples,
+    as_tensors,
+    padded_cells,
+    plain,
+    steady,
+)
 from kbert.data.batches.plans import batch_plan, random_batches, whole_batches
-from kbert.data.batches.text_tensor import text_tensor
-from kbert.text.cached_graph import cached_graph
-from kbert.text.sequences.packing import pack
-from kbert.text.wordpiece.wordpiece import WordPiece
 
-_TEXTS_PER_CALL = 512
-# Batches that are prefetched.
-_AHEAD = 2
-# AutoGraph would find nothing to convert, and takes time.
-_plain = tf.autograph.experimental.do_not_convert
+_AHEAD = 2  # batches that are prefetched
 
 
-def pack_examples(
-    tokenizer: WordPiece,
-    text_a: Sequence[Any],
-    text_b: Sequence[Any] | None = None,
-    max_sequence_length: int = 128,
-) -> PackedExamples:
-    """Tokenizes texts, or pairs of texts, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+class Epochs:
+    """Numbers the passes over a dataset.
+
+    They are counted, unless the number is set. Keras makes iterators that it never reads; a count
+    is right only as long as these do not start, and it restarts in a process that resumes.
 
     Args:
-        tokenizer: the tokenizer.
-        text_a: n str or bytes.
-        text_b: n str or bytes, or None.
-        max_sequence_length: longer examples are cut, the longer text of a pair first.
+        first: number of the first pass.
 
-    Returns:
-        The packed examples, in the order of the texts.
-
-    Raises:
-        ValueError: the two sequences differ in length.
-        TypeError: a text is neither str nor bytes.
+    Attributes:
+        told: the number of the next pass, or None to count.
     """
-    if text_b is not None and len(text_a) != len(text_b):
-        raise ValueError(
-            "`text_b` must be as long as `text_a`. "
-            f"Received: {len(text_a)} and {len(text_b)} texts"
-        )
 
-    def tokenize(*texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        packed = pack(
-            [tokenizer.tokenize(text) for text in texts], tokenizer.vocabulary, max_sequence_length
-        )
-        real = packed.padding_mask
-        return (
-            tf.boolean_mask(packed.token_ids, real),
-            tf.boolean_mask(packed.segment_ids, real),
-            packed.lengths,
-            packed.truncated,
-        )
+    def __init__(self, first: int = 0) -> None:
+        self._count = count(first)
+        self.told: int | None = None
 
-    columns = (text_a,) if text_b is None else (text_a, text_b)
-    graph = cached_graph(tokenizer, tokenize, [max_sequence_length])
-    tensors = [text_tensor(column) for column in columns]
-    found = mapped_columns(tensors, graph, 4, _TEXTS_PER_CALL)
-    token_ids, segment_ids, lengths, truncated = found
-    starts = np.cumsum(lengths, dtype="int64") - lengths
-    return PackedExamples(
-        token_ids,
-        segment_ids,
-        starts,
-        lengths,
-        truncated.astype(bool),
-        tokenizer.vocabulary.padding_id,
-    )
+    def begin(self) -> int:
+        """Returns the number of the pass that starts now."""
+        return next(self._count) if self.told is None else self.told
 
 
-def mapped_columns(
-    columns: Sequence[tf.Tensor],
-    function: Callable[..., tuple[tf.Tensor, ...]],
-    count: int,
-    rows_per_call: int,
-) -> list[np.ndarray]:
-    """Maps slices of rows on all cores, and concatenates the results.
-
-    Args:
-        columns: tensors with the same number of rows.
-        function: maps slices of the columns to `count` tensors of rank 1.
-        count: number of results; each is empty int32 where there are no rows.
-        rows_per_call: the most rows of a slice.
-    """
-    rows = len(columns[0])
-    if rows == 0:
-        return [np.zeros(0, "int32")] * count
-    if rows <= rows_per_call:  # a dataset would take longer to start than this to be done
-        with tf.device("CPU:0"):
-            return [column.numpy() for column in function(*columns)]
-    dataset = tf.data.Dataset.from_tensor_slices(tuple(columns)).batch(rows_per_call)
-    mapped = steady(dataset.map(_plain(function), num_parallel_calls=tf.data.AUTOTUNE))
-    return [np.concatenate(column) for column in zip(*mapped.as_numpy_iterator())]
-
-
-def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Turns off tf.data's autotuning of a dataset.
-
-    The thread that tunes sleeps longer and longer, and the end of a pass waits for it: up to a
-    third of the time that the pass took (TensorFlow 2.20, where all cores were busy).
-
-    Args:
-        dataset: any dataset.
-    """
+def unsharded(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Turns off tf.distribute's auto-sharding of a dataset that is one worker's shard already."""
     options = tf.data.Options()
-    options.autotune.enabled = False
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     return dataset.with_options(options)
 
 
-def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Prefetches batches; without autotuning, see `steady`.
-
-    Args:
-        dataset: batches.
+class EpochCounter(keras.callbacks.Callback):
+    """Sets the epoch number of a dataset, so that an epoch has the same batches in every process.
     """
+
+    def __init__(self, epochs: Epochs) -> None:
+        super().__init__()
+        self._epochs = epochs
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Sets the epoch number, from 0."""
+        self._epochs.told = epoch
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Makes the dataset count its passes again."""
+        self._epochs.told = None
+
+
+def with_epoch_counter(dataset: Any, callbacks: Any) -> Any:
+    """Returns the callbacks, after an `EpochCounter` where the dataset has `epochs`."""
+    epochs = getattr(dataset, "epochs", None)
+    if epochs is None or isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    given = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
+    return [EpochCounter(epochs), *(one for one in given if one is not None)]
+
+
+def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Prefetches batches; without autotuning, see `steady`."""
     return steady(dataset.prefetch(_AHEAD))
 
 
@@ -145,7 +101,7 @@ def batched_dataset(
 ) -> tf.data.Dataset:
     """Returns length-bucketed batches for `fit` and `evaluate`.
 
-    Every pass is one epoch; `shuffle` orders each differently. See `kbert.data.batches.epochs`.
+    Every pass is one epoch; `shuffle` orders each differently. See `Epochs`.
 
     Args:
         packed: the examples.
@@ -180,40 +136,39 @@ def batched_dataset(
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
         return (inputs, *columns) if columns else inputs
 
-    epochs = Epochs(first_epoch)
-    whole = batch_size if drop_remainder else None
-    plan = _planner(packed.lengths, whole, parts, batch_size, batch_tokens, shuffle, seed)
+    epochs, whole = Epochs(first_epoch), batch_size if drop_remainder else None
+    order = (batch_size, batch_tokens, shuffle, seed)
+    plan = _planner(packed.lengths, *order, drop_remainder, parts)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
-    dataset = read_ahead(dataset.map(_plain(assemble), num_parallel_calls=_AHEAD))
+    dataset = read_ahead(dataset.map(plain(assemble), num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models sets their number
     return dataset
 
 
 def _planner(
     lengths: np.ndarray,
-    whole: int | None,
-    parts: int | None,
     rows: int | None,
     tokens: int | None,
     shuffle: bool,
     seed: int,
+    only_whole: bool,
+    parts: int | None,
 ) -> Callable[[int], list[np.ndarray]]:
-    """Maps an epoch's number to its batches: those of `whole` rows, or all of them for None."""
-    if parts is None:
-        return partial(_plan, lengths, whole, rows, tokens, shuffle, seed)
-    if rows is None or not shuffle or whole is not None:
-        raise ValueError(
-            "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
-            f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={whole is not None}"
-        )
-    return partial(random_batches, lengths, rows, parts, seed)
+    """Returns a map from an epoch's number to its batches."""
+    if parts is not None:
+        if rows is None or not shuffle or only_whole:
+            raise ValueError(
+                "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
+                f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={only_whole}"
+            )
+        return partial(random_batches, lengths, rows, parts, seed)
 
+    def plan(epoch: int) -> list[np.ndarray]:
+        found = batch_plan(lengths, rows, tokens, shuffle, seed, epoch)
+        return whole_batches(found, rows) if only_whole and rows is not None else found
 
-def _plan(lengths: np.ndarray, whole: int | None, *arguments: Any) -> list[np.ndarray]:
-    """Runs `batch_plan`, and keeps the batches of `whole` rows, or all of them for None."""
-    found = batch_plan(lengths, *arguments)
-    return found if whole is None else whole_batches(found, whole)
+    return plan
 
 
 def planned_batches(
@@ -273,20 +228,14 @@ def _check(
 
 def _gatherer(packed: PackedExamples, fixed_length: int | None, token_labels: Any) -> Any:
     """Returns a graph function from indices (B,) to padded inputs, and token labels if any."""
-    token_ids, segment_ids = tf.constant(packed.token_ids), tf.constant(packed.segment_ids)
-    starts, lengths = tf.constant(packed.starts), tf.constant(packed.lengths)
+    examples = as_tensors(packed)
     targets = None if token_labels is None else tf.constant(token_labels)
 
     def gather(rows: tf.Tensor) -> tuple[Any, ...]:
-        row_lengths = tf.gather(lengths, rows)
-        width = tf.reduce_max(row_lengths) if fixed_length is None else fixed_length
-        columns = tf.range(width)
-        real = columns < row_lengths[:, None]  # (B, T)
-        cells = tf.gather(starts, rows)[:, None] + tf.cast(columns, tf.int64)
-        cells = tf.where(real, cells, 0)
+        cells, real = padded_cells(examples, rows, fixed_length or 0)
         inputs = {
-            "token_ids": tf.where(real, tf.gather(token_ids, cells), packed.padding_id),
-            "segment_ids": tf.where(real, tf.gather(segment_ids, cells), 0),
+            "token_ids": tf.where(real, tf.gather(examples.token_ids, cells), packed.padding_id),
+            "segment_ids": tf.where(real, tf.gather(examples.segment_ids, cells), 0),
             "padding_mask": real,
         }
         if targets is None:

@@ -96,14 +96,9 @@ def random_batches(
 
 
 def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray]:
-    """Returns the batches that are full.
+    """Returns the batches of `batch_size` examples, or raises a ValueError if there are none.
 
-    Args:
-        batches: from `batch_plan`, which shuffles which examples are left over.
-        batch_size: examples of a full batch.
-
-    Raises:
-        ValueError: no batch is full.
+    `batch_plan` shuffles which examples are left over.
     """
     whole = [batch for batch in batches if len(batch) == batch_size]
     if not whole:
@@ -115,12 +110,7 @@ def whole_batches(batches: list[np.ndarray], batch_size: int) -> list[np.ndarray
 
 
 def padding_share(lengths: np.ndarray, batches: list[np.ndarray]) -> float:
-    """Returns the share of padding among all positions of the batches, 0 to 1.
-
-    Args:
-        lengths: int (n,), tokens of each example.
-        batches: from `batch_plan`.
-    """
+    """Returns the share of padding among all positions of the batches, 0 to 1."""
     lengths = np.asarray(lengths)
     cells = sum(len(batch) * int(lengths[batch].max()) for batch in batches)
     return 1.0 - int(lengths.sum()) / cells if cells else 0.0

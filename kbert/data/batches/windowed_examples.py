@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import mapped_columns
-from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import PackedExamples, mapped_columns, text_tensor
 from kbert.text.cached_graph import cached_graph
 from kbert.text.sequences.windows import Windows, cut_windows, lay_out
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
-_TEXTS_PER_CALL = 256
+_ROWS_PER_CALL = 256  # long texts, and windows
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
         )
 
     graph = cached_graph(tokenizer, tokenize)
-    columns = mapped_columns([text_tensor(texts)], graph, 4, _TEXTS_PER_CALL)
+    columns = mapped_columns([text_tensor(texts)], graph, 4, _ROWS_PER_CALL)
     token_ids, start, end, lengths = columns
     splits = np.concatenate([[0], np.cumsum(lengths, dtype="int64")])
     return TokenPlaces(token_ids, start, end, splits)
@@ -218,7 +216,7 @@ def _packed(
 
     row, lengths = windows.row.numpy(), windows.lengths.numpy()
     chosen = tf.range(len(row), dtype=tf.int32)
-    token_ids, segment_ids = mapped_columns([chosen], tokens, 2, _TEXTS_PER_CALL)
+    token_ids, segment_ids = mapped_columns([chosen], tokens, 2, _ROWS_PER_CALL)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(
         token_ids, segment_ids, starts, lengths, is_cut[row], vocabulary.padding_id

@@ -1,15 +1,17 @@
 """Cache on disk of a frozen encoder's hidden states.
 
-A frozen encoder has the same states for a text in every epoch. Here they are computed once, and
-kept under a key that is a hash of all token ids and of all else that the states depend on: other
-texts or other weights have another key, and never get stale states.
+A frozen encoder has the same states for a text in every epoch and in every corpus. Here they are
+computed once, and found by a digest of the text's token ids in a folder that is named after all
+else that they depend on: other texts or other weights never get stale states.
 
-Shapes: n texts, k texts of a batch, T tokens of its longest, M width of the encoder.
+Shapes: n texts, u distinct texts with tokens, M width of the encoder.
 """
 
 import hashlib
+import json
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,10 +22,10 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan
+from kbert.data.encoder_features.feature_shards import DIGEST, FeatureShards, write_shard
 from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
-from kbert.data.encoder_features.text_features import TextFeatures, map_states
-from kbert.storage.file_lock import file_lock
-from kbert.storage.growing_file import DATA, GrowingFile, growing_file, remove, whole_file
+from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.storage.atomic_directory import file_lock, remove_leftovers, write_atomically
 
 logger = logging.getLogger(__name__)
 # States come out of a LayerNorm, far inside float16's range, where it is eight times as exact as
@@ -32,8 +34,11 @@ logger = logging.getLogger(__name__)
 DTYPE = "float16"
 DTYPES = ("float16", "bfloat16", "float32")
 BATCH_TOKENS = 2048
-RECORD_SECONDS = 10.0
-_FORMAT = "kbert text features 1"
+SHARD_BYTES = 64 << 20
+SHARD_SECONDS = 30.0
+ABOUT = "about.json"
+_FORMAT = "kbert text features 2"
+_FORMER_DATA = "*/data.bin"  # what only folders of the former format hold
 Progress = Callable[[int, int], None]
 
 
@@ -46,7 +51,7 @@ class CacheReport:
         texts: n, the number of texts.
         distinct_texts: the number of texts without duplicates.
         tokens: tokens of the distinct texts.
-        file_bytes: size of the states.
+        file_bytes: size of their states.
         encoded_tokens: tokens that were computed; 0 where all were cached.
         seconds: time that the computation took.
     """
@@ -84,130 +89,178 @@ def cached_features(
     directory: str | os.PathLike[str],
     dtype: str = DTYPE,
     batch_tokens: int = BATCH_TOKENS,
-    record_seconds: float = RECORD_SECONDS,
+    shard_seconds: float = SHARD_SECONDS,
     progress: Progress = lambda done, total: None,
 ) -> tuple[TextFeatures, CacheReport]:
     """Returns the hidden states of texts, from the cache or else computed and stored there.
 
-    Equal texts are computed and stored once. If the process is stopped, the next one resumes from
-    the last record; of several processes at once, one computes and the others wait for it. A cached
-    file is read whole, and used only if its record and checksum match; otherwise it is computed
-    again, with a warning.
+    Equal texts are computed and stored once. If the process is stopped, the next one resumes after
+    the last shard; of several processes at once, one computes and the others wait for it. Texts of
+    a damaged shard are computed again, with a warning.
 
     Args:
         packed: n texts.
         encoder: the encoder that computes the states.
-        directory: folder of the cache. Each key has a folder in it, which may be deleted at any
-            time.
-        dtype: type of the states: "float16", "bfloat16" or "float32".
+        directory: folder of the cache, which has a folder for each encoder and dtype.
+        dtype: type of the states, one of `DTYPES`.
         batch_tokens: the most positions of a batch, padding included.
-        record_seconds: seconds between two records of the progress: the most that a stop loses.
-        progress: called with the tokens done and the tokens of all distinct texts, at the start
-            and after each batch; only where something is computed.
-
-    Returns:
-        The states, memory-mapped, for the texts in their order; and the report.
+        shard_seconds: after so long a shard is written even if it is small.
+        progress: called with the tokens done and all of them, at the start and after each batch;
+            only where something is computed.
 
     Raises:
-        ValueError: `dtype` is unknown or cannot hold the states, or the states are not finite or
-            of another shape than the encoder's `hidden_dim` implies.
+        ValueError: `dtype` is unknown or cannot hold the states, or they are not finite.
         OSError: the disk is full.
     """
     if dtype not in DTYPES:
         raise ValueError(f"`dtype` must be one of {list(DTYPES)}. Received: dtype={dtype!r}")
-    job = _Job(packed, encoder, dtype)
-    folder = Path(directory, job.key)
+    job = _Job(packed, encoder, directory, dtype)
     encoded, seconds = 0, 0.0
-    if not _is_whole(folder, job):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        waiting = f"another process makes {folder}; waiting for it"
-        with file_lock(folder.with_name(f".{job.key}.lock"), lambda: logger.warning(waiting)):
-            # No other process changes it now, but one may have made it meanwhile.
-            if not _is_whole(folder, job, remove_damaged=True):
+    if len(job.missing()):
+        job.folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = job.folder.with_name(f".{job.folder.name}.lock")
+        waiting = f"another process makes {job.folder}; waiting for it"
+        with file_lock(lock, lambda: logger.warning(waiting)):
+            # No other process changes it now, but one may have added to it meanwhile.
+            missing = job.missing(remove_damaged=True)
+            if len(missing):
                 begin = time.perf_counter()
-                with growing_file(folder, job.made_of, job.size) as file:
-                    encoded = job.fill(file, batch_tokens, record_seconds, progress)
+                job.prepare(missing)
+                encoded = job.fill(missing, batch_tokens, shard_seconds, progress)
                 seconds = time.perf_counter() - begin
-    report = CacheReport(folder, *job.counts, job.size, encoded, seconds)
+    features = job.features()
+    report = CacheReport(job.folder, *job.counts, job.bytes_of(job.counts[-1]), encoded, seconds)
     logger.info("%s", report)
-    return job.features(folder / DATA), report
+    return features, report
 
 
-def feature_key(packed: PackedExamples, fingerprint: str, dtype: str) -> str:
-    """Returns the key of states in the cache: a hash of all that they depend on, and their order.
+def cache_key(fingerprint: str, dtype: str) -> str:
+    """Returns the name of a folder of states: a SHA-256 of all that they depend on but the text."""
+    parts = (_FORMAT, fingerprint, dtype)
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
-    Args:
-        packed: the texts.
-        fingerprint: fingerprint of the encoder.
-        dtype: type of the states.
+
+def text_digests(packed: PackedExamples, key: str) -> np.ndarray:
+    """Returns (n,), a digest of each text's token ids and segment ids.
+
+    It includes the `cache_key`, so that a shard in the folder of another encoder has no text that
+    is looked for there.
+    """
+    # The ids of a token side by side, so that a text is one run of bytes.
+    ids = np.stack([packed.token_ids, packed.segment_ids], axis=-1).astype("<i4")
+    content, size = memoryview(ids.tobytes()), 2 * ids.itemsize
+    begin, digests = hashlib.sha256(key.encode()), []
+    for start, length in zip(packed.starts.tolist(), packed.lengths.tolist()):
+        digest = begin.copy()
+        digest.update(content[start * size : (start + length) * size])
+        digests.append(digest.digest()[: DIGEST.itemsize])
+    return np.frombuffer(b"".join(digests), DIGEST)
+
+
+def distinct_texts(digests: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the distinct texts by their digests (n,).
 
     Returns:
-        64 hexadecimal digits, a SHA-256.
+        int64 (u,), indices of the distinct texts, the longest first and equally long ones in their
+        order; and int64 (n,), for each text the position of its equal in the former.
     """
-    digest = hashlib.sha256()
-    for name in (_FORMAT, fingerprint, dtype):
-        digest.update(f"{len(name)}:{name}".encode())
-    columns = (packed.starts, packed.lengths, packed.token_ids, packed.segment_ids)
-    for column, type_ in zip(columns, ("<i8", "<i8", "<i4", "<i4")):
-        digest.update(f"{len(column)}:".encode())
-        digest.update(np.ascontiguousarray(column, type_).data)
-    return digest.hexdigest()
+    _, firsts, of_text = np.unique(digests, return_index=True, return_inverse=True)
+    order = np.lexsort((firsts, -lengths[firsts].astype("int64")))
+    return firsts[order], np.argsort(order)[of_text]
 
 
 class _Job:
-    """The contents of one cache file, and their computation.
+    """The texts to find, and the computation of those that are missing."""
 
-    The states of the longest text come first, then those of the next: a length-bucketed batch is
-    contiguous in the file, and the progress is a number of bytes.
-    """
-
-    def __init__(self, packed: PackedExamples, encoder: FrozenEncoder, dtype: str) -> None:
+    def __init__(
+        self,
+        packed: PackedExamples,
+        encoder: FrozenEncoder,
+        directory: str | os.PathLike[str],
+        dtype: str,
+    ) -> None:
         self._packed = packed
         self._encoder = encoder
         self._dtype = np.dtype(tf.as_dtype(dtype).as_numpy_dtype)
-        self._kinds, self._kind_of_text = distinct_texts(packed)
-        self._ends = np.cumsum(packed.lengths[self._kinds], dtype="int64")
-        tokens = int(self._ends[-1]) if len(self._ends) else 0
-        self._row_bytes = encoder.hidden_dim * self._dtype.itemsize
-        self.counts = (len(packed), len(self._kinds), tokens)
-        self.size = tokens * self._row_bytes
-        self.key = feature_key(packed, encoder.fingerprint, dtype)
-        self.made_of = {
-            "format": _FORMAT,
-            "key": self.key,
-            **dict(zip(("texts", "distinct_texts", "tokens"), self.counts)),
-            "hidden_dim": encoder.hidden_dim,
-            "dtype": dtype,
-            "encoder": {**encoder.description, "fingerprint": encoder.fingerprint},
-        }
+        key = cache_key(encoder.fingerprint, dtype)
+        self.folder = Path(directory, key)
+        self._shards = FeatureShards(self.folder, self._dtype)
+        digests = text_digests(packed, key)
+        self._kinds, self._kind_of_text = distinct_texts(digests, packed.lengths)
+        self._lengths = packed.lengths[self._kinds].astype("int64")
+        # A text without tokens is in no shard; it is the last of the distinct ones.
+        self._digests = digests[self._kinds[self._lengths > 0]]
+        self.counts = (len(packed), len(self._kinds), int(self._lengths.sum()))
+
+    def missing(self, remove_damaged: bool = False) -> np.ndarray:
+        """Returns the positions of the distinct texts that are in no shard, the longest first."""
+        _, shard_of, _ = self._shards.locate(self._digests, remove_damaged)
+        return np.flatnonzero(shard_of < 0)
+
+    def bytes_of(self, tokens: int) -> int:
+        """Returns the size of the states of some tokens."""
+        return tokens * self._encoder.hidden_dim * self._dtype.itemsize
+
+    def prepare(self, missing: np.ndarray) -> None:
+        """Makes the folder, describes in it what the states are of, and checks the free space."""
+        folder = self.folder
+        if folder.exists() and not folder.is_dir():
+            text = "the features in %s are damaged, and are made anew: it is a file"
+            logger.warning(text, folder)
+            folder.unlink()
+        for former in sorted(folder.parent.glob(_FORMER_DATA)):
+            text = "%s holds features in a former format, which is not read; it may be deleted"
+            logger.warning(text, former.parent)
+        folder.mkdir(exist_ok=True)
+        remove_leftovers(folder)
+        encoder = {**self._encoder.description, "fingerprint": self._encoder.fingerprint}
+        sizes = {"hidden_dim": self._encoder.hidden_dim, "dtype": self._dtype.name}
+        about = {"format": _FORMAT, **sizes, "encoder": encoder}
+        write_atomically(folder / ABOUT, json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+        size, free = self.bytes_of(self._lengths[missing].sum()), shutil.disk_usage(folder).free
+        if size > free:
+            raise OSError(
+                f"`{folder.parent}` must have room for {size:,} bytes more. Received: "
+                f"{free:,} bytes"
+            )
 
     def fill(
-        self, file: GrowingFile, batch_tokens: int, record_seconds: float, progress: Progress
+        self, missing: np.ndarray, batch_tokens: int, shard_seconds: float, progress: Progress
     ) -> int:
         """Computes and writes the missing states; returns the number of their tokens."""
-        begin = done = file.done // self._row_bytes
-        rest = self._kinds[self._ends > done]
-        rest = rest[self._packed.lengths[rest] > 0]
-        progress(done, self.counts[-1])
-        recorded = time.monotonic()
-        # They are sorted already, and a run stops between two batches: the plan cuts the rest as
-        # it would have cut it without the stop.
-        for batch in batch_plan(self._packed.lengths[rest], None, batch_tokens):
-            states = self._encoder.states(self._packed, rest[batch])
-            file.append(self._cast(states).tobytes())
-            done += len(states)
-            if time.monotonic() - recorded >= record_seconds:
-                file.record()
-                recorded = time.monotonic()
-            progress(done, self.counts[-1])
+        lengths, total = self._lengths[missing], self.counts[-1]
+        begin = done = total - int(lengths.sum())
+        progress(done, total)
+        states: list[np.ndarray] = []
+        first = end = 0
+        written = time.monotonic()
+        # They are sorted by length, so each batch follows the one before, and a run that resumes
+        # after a shard makes the batches that it would have made without the stop.
+        for batch in batch_plan(lengths, None, batch_tokens):
+            end += len(batch)
+            rows = self._kinds[missing[batch]]
+            states.append(self._cast(self._encoder.states(self._packed, rows)))
+            done += len(states[-1])
+            is_full = sum(some.nbytes for some in states) >= SHARD_BYTES
+            if is_full or end == len(missing) or time.monotonic() - written >= shard_seconds:
+                part = missing[first:end]
+                columns = (self._digests[part], self._lengths[part], np.concatenate(states))
+                write_shard(self.folder, *columns)
+                states, first, written = [], end, time.monotonic()
+            progress(done, total)
         return done - begin
 
-    def features(self, path: Path) -> TextFeatures:
-        """Returns the features of all texts, mapped from the file."""
-        lengths = np.asarray(self._packed.lengths, "int64")
-        starts = self._ends[self._kind_of_text] - lengths
-        states = map_states(path, self.counts[-1], self._encoder.hidden_dim, self._dtype)
-        return TextFeatures(states, starts, lengths)
+    def features(self) -> TextFeatures:
+        """Returns the features of all texts, none of which may be missing."""
+        shards, shard_of, starts = self._shards.locate(self._digests)
+        if (shard_of < 0).any():
+            raise OSError(
+                f"`{self.folder}` must keep its files while they are read. Received: "
+                f"{(shard_of < 0).sum()} texts less than were there"
+            )
+        shards = shards or [np.zeros((0, self._encoder.hidden_dim), self._dtype)]
+        shard_of, starts = (np.append(one, 0)[self._kind_of_text] for one in (shard_of, starts))
+        return TextFeatures(shards, shard_of, starts, self._packed.lengths)
 
     def _cast(self, states: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
@@ -219,46 +272,3 @@ class _Job:
                 f"dtype={self._dtype.name!r}"
             )
         return cast
-
-
-def _is_whole(folder: Path, job: _Job, remove_damaged: bool = False) -> bool:
-    try:
-        whole_file(folder, job.made_of, job.size)
-    except FileNotFoundError:
-        return False
-    except ValueError as error:
-        if remove_damaged:
-            logger.warning("the features in %s are damaged, and are made anew: %s", folder, error)
-            remove(folder)
-        return False
-    return True
-
-
-def distinct_texts(packed: PackedExamples) -> tuple[np.ndarray, np.ndarray]:
-    """Finds the distinct texts.
-
-    Two texts are equal if all their token ids and segment ids are.
-
-    Args:
-        packed: n texts.
-
-    Returns:
-        int64 (u,), indices of the distinct texts, the longest first and equally long ones in their
-        order; and int64 (n,), for each text the position of its equal in the former.
-    """
-    lengths = np.asarray(packed.lengths)
-    first = np.arange(len(lengths))
-    for length in np.unique(lengths):
-        rows = np.flatnonzero(lengths == length)
-        cells = packed.starts[rows][:, None] + np.arange(length)
-        ids = np.concatenate([packed.token_ids[cells], packed.segment_ids[cells]], axis=1)
-        # One value of that many bytes per text; a text without tokens has none, and gets one.
-        ids = np.pad(ids, ((0, 0), (0, int(length == 0))))
-        values = np.ascontiguousarray(ids).view(f"V{ids.shape[1] * ids.itemsize}")[:, 0]
-        _, chosen, inverse = np.unique(values, return_index=True, return_inverse=True)
-        first[rows] = rows[chosen[inverse]]
-    kinds = np.flatnonzero(first == np.arange(len(lengths)))
-    kinds = kinds[np.argsort(-lengths[kinds].astype("int64"), kind="stable")]
-    place = np.zeros(len(lengths), "int64")
-    place[kinds] = np.arange(len(kinds))
-    return kinds, place[first]

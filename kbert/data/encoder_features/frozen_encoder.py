@@ -31,11 +31,7 @@ class FrozenEncoder:
     description: dict[str, Any] = field(default_factory=dict)
 
     def states(self, packed: PackedExamples, rows: np.ndarray) -> np.ndarray:
-        """Encodes some texts together.
-
-        Args:
-            packed: n texts.
-            rows: int (k,), indices of the texts to encode.
+        """Encodes the texts with the indices `rows` (k,) together.
 
         Returns:
             States (tokens of these texts, M), one text after the other, without padding.

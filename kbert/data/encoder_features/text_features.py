@@ -3,7 +3,6 @@
 Shapes: n texts, B rows, L tokens of the longest row, M width of the encoder.
 """
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,22 +12,33 @@ class TextFeatures:
     """Hidden states of texts, memory-mapped, to gather training batches from.
 
     Args:
-        states: (tokens, M), one text after the other.
-        starts: int (n,), offset of each text's first state; equal texts may share their states.
+        shards: arrays (tokens, M), at least one, in which states of a text are contiguous.
+        shard_of: int (n,), the number of each text's array.
+        starts: int (n,), first row of each text there; equal texts may share their states.
         lengths: int (n,), tokens of each text.
 
     Attributes:
-        states: (tokens, M), a plain array.
-        starts: int64 (n,).
         lengths: int64 (n,).
+        dtype: type of the states.
+        hidden_dim: M.
     """
 
-    def __init__(self, states: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> None:
-        self.states = states.view(np.ndarray)  # of np.memmap, every slice would cost more
+    def __init__(
+        self,
+        shards: Sequence[np.ndarray],
+        shard_of: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+    ) -> None:
+        # Slices of np.memmap would cost more than those of plain arrays.
+        self._shards = [shard.view(np.ndarray) for shard in shards]
+        self.dtype, self.hidden_dim = self._shards[0].dtype, self._shards[0].shape[1]
         # An extra text without tokens, which index -1 selects.
-        self._starts = np.append(np.asarray(starts, "int64"), 0)
-        self._lengths = np.append(np.asarray(lengths, "int64"), 0)
-        self.starts, self.lengths = self._starts[:-1], self._lengths[:-1]
+        columns = (shard_of, starts, lengths)
+        self._shard_of, self._starts, self._lengths = (
+            np.append(np.asarray(column, "int64"), 0) for column in columns
+        )
+        self.lengths = self._lengths[:-1]
 
     def __len__(self) -> int:
         """Returns the number of texts."""
@@ -42,18 +52,16 @@ class TextFeatures:
             width: L, the padded length; None for the longest of these texts.
 
         Returns:
-            (B, L, M) of the dtype of `states`, with zeros in padded positions.
+            (B, L, M) of `dtype`, with zeros in padded positions.
 
         Raises:
             ValueError: an index is out of range, or `width` is too small.
         """
-        starts, real = self._cells(rows, width)
-        if not real.any():
-            return np.zeros((*real.shape, self.states.shape[1]), self.states.dtype)
-        cells = np.where(real, starts[:, None] + np.arange(real.shape[1]), 0)
-        # Without "clip", NumPy checks all indices first, as `_cells` did already.
-        gathered = self.states.take(cells, axis=0, mode="clip")
-        gathered[~real] = 0
+        rows, width = self._checked(rows, width)
+        gathered = np.zeros((len(rows), width, self.hidden_dim), self.dtype)
+        columns = (self._shard_of[rows], self._starts[rows], self._lengths[rows])
+        for states, shard, start, length in zip(gathered, *(column.tolist() for column in columns)):
+            states[:length] = self._shards[shard][start : start + length]
         return gathered
 
     def padding_mask(
@@ -65,42 +73,22 @@ class TextFeatures:
             rows: int (B,), indices of texts; -1 for a row of padding.
             width: L, the padded length; None for the longest of these texts.
         """
-        return self._cells(rows, width)[1]
+        rows, width = self._checked(rows, width)
+        return np.arange(width) < self._lengths[rows][:, None]
 
-    def _cells(
+    def _checked(
         self, rows: np.ndarray | Sequence[int], width: int | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the offsets of the rows' first states (B,), and the padding mask (B, L)."""
+    ) -> tuple[np.ndarray, int]:
         rows = np.asarray(rows, "int64")
         if rows.size and not (-1 <= rows.min() and rows.max() < len(self)):
             raise ValueError(
                 f"`rows` must be in [-1, {len(self)}). Received: {rows.min()} to {rows.max()}"
             )
-        lengths = self._lengths[rows]
-        longest = int(lengths.max(initial=0))
+        longest = int(self._lengths[rows].max(initial=0))
         width = longest if width is None else width
         if width < longest:
             raise ValueError(
                 f"`width` must be at least the longest text, {longest} tokens. Received: "
                 f"width={width}"
             )
-        return self._starts[rows], np.arange(width) < lengths[:, None]
-
-
-def map_states(
-    path: str | os.PathLike[str], tokens: int, width: int, dtype: np.dtype
-) -> np.ndarray:
-    """Memory-maps the states of a file.
-
-    Args:
-        path: the file, raw numbers without a header.
-        tokens: number of rows.
-        width: M, the width of the states.
-        dtype: type of the numbers.
-
-    Returns:
-        (tokens, M), read-only.
-    """
-    if not tokens * width:
-        return np.zeros((tokens, width), dtype)  # no file of 0 bytes can be mapped
-    return np.memmap(path, dtype, "r", shape=(tokens, width))
+        return rows, width

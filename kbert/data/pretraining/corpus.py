@@ -5,12 +5,10 @@ one sentence a line, one paragraph a line, or hard-wrapped lines.
 """
 
 import codecs
-import gzip
 import hashlib
 import logging
 import os
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ from pathlib import Path
 import numpy as np
 
 from kbert.data.pretraining import corpus_cuts as cuts
-from kbert.data.pretraining.joined_files import JoinedFiles
 from kbert.data.tables.text_files import is_gzipped, open_text
 from kbert.storage.checksums import sampled_hashes
 
@@ -160,11 +157,7 @@ class Corpus:
             ValueError: a file is not UTF-8 (the message names file and line) or not gzip, or
                 `worker` is not in [0, workers).
         """
-        if not 0 <= worker < workers:
-            raise ValueError(
-                "`worker` must be at least 0 and less than `workers`. "
-                f"Received: worker={worker}, workers={workers}"
-            )
+        check_worker(worker, workers)
         units = [
             (number, place)
             for number, run in enumerate(self._runs)
@@ -190,7 +183,7 @@ class Corpus:
 
     def _read(self, number: int) -> Iterator[cuts.Piece]:
         paths = self._runs[number].paths
-        with closing(JoinedFiles(paths)) as file:
+        with closing(cuts.JoinedFiles(paths)) as file:
             yield from cuts.pieces(file, self.block_bytes, self._end)
 
     def _read_at(self, number: int, place: int) -> cuts.Piece:
@@ -215,6 +208,15 @@ class Corpus:
         documents = (part.strip("\n\ufeff") for part in _between(self._end, text))
         kept = tuple(part for part in documents if part.strip())
         return Block(number, piece.number, kept, str(run))
+
+
+def check_worker(worker: int, workers: int) -> None:
+    """Raises a ValueError where a worker's index is not in [0, workers)."""
+    if not 0 <= worker < workers:
+        raise ValueError(
+            "`worker` must be at least 0 and less than `workers`. "
+            f"Received: worker={worker}, workers={workers}"
+        )
 
 
 def _between(pattern: re.Pattern[str], text: str) -> Iterator[str]:
@@ -253,7 +255,7 @@ def _check_file(file: Path, encoding_errors: str) -> None:
         problem = "which is a folder" if file.is_dir() else "which is no file"
         raise FileNotFoundError(f"`files` must be files. Received: {os.fspath(file)!r}, {problem}")
     with closing(open_text(file)) as stream:
-        beginning = _looked_at(file, stream)
+        beginning = cuts.read_part(stream, _LOOK, file)
     if b"\0" in beginning:
         raise ValueError(
             f"{file}: the file must be UTF-8 text. Received: a zero byte at {beginning.index(0)}, "
@@ -261,13 +263,6 @@ def _check_file(file: Path, encoding_errors: str) -> None:
         )
     if encoding_errors == "strict":
         _decoded(codecs.getincrementaldecoder("utf-8")(), beginning, file, 1)
-
-
-def _looked_at(file: Path, stream: gzip.GzipFile) -> bytes:
-    try:
-        return stream.read(_LOOK)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{file}: the file must be gzip data. Received: {error}") from error
 
 
 def _raise_where_broken(files: Sequence[Path]) -> None:

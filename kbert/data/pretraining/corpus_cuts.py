@@ -2,16 +2,22 @@
 
 A text is cut near each multiple of a number of bytes: at the first end of a document behind it, or
 of a line, a sentence, a word, a character, whichever of these is the first to be within as many
-bytes. So the offset of a cut is a function of those bytes alone.
+bytes. So the offset of a cut is a function of those bytes alone. Small files are joined to one
+text.
 """
 
 import re
-from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple, Protocol
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+from kbert.data.tables.text_files import open_text
 
 BLOCK_BYTES = 1 << 22  # default of a corpus
 FILE_SEPARATOR = "\x1c"  # ASCII's, which tokenizers drop
 _ENDS = tuple(map(re.compile, (r"\n", r"[.!?]\s+|[\u3002\uff01\uff1f]", r"\s")))
+_BETWEEN = f"\n{FILE_SEPARATOR}\n".encode()
 _BEGINS_NO_CHARACTER = range(0x80, 0xC0)  # continuation bytes of UTF-8
 
 
@@ -141,3 +147,49 @@ def _read(file: Reader, count: int) -> bytes:
         found.append(part)
         count -= len(part)
     return b"".join(found)
+
+
+class JoinedFiles:
+    """Files, plain or gzipped, one after the other, with a line between them that ends a document.
+
+    One of them is open at a time.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = list(paths)
+        self._file: Any = None
+
+    def read(self, size: int, /) -> bytes:
+        """Reads at most `size` bytes; returns none only at the end.
+
+        Raises:
+            ValueError: a file is not gzip; the message names it.
+        """
+        while self._paths:
+            if self._file is None:
+                self._file = open_text(self._paths[0])
+            if part := read_part(self._file, size, self._paths[0]):
+                return part
+            self.close()
+            self._paths.pop(0)
+            if self._paths:
+                return _BETWEEN
+        return b""
+
+    def close(self) -> None:
+        """Closes the file that is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def read_part(file: Reader, size: int, path: Path) -> bytes:
+    """Reads at most `size` bytes of what `open_text` opened at `path`.
+
+    Raises:
+        ValueError: it is not gzip.
+    """
+    try:
+        return file.read(size)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: the file must be gzip data. Received: {error}") from error

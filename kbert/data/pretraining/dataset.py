@@ -11,8 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.batches.dataset import read_ahead
-from kbert.data.batches.epochs import unsharded
+from kbert.data.batches.dataset import read_ahead, unsharded
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.stream import ExampleStream
@@ -133,27 +132,15 @@ def _batches(
             failures.append(error)
             raise
 
-    @tf.autograph.experimental.do_not_convert
-    def divide(inputs: _Batch, targets: _Batch) -> tf.data.Dataset:
-        @tf.autograph.experimental.do_not_convert
-        def batch(begin: tf.Tensor) -> tuple[_Batch, _Batch]:
-            return tf.nest.map_structure(lambda x: cut(x, begin), (inputs, targets))
-
-        count = tf.shape(inputs["token_ids"], tf.int64)[0]
-        return tf.data.Dataset.range(0, count, size).map(batch)
-
-    def cut(values: tf.Tensor, begin: tf.Tensor) -> tf.Tensor:
-        return tf.ensure_shape(values[begin : begin + size], (known, *values.shape[1:]))
-
     # The last batches may be smaller.
-    rows, known = (together * size, size) if is_endless else (None, None)
+    rows = together * size if is_endless else None
     signature = {
         name: tf.TensorSpec((None if name == "token_ids" else rows,), dtype)
         for name, dtype in _COLUMNS.items()
     }
     dataset = tf.data.Dataset.from_generator(generate, output_signature=signature)
     dataset = dataset.map(assemble, num_parallel_calls=_AHEAD, deterministic=True)
-    dataset = dataset.flat_map(divide)
+    dataset = dataset.rebatch(size, drop_remainder=is_endless)
     if is_endless:
         cardinality = tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY)
         dataset = dataset.apply(cardinality)

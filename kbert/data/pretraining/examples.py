@@ -15,7 +15,6 @@ from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
 from kbert.data.pretraining.tokenized_block import BlockTokenizer, TokenizedBlock
 from kbert.text.masking.stateless_random import row_seeds
-from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 
@@ -51,11 +50,7 @@ class PretrainingExamples:
         return np.cumsum(self.lengths, dtype="int64") - self.lengths
 
     def select(self, rows: np.ndarray | slice) -> "PretrainingExamples":
-        """Returns some of the examples.
-
-        Args:
-            rows: int64 (k,), indices in the order of the result; or a slice.
-        """
+        """Returns some of the examples, by their indices (k,) or a slice."""
         columns = {name: getattr(self, name)[rows] for name in _OF_EXAMPLES}
         cells = _ranges(self._starts[rows], columns["lengths"])
         return PretrainingExamples(self.token_ids[cells], **columns)
@@ -115,22 +110,11 @@ class ExampleMaker:
         self.tokenize = BlockTokenizer(tokenizer)
 
     def make(self, block: Block, seed: int, epoch: int) -> PretrainingExamples:
-        """Makes the examples of a block.
-
-        Args:
-            block: from `kbert.data.pretraining.corpus.Corpus.blocks`.
-            seed: random seed, at least 0.
-            epoch: number of the epoch, from 0; each has other examples.
-        """
+        """Makes the examples of a block, others for each seed and each epoch."""
         return self.make_from_tokens(self.tokenize(block), seed, epoch, block.run, block.number)
 
     def make_from_tokens(self, block: TokenizedBlock, *numbers: int) -> PretrainingExamples:
-        """Makes the examples of a block of token ids.
-
-        Args:
-            block: the tokens of a block.
-            numbers: integers of at least 0 that seed everything random.
-        """
+        """Makes the examples of a block; `numbers`, at least 0, seed everything random."""
         room = self.max_sequence_length - (3 if self.next_sentence else 2)
         block = block.with_sentences_of(room)
         sentences, documents = block.sentences.tolist(), block.documents.tolist()
@@ -144,7 +128,8 @@ class ExampleMaker:
         places = np.array(chunks, "int64").reshape(-1, 5)
         begins, ends = _cut_to_fit(places[:, [0, 2]], places[:, [1, 3]], room, numbers)
         lengths = ends - begins
-        specials = self._specials(len(chunks))
+        special = [self.vocabulary.cls_id] + [self.vocabulary.sep_id] * (1 + self.next_sentence)
+        specials = np.tile(np.array(special, "int32"), (len(chunks), 1))
         token_ids = _laid_out(block.token_ids, begins, lengths, specials)
         counts = lengths + [2, 1] if self.next_sentence else lengths + [2, 0]
         return PretrainingExamples(
@@ -154,12 +139,6 @@ class ExampleMaker:
             places[:, 4].astype("int32"),
             row_seeds(*numbers, count=len(chunks)),
         )
-
-    def _specials(self, count: int) -> np.ndarray:
-        """Returns the special tokens around the texts of each example, int32 (count, 2 or 3)."""
-        vocabulary: Vocabulary = self.vocabulary
-        row = [vocabulary.cls_id, vocabulary.sep_id, vocabulary.sep_id]
-        return np.tile(np.array(row[: 3 if self.next_sentence else 2], "int32"), (count, 1))
 
 
 def _cut_to_fit(

@@ -12,19 +12,24 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.pretraining.example_bytes import example_bytes
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.storage.checksums import sha256_of
 
 _PREFIX = "pretraining"
 MANIFEST = "manifest.json"
 _Batch = dict[str, tf.Tensor]
+# Numbers of fields of tf.train.Example and its parts, with the wire type 2: length-prefixed bytes.
+# See https://protobuf.dev/programming-guides/encoding, and tensorflow/core/example/*.proto.
+_FEATURES = _FEATURE = _KEY = _LIST = b"\x0a"  # 1
+_VALUE = b"\x12"  # 2, of an entry of a map
+_FLOATS, _INTEGERS = b"\x12", b"\x1a"  # 2 and 3, of a Feature
 
 
 def write_records(
@@ -85,11 +90,7 @@ def _write_manifest(folder: Path, examples: int, about: Mapping[str, Any]) -> No
 
 
 def is_record(path: Path) -> bool:
-    """Returns whether a file has a name that `write_records` uses.
-
-    Args:
-        path: the file.
-    """
+    """Returns whether a file has a name that `write_records` uses."""
     return path.name == MANIFEST or path.match(f"{_PREFIX}-*.tfrecord")
 
 
@@ -102,11 +103,7 @@ def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:
 
 
 def serialized(inputs: _Batch, targets: _Batch) -> list[bytes]:
-    """Serializes a batch to records.
-
-    Args:
-        inputs: inputs of a batch of `pretraining_dataset`.
-        targets: its targets.
+    """Serializes a batch of `pretraining_dataset` to records.
 
     Raises:
         ValueError: there are no masked tokens: the batch is for left-to-right models.
@@ -128,3 +125,69 @@ def serialized(inputs: _Batch, targets: _Batch) -> list[bytes]:
         "next_sentence_labels": np.asarray(labels)[:, np.newaxis],
     }
     return example_bytes({name: np.asarray(column) for name, column in columns.items()})
+
+
+def example_bytes(columns: Mapping[str, np.ndarray]) -> list[bytes]:
+    """Serializes rows, as `SerializeToString(deterministic=True)` of tf.train.Example does.
+
+    Those classes take one number after the other; with them `kbert prepare` would need half as much
+    processor time again, for records of 512 tokens.
+
+    Args:
+        columns: the features of all rows: (B, N) each, N at least 1, of floats or of integers from
+            0 to 2^31 - 1.
+
+    Raises:
+        ValueError: an integer is negative or too large.
+    """
+    features = []
+    for name in sorted(columns, key=str.encode):
+        values = columns[name]
+        is_float = values.dtype.kind == "f"
+        kind, packed = (_FLOATS, _floats(values)) if is_float else (_INTEGERS, _varints(values))
+        features.append([_head(name, kind, len(numbers)) + numbers for numbers in packed])
+    messages = map(b"".join, zip(*features))
+    return [_FEATURES + _length(len(message)) + message for message in messages]
+
+
+@lru_cache(maxsize=1 << 16)
+def _head(name: str, kind: bytes, size: int) -> bytes:
+    """Returns the bytes before the numbers of a feature, which are `size` bytes."""
+    head = b""
+    for tag in (_LIST, kind, _VALUE):
+        head = tag + _length(size + len(head)) + head
+    head = _KEY + _length(len(name.encode())) + name.encode() + head
+    return _FEATURE + _length(size + len(head)) + head
+
+
+@lru_cache(maxsize=1 << 16)
+def _length(size: int) -> bytes:
+    length = b""
+    while size >= 128:
+        length += bytes((size & 127 | 128,))
+        size >>= 7
+    return length + bytes((size,))
+
+
+def _floats(values: np.ndarray) -> list[bytes]:
+    return [row.tobytes() for row in values.astype("<f4")]
+
+
+def _varints(values: np.ndarray) -> list[bytes]:
+    """Encodes rows in groups of seven bits, the lowest first; all but a number's last set bit 7."""
+    largest = int(values.max(initial=0))
+    if values.min(initial=0) < 0 or largest >= 1 << 31:
+        raise ValueError(
+            "`columns` must hold integers from 0 to 2^31 - 1. "
+            f"Received: {values.min()} to {largest}"
+        )
+    if largest < 128:
+        return [row.tobytes() for row in values.astype("uint8")]
+    shifts = 7 * np.arange(-(-largest.bit_length() // 7), dtype="uint32")
+    groups = values.astype("uint32")[..., np.newaxis] >> shifts  # (B, N, groups)
+    is_there = groups > 0
+    is_there[..., 0] = True
+    cells = groups.astype("uint8") & 127 | (groups >= 128).view("uint8") << 7
+    ends = np.cumsum(np.count_nonzero(is_there, axis=(1, 2))).tolist()
+    content = cells[is_there].tobytes()
+    return [content[begin:end] for begin, end in zip([0, *ends], ends)]

@@ -15,8 +15,8 @@ from typing import Any
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from kbert.data.batches.dataset import read_ahead
-from kbert.data.batches.epochs import unsharded
+from kbert.data.batches.dataset import read_ahead, unsharded
+from kbert.data.pretraining.corpus import check_worker
 
 _INFINITE = tf.data.INFINITE_CARDINALITY
 _GZIP_BEGINS = b"\x1f\x8b"
@@ -67,11 +67,7 @@ def records_dataset(
     for name, value in (("batch_size", batch_size), ("window_examples", window_examples)):
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
-    if not 0 <= worker < workers:
-        raise ValueError(
-            "`worker` must be at least 0 and less than `workers`. "
-            f"Received: worker={worker}, workers={workers}"
-        )
+    check_worker(worker, workers)
     names = [os.fspath(file) for file in files]
     compression = _compression(names)
     features = _features(names, compression)

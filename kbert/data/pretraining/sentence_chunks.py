@@ -2,13 +2,16 @@
 
 Source: google-research/bert `create_pretraining_data.py`, `create_instances_from_document`. The
 docstrings say what differs here.
+
+`sentences` are offsets of sentences among the tokens of a block, with the end of the last one;
+`documents` are offsets of documents among the sentences, likewise.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-Random = Callable[[], float]
+Random = Callable[[], float]  # draws a number of [0, 1)
 
 
 class Chunk(NamedTuple):
@@ -38,7 +41,7 @@ class Target:
     Args:
         room: the most tokens of an example without its special tokens.
         short_share: share of shorter examples.
-        random: draws a number of [0, 1).
+        random: source of random numbers.
     """
 
     def __init__(self, room: int, short_share: float, random: Random) -> None:
@@ -60,11 +63,6 @@ def single_chunks(
 
     The original has no such mode. Here no token is lost or repeated, and an example that is not the
     last of its document has the target length.
-
-    Args:
-        sentences: offsets of sentences among the tokens, with the end of the last one.
-        documents: offsets of documents among the sentences, with the end of the last one.
-        target: draws lengths.
     """
     for first, last in zip(documents, documents[1:]):
         begin, end_of_document = sentences[first], sentences[last]
@@ -90,12 +88,6 @@ def paired_chunks(
     once more; and exactly half are expected to be random. Documents of one sentence are second
     texts only. Where a block has one document, the random text comes from before or behind the
     chosen sentences of the same document; where there is none, the pair is a true one.
-
-    Args:
-        sentences: offsets of sentences among the tokens, with the end of the last one.
-        documents: offsets of documents among the sentences, with the end of the last one.
-        target: draws lengths.
-        random: draws a number of [0, 1).
     """
     for number, (first, last) in enumerate(zip(documents, documents[1:])):
         begin = first

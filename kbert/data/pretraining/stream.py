@@ -9,12 +9,12 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 
 import numpy as np
 
-from kbert.data.pretraining.corpus import Block, Corpus
+from kbert.data.pretraining.corpus import Block, Corpus, check_worker
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.tokenized_block import TokenizedBlock
 
@@ -35,15 +35,6 @@ class CorpusPosition:
     epoch: int = 0
     window: int = 0
     example: int = 0
-
-
-@dataclass(frozen=True)
-class _Window:
-    """A window that has been started: its position, and the number of its first example."""
-
-    epoch: int
-    window: int
-    first_example: int
 
 
 class ExampleStream:
@@ -89,11 +80,7 @@ class ExampleStream:
         ):
             if value < least:
                 raise ValueError(f"`{name}` must be at least {least}. Received: {name}={value}")
-        if not 0 <= worker < workers:
-            raise ValueError(
-                "`worker` must be at least 0 and less than `workers`. "
-                f"Received: worker={worker}, workers={workers}"
-            )
+        check_worker(worker, workers)
         self.corpus = corpus
         self.maker = maker
         self.batch_size = batch_size
@@ -104,9 +91,10 @@ class ExampleStream:
         self._share = (worker, workers)
         self.epochs = epochs
         self._threads = threads
-        # Windows in the order of the stream, and the number of their examples. Every pass finds
-        # the same ones.
-        self._windows: list[_Window] = []
+        # The windows of the stream that were started, in order, and the number of their examples.
+        # Every pass finds the same ones.
+        self._windows: list[CorpusPosition] = []
+        self._first_examples: list[int] = []
         # The tokens of a window's blocks, so that a small corpus is tokenized once.
         self._kept: dict[tuple[int, int], TokenizedBlock] = {}
         self._examples = 0
@@ -134,9 +122,6 @@ class ExampleStream:
     def position(self, batches: int) -> CorpusPosition:
         """Returns the position after a number of batches, from which a new stream resumes.
 
-        Args:
-            batches: number of batches, at most as many as have been read.
-
         Raises:
             ValueError: fewer batches have been read.
         """
@@ -147,9 +132,8 @@ class ExampleStream:
             raise ValueError(
                 f"`batches` must be at most as many as were read. Received: batches={batches}"
             )
-        starts = [window.first_example for window in self._windows]
-        window = self._windows[bisect_right(starts, example) - 1]
-        return CorpusPosition(window.epoch, window.window, example - window.first_example)
+        number = bisect_right(self._first_examples, example) - 1
+        return replace(self._windows[number], example=example - self._first_examples[number])
 
     def _shuffled_windows(self) -> Iterator[_Shuffled]:
         """Yields the windows from the first position on."""
@@ -171,7 +155,8 @@ class ExampleStream:
                     order = random.permutation(order)
                 order = order[place.example :]
                 if number == len(self._windows):
-                    self._windows.append(_Window(epoch, window, made - place.example))
+                    self._windows.append(CorpusPosition(epoch, window))
+                    self._first_examples.append(made - place.example)
                 made, number = made + len(order), number + 1
                 place = CorpusPosition(epoch, first_window)  # no more examples are skipped
                 self._examples = max(self._examples, made)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
 from kbert.text.plain.sentences import split_sentences
 from kbert.text.plain.wrapped_lines import joined_lines
@@ -58,11 +58,7 @@ class BlockTokenizer:
         self._tokenize = _compiled(self.tokenizer)
 
     def __call__(self, block: Block) -> TokenizedBlock:
-        """Tokenizes a block. Sentences and documents without tokens are left out.
-
-        Args:
-            block: from `kbert.data.pretraining.corpus.Corpus.blocks`.
-        """
+        """Tokenizes a block. Sentences and documents without tokens are left out."""
         documents = [split_sentences(joined_lines(text)) for text in block.documents]
         counts = np.array([len(document) for document in documents], "int64")
         texts = [sentence for document in documents for sentence in document]

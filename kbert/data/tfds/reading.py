@@ -1,24 +1,20 @@
-"""Questions and tagged sentences from TensorFlow Datasets (TFDS), in the same form as from files.
+"""Questions, tagged sentences and sentence pairs from TensorFlow Datasets (TFDS), as from files.
 
 TFDS writes examples in an order of its own and does not keep the original one, so they come in that
 order: the same each time, but not that of the files.
 
-Source: tensorflow.org/datasets/catalog/squad and .../conll2003.
+Source: tensorflow.org/datasets/catalog, `squad`, `conll2003`, `wmt14_translate`, `wmt16_translate`,
+`ted_hrlr_translate`.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.data.questions.question_examples import QuestionExamples, answers_of
 from kbert.data.tables.table import nearest
-from kbert.data.tfds.sources import find_builder, import_tfds, prepare_builder, tfds_split
-
-# TFDS has neither size nor sha256 of this file, so it would not look for it in a folder.
-_FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}
+from kbert.data.tfds.sources import TfdsDataset
+from kbert.data.translation.parallel_text import ParallelText
 
 
 def read_tfds_questions(
@@ -30,29 +26,23 @@ def read_tfds_questions(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> QuestionExamples:
-    """Reads a split of a TFDS dataset of questions, and prepares the dataset where needed.
+    """Reads questions of a split of a TFDS dataset.
 
     Args:
         name: "squad/v1.1", "squad/v2.0", or another dataset with SQuAD's features, such as
-            "xquad/en".
-        split: "train", "validation" (or its alias "dev"), "train[:100]".
-        data_dir: folder of prepared datasets; None is TFDS's default.
+            "xquad/en". The other arguments are those of `TfdsDataset` and its `rows`.
         labeled: whether to read the answers.
-        manual_dir: folder with the original files, under their original names, for machines that
-            cannot download.
-        check_manual_files: whether these must have the size and sha256 that TFDS recorded.
 
     Returns:
         `QuestionExamples` in TFDS's order; `paths` are row numbers, from 1.
 
     Raises:
         ValueError: unknown dataset or split, one without SQuAD's features, or a wrong answer.
-        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
-            provide the original files.
-        ImportError: tensorflow-datasets is not installed.
+        RuntimeError, ImportError: see `TfdsDataset`.
     """
-    features = ("id", "question", "context", "answers")
-    rows, _, source = _rows(name, split, data_dir, features, manual_dir, check_manual_files)
+    dataset = _dataset(name, data_dir, ("id", "question", "context", "answers"))
+    found, source = dataset.rows(split, manual_dir, check_manual_files)
+    rows = list(found)
     contexts = [_text(row["context"]) for row in rows]
     paths = [f"row {number}" for number in range(1, len(rows) + 1)]
     answers = [
@@ -81,18 +71,14 @@ def read_tfds_sentences(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> TaggedSentences:
-    """Reads a split of a TFDS dataset of tagged sentences, and prepares the dataset where needed.
+    """Reads tagged sentences of a split of a TFDS dataset.
 
     Args:
-        name: "conll2003", or another dataset with a sequence of words and one of class labels.
-        split: "train", "dev" (or its alias "validation"), "test", "train[:100]".
-        data_dir: folder of prepared datasets; None is TFDS's default.
+        name: "conll2003", or another dataset with a sequence of words and one of class labels. The
+            other arguments are those of `TfdsDataset` and its `rows`; TFDS recorded no sha256 of
+            `conll2003.zip`.
         words: feature of the words.
         tags: feature of the tags: "ner", "pos" or "chunks" in CoNLL's datasets.
-        manual_dir: folder with the original file (`conll2003.zip`), for machines that cannot
-            download.
-        check_manual_files: whether files there must have the size and sha256 that TFDS recorded; of
-            `conll2003.zip` it recorded none.
 
     Returns:
         `TaggedSentences` in TFDS's order, without empty ones. TFDS keeps no documents, so all
@@ -100,14 +86,11 @@ def read_tfds_sentences(
 
     Raises:
         ValueError: unknown dataset, split or feature, or a split without sentences.
-        RuntimeError: the dataset could not be downloaded or prepared; the message says how to
-            provide the original files.
-        ImportError: tensorflow-datasets is not installed.
+        RuntimeError, ImportError: see `TfdsDataset`.
     """
-    rows, known, source = _rows(
-        name, split, data_dir, (words, tags), manual_dir, check_manual_files
-    )
-    feature: Any = getattr(known[tags], "feature", None)
+    dataset = _dataset(name, data_dir, (words, tags))
+    rows, source = dataset.rows(split, manual_dir, check_manual_files)
+    feature: Any = getattr(dataset.features[tags], "feature", None)
     if not hasattr(feature, "int2str"):
         raise ValueError(
             f"`tags` must name a feature of class labels of {name}. Received: tags={tags!r}"
@@ -126,57 +109,19 @@ def read_tfds_sentences(
     )
 
 
-def _rows(
-    name: str,
-    split: str,
-    data_dir: str | os.PathLike[str] | None,
-    features: tuple[str, ...],
-    manual_dir: str | os.PathLike[str] | None,
-    check: bool,
-) -> tuple[list[dict[str, Any]], Any, str]:
-    """Returns the rows of a split, the features, and the split's name for messages."""
-    tfds = import_tfds()
-    builder = find_builder(tfds, name, data_dir)
-    known = list(builder.info.features)
+def _dataset(
+    name: str, data_dir: str | os.PathLike[str] | None, features: tuple[str, ...]
+) -> TfdsDataset:
+    """Returns a dataset that has some features."""
+    dataset = TfdsDataset(name, data_dir)
+    known = list(dataset.features)
     for feature in features:
         if feature not in known:
             raise ValueError(
                 f"`name` must be a dataset with the features {', '.join(features)}. Received: "
                 f"name={name!r}, which has {', '.join(known)}.{nearest(feature, known)}"
             )
-    folder = None if manual_dir is None else Path(manual_dir)
-    with _known_files(tfds, builder, folder):
-        prepare_builder(tfds, builder, folder, check)
-    split = tfds_split(name, split, list(builder.info.splits))
-    rows = tfds.as_numpy(builder.as_dataset(split=split, shuffle_files=False))
-    return list(rows), builder.info.features, f"tfds:{name}/{split}"
-
-
-@contextmanager
-def _known_files(tfds: Any, builder: Any, manual_dir: Path | None) -> Iterator[None]:
-    """Makes TFDS look into a folder for files without a recorded sha256, within the context."""
-    files = _FILES_WITHOUT_CHECKSUM.get(builder.name, {})
-    if manual_dir is None or not files or builder.is_prepared():
-        yield
-        return
-    if not any((manual_dir / file).is_file() for file in files):
-        raise RuntimeError(
-            f"`manual_dir` must hold the original files of {builder.info.full_name}: "
-            f"{', '.join(files)}. Received: manual_dir={os.fspath(manual_dir)!r}"
-        )
-    checksums = tfds.core.download.checksums
-    recorded = checksums.get_all_url_infos()
-    added = {
-        url: checksums.compute_url_info(manual_dir / file)
-        for file, url in files.items()
-        if url not in recorded and (manual_dir / file).is_file()
-    }
-    recorded.update(added)
-    try:
-        yield
-    finally:
-        for url in added:
-            recorded.pop(url, None)
+    return dataset
 
 
 def _answer_lists(value: dict[str, Any]) -> dict[str, list[Any]]:
@@ -188,3 +133,77 @@ def _answer_lists(value: dict[str, Any]) -> dict[str, list[Any]]:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8")
+
+
+def read_tfds_translations(
+    name: str,
+    split: str = "train",
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    manual_dir: str | os.PathLike[str] | None = None,
+    check_manual_files: bool = True,
+) -> ParallelText:
+    """Reads sentence pairs of a split of a TFDS dataset.
+
+    Args:
+        name: such as "wmt16_translate/de-en", "wmt14_translate/fr-en" or
+            "ted_hrlr_translate/pt_to_en". Arguments that are not listed here are those of
+            `TfdsDataset` and its `rows`.
+        source_language: the language to translate from, by its name in TFDS ("en"). None is the
+            other one where `target_language` is given, or the first one of the dataset's name.
+        target_language: the language to translate into, likewise; by default the second one.
+
+    Returns:
+        `ParallelText` in TFDS's order; `lines` are row numbers, from 1.
+
+    Raises:
+        ValueError: unknown dataset, split or language, or a dataset of something else.
+        RuntimeError, ImportError: see `TfdsDataset`.
+    """
+    dataset = TfdsDataset(name, data_dir)
+    source, target = _languages(dataset, source_language, target_language)
+    rows, shown = dataset.rows(split, manual_dir, check_manual_files)
+    sources: list[str] = []
+    targets: list[str] = []
+    # One by one: a list of the rows of WMT, which are millions, takes several times the memory.
+    for row in rows:
+        sources.append(row[source].decode("utf-8"))
+        targets.append(row[target].decode("utf-8"))
+    if not sources:
+        raise ValueError(f"{shown}: the split must hold sentences. Received: none")
+    return ParallelText(sources, targets, shown, list(range(1, len(sources) + 1)))
+
+
+def _languages(
+    dataset: TfdsDataset, source: str | None, target: str | None
+) -> tuple[str, str]:
+    """Returns the features of the source and of the target language."""
+    name, info, tfds = dataset.name, dataset.info, dataset.tfds
+    is_text = {key: isinstance(info.features[key], tfds.features.Text) for key in info.features}
+    known = [key for key, is_right in is_text.items() if is_right]
+    if len(known) < 2:
+        raise ValueError(
+            "`name` must be a dataset with sentences in two languages. Received: "
+            f"name={name!r}, which has {', '.join(info.features)}"
+        )
+    given = {"source_language": source, "target_language": target}
+    for argument, language in given.items():
+        if language is not None and language not in known:
+            raise ValueError(
+                f"`{argument}` must be one of the languages of {name}, {', '.join(known)}. "
+                f"Received: {argument}={language!r}.{nearest(language, known)}"
+            )
+    if source is None and target is None and info.supervised_keys is not None:
+        source, target = info.supervised_keys[:2]
+    if len(known) == 2:
+        source = source or next(language for language in known if language != target)
+        target = target or next(language for language in known if language != source)
+    if source is None or target is None or not {source, target} <= set(known) or source == target:
+        raise ValueError(
+            f"`source_language` and `target_language` must be two of the languages of {name}, "
+            f"{', '.join(known)}. Received: source_language={source!r}, "
+            f"target_language={target!r}"
+        )
+    return source, target

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import planned_batches, read_ahead
-from kbert.data.batches.epochs import Epochs
-from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.batches.token_rows import TokenRows, as_tensors, padded_rows, selected
+from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
+from kbert.data.batches.packed_examples import (
+    PackedExamples,
+    TokenRows,
+    as_tensors,
+    padded_rows,
+    selected,
+)
 from kbert.data.encoder_features.text_features import TextFeatures
-from kbert.data.translation.fixed_batches import Bucket, fixed_batch_plan
-from kbert.data.translation.parallel_batches import parallel_batch_plan
+from kbert.data.translation.parallel_batches import Bucket, fixed_batch_plan, parallel_batch_plan
 from kbert.optimization.accumulation import accumulation_weights
 
 _AHEAD = 2
@@ -49,11 +52,7 @@ class PackedPairs:
         return len(self.sources)
 
     def select(self, rows: np.ndarray) -> "PackedPairs":
-        """Returns some of the pairs.
-
-        Args:
-            rows: int64 (k,), indices in the order of the result.
-        """
+        """Returns some of the pairs, by their indices (k,)."""
         bert = None if self.bert is None else selected(self.bert, rows)
         return PackedPairs(selected(self.sources, rows), selected(self.targets, rows), bert)
 
@@ -80,7 +79,7 @@ def parallel_dataset(
         shuffle: whether batch order and composition depend on seed and epoch.
         seed: seed of the shuffling, at least 0.
         buckets: fixed shapes of batches, instead of `batch_tokens`, such as those of
-            `kbert.data.translation.fixed_batches.length_buckets`.
+            `kbert.data.translation.parallel_batches.length_buckets`.
         accumulation_steps: batches an update of the optimizer. If above 1, rows have the weights
             that make the update that of one large batch; batches of an incomplete update are left
             out.
@@ -172,8 +171,8 @@ def _bert_inputs(
     if features is None:
         return {"bert_token_ids": ids, "bert_padding_mask": real}
     # Only training runs this, so a call back into Python does no harm.
-    found = tf.numpy_function(features.batch, [rows], features.states.dtype)
-    found = tf.ensure_shape(found, (None, None, features.states.shape[1]))
+    found = tf.numpy_function(features.batch, [rows], features.dtype)
+    found = tf.ensure_shape(found, (None, None, features.hidden_dim))
     return {"bert_states": found, "bert_padding_mask": real}
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.batches.dataset import batched_dataset
-from kbert.data.batches.epochs import with_epoch_counter
+from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
 from kbert.pipelines.base.text_inputs import holds_texts, listed
 from kbert.pipelines.replication.replication import Replication
 

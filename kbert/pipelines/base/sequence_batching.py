@@ -6,10 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import pack_examples, read_ahead
-from kbert.data.batches.epochs import with_epoch_counter
-from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.dataset import read_ahead, with_epoch_counter
+from kbert.data.batches.packed_examples import PackedExamples, pack_examples, text_tensor
 from kbert.pipelines.base.batching import EVALUATION_TOKENS, Batching, check_vocabulary
 from kbert.pipelines.base.signatures import model_inputs
 from kbert.pipelines.base.text_inputs import (

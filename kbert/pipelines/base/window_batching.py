@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.base.batching import (
     EVALUATION_TOKENS,

@@ -38,7 +38,7 @@ def distributed_rows(strategy: tf.distribute.Strategy, dataset: tf.data.Dataset)
 
     The parts are as equal as whole rows can be; of a batch with fewer rows than replicas some get
     none. Each of several workers takes its rows of the same batches, unless the dataset is from
-    `kbert.data.batches.epochs.unsharded`: then it is the worker's own shard, and is divided among
+    `kbert.data.batches.dataset.unsharded`: then it is the worker's own shard, and is divided among
     its replicas.
 
     Args:

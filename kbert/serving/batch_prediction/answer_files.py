@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.serving.batch_prediction.row_files import Block, file_format, pyarrow
-from kbert.storage.atomic_directory import write_atomically
-from kbert.storage.file_lock import file_lock
+from kbert.storage.atomic_directory import file_lock, write_atomically
 
 _ABOUT = "about.json"
 _COLUMNS = "columns.json"

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import planned_batches, read_ahead
-from kbert.data.batches.epochs import Epochs
+from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import batch_plan
-from kbert.data.batches.text_tensor import text_tensor
 from kbert.pipelines.base.sequence_batching import SequenceBatching
 from kbert.pipelines.base.signatures import model_inputs
 from kbert.pipelines.base.text_inputs import holds_texts, listed

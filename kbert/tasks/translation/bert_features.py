@@ -57,7 +57,7 @@ def bert_features(
     Args:
         bert: the encoder.
         packed: the texts in its tokens. A `Translator` truncates to `bert.max_sequence_length`.
-        directory: the folder of the states, see `cached_features`.
+        directory: the folder of the states, which may be deleted at any time.
         dtype: dtype of the states on disk.
         policy: dtype policy to compute in, "mixed_bfloat16" for example; None for BERT's own.
         batch_tokens: the most positions of a batch, padding included.
@@ -82,12 +82,7 @@ def bert_features(
 
 
 def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
-    """Returns a BERT as a function; its weights must not change while it is used.
-
-    Args:
-        bert: the encoder.
-        policy: dtype policy to compute in; None for BERT's own.
-    """
+    """Returns a BERT as a function; its weights must not change while it is used."""
 
     @cache  # Not needed if all states are on disk.
     def states() -> Any:
@@ -122,13 +117,6 @@ def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
     These are its class, sizes, weights and dtype policy. The pooler is left out, since it comes
     after the states, and is random if a checkpoint has none; so are dropout and other options that
     only affect training.
-
-    Args:
-        encoder: the encoder.
-        policy: a dtype policy other than its own, or None.
-
-    Returns:
-        64 hexadecimal digits, a SHA-256.
     """
     digest = hashlib.sha256(json.dumps(_description(encoder, policy), sort_keys=True).encode())
     for name, array in sorted(encoder_arrays(encoder).items()):
@@ -139,12 +127,7 @@ def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
 
 
 def with_policy(bert: Bert, policy: str) -> Bert:
-    """Returns a copy of an encoder, with its own variables, in another dtype policy.
-
-    Args:
-        bert: the encoder.
-        policy: name of a Keras dtype policy.
-    """
+    """Returns a copy of an encoder, with its own variables, in another dtype policy."""
     other = type(bert).from_config({**bert.get_config(), "dtype": policy})
     assign_arrays(other, encoder_arrays(bert))
     return other
@@ -152,8 +135,6 @@ def with_policy(bert: Bert, policy: str) -> Bert:
 
 def _description(encoder: Bert, policy: str | None) -> dict[str, Any]:
     config = {k: v for k, v in encoder.get_config().items() if k not in _WITHOUT_PART}
-    if not config["causal"]:  # keeps the names of features on disk from before this option
-        del config["causal"]
     policy = encoder.dtype_policy.name if policy is None else policy
     return {"class": type(encoder).__name__, "policy": policy, **config}
 

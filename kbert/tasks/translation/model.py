@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.checkpoints.marian.files import is_marian
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
 from kbert.decoding.length_penalties import length_penalty as penalty_of

@@ -4,8 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.data.batches.dataset import pack_examples
-from kbert.data.batches.token_rows import token_rows
+from kbert.data.batches.packed_examples import pack_examples, token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.pipelines.base.batching import Batching, check_targets
 from kbert.pipelines.base.text_inputs import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from kbert.data.tfds.translations import read_tfds_translations
+from kbert.data.tfds.reading import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
 from kbert.tasks.base.finetuned_task import TFDS
 from kbert.training.config.translation_checks import PARTS

@@ -4,8 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.translation.fixed_batches import fixed_batch_plan, fixed_padding_share
-from kbert.data.translation.parallel_batches import parallel_batch_plan, parallel_padding_share
+from kbert.data.translation.parallel_batches import (
+    fixed_batch_plan,
+    fixed_padding_share,
+    parallel_batch_plan,
+    parallel_padding_share,
+)
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.translation.examples import TranslationData

@@ -4,7 +4,7 @@ import math
 
 import tensorflow as tf
 
-from kbert.data.translation.fixed_batches import Bucket
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.options.shared import TPU
 from kbert.training.config.translation_config import TranslationConfig
 

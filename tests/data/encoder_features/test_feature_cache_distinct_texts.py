@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.encoder_features.feature_cache import distinct_texts
+from kbert.data.encoder_features import feature_cache
+from kbert.data.encoder_features.feature_cache import text_digests
 
 
 def packed(texts: list[list[int]], segments: list[list[int]] | None = None) -> PackedExamples:
@@ -14,6 +15,11 @@ def packed(texts: list[list[int]], segments: list[list[int]] | None = None) -> P
     kinds = np.array([i for text in segments or [] for i in text] or np.zeros_like(ids), "int32")
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return PackedExamples(ids, kinds, starts, lengths, np.zeros(len(texts), bool))
+
+
+def distinct_texts(texts: PackedExamples) -> tuple[np.ndarray, np.ndarray]:
+    """As the cache finds them."""
+    return feature_cache.distinct_texts(text_digests(texts, "key"), texts.lengths)
 
 
 def test_by_hand():

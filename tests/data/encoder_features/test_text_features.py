@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.data.encoder_features.text_features import TextFeatures, map_states
+from kbert.data.encoder_features.text_features import TextFeatures
 
 STATES = np.array([[t, -t] for t in range(1, 7)], "float16")
 
 
 def features() -> TextFeatures:
-    """Texts of tokens 4 5 6, 1, none, and 1 again."""
-    return TextFeatures(STATES, np.array([3, 0, 0, 0]), np.array([3, 1, 0, 1], "int32"))
+    """Texts of tokens 4 5 6, 1, none, and 1 again; of two shards, with tokens 1 2 and 3 to 6."""
+    shard_of, starts = np.array([1, 0, 0, 0]), np.array([1, 0, 0, 0])
+    return TextFeatures([STATES[:2], STATES[2:]], shard_of, starts, np.array([3, 1, 0, 1], "int32"))
 
 
 def test_a_batch():
@@ -46,7 +47,8 @@ def test_batches_without_tokens(rows, width, shape):
 
 
 def test_no_texts_at_all():
-    empty = TextFeatures(np.zeros((0, 2), "float32"), np.zeros(0), np.zeros(0, "int32"))
+    none = np.zeros(0, "int32")
+    empty = TextFeatures([np.zeros((0, 2), "float32")], none, none, none)
     assert len(empty) == 0
     np.testing.assert_array_equal(empty.batch([-1], 3), np.zeros((1, 3, 2)))
 
@@ -58,10 +60,10 @@ def test_the_states_stay_as_they_are():
     np.testing.assert_array_equal(STATES, before)
 
 
-def test_lengths_and_starts():
+def test_lengths_and_sizes():
     assert len(features()) == 4
     assert features().lengths.tolist() == [3, 1, 0, 1]
-    assert features().starts.tolist() == [3, 0, 0, 0]
+    assert features().dtype == np.float16 and features().hidden_dim == 2
 
 
 @pytest.mark.parametrize("rows", [[0, 4], [-2, 0]])
@@ -81,17 +83,11 @@ def test_too_narrow():
 def test_a_mapped_file(tmp_path, dtype):
     numbers = STATES.astype(tf.as_dtype(dtype).as_numpy_dtype)
     numbers.tofile(tmp_path / "states")
-    mapped = map_states(tmp_path / "states", 6, 2, numbers.dtype)
-    assert isinstance(mapped, np.memmap)
-    found = TextFeatures(mapped, [3, 0], [3, 1]).batch([1, 0])
+    mapped = np.memmap(tmp_path / "states", numbers.dtype, "r", shape=(6, 2))
+    found = TextFeatures([mapped], [0, 0], [3, 0], [3, 1]).batch([1, 0])
     assert type(found) is np.ndarray and found.dtype == numbers.dtype
     expected = [[[1, -1], [0, 0], [0, 0]], [[4, -4], [5, -5], [6, -6]]]
     np.testing.assert_array_equal(found.astype("float32"), expected)
-
-
-def test_a_mapped_file_of_nothing(tmp_path):
-    (tmp_path / "states").touch()
-    assert map_states(tmp_path / "states", 0, 2, np.dtype("float16")).shape == (0, 2)
 
 
 def test_a_dataset_can_be_made_of_it():

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.data.batches.dataset import pack_examples
-from kbert.data.batches.token_rows import TokenRows, token_rows
+from kbert.data.batches.packed_examples import TokenRows, pack_examples, token_rows
 from kbert.data.encoder_features.text_features import TextFeatures
-from kbert.data.translation.fixed_batches import length_buckets
+from kbert.data.translation.parallel_batches import length_buckets
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.text.subword.training import train_subwords
 from tests.small_pipelines import TOKENIZER
@@ -117,7 +116,9 @@ def test_a_rest_of_an_epoch_is_what_the_whole_one_ends_with():
 def text_features(lengths):
     """What stands for BERT's states: text i, place k is [i, k]."""
     states = [[i, k] for i, length in enumerate(lengths) for k in range(length)]
-    return TextFeatures(np.array(states, "float16"), np.cumsum(lengths) - lengths, lengths)
+    return TextFeatures(
+        [np.array(states, "float16")], np.zeros_like(lengths), np.cumsum(lengths) - lengths, lengths
+    )
 
 
 def test_a_bert_reads_the_same_rows():

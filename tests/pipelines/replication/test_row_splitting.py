@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.data.batches.epochs import unsharded
+from kbert.data.batches.dataset import unsharded
 from kbert.pipelines.replication.row_splitting import (
     RowSplitting,
     check_divisible,

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.pipelines.base.task_model import TaskModel
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import Exported, load_export

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kbert
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.export_check.check import check
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.encoder_arrays import named_weights

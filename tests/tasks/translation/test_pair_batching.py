@@ -113,7 +113,7 @@ def test_states_from_before_are_refused_where_bert_learns():
     model = small_translator(fused=True)
     pairs = model.pack(["the old man"], ["der alte Mann"])
     lengths = pairs.bert.lengths.astype("int64")
-    states = TextFeatures(np.zeros((lengths.sum(), 8), "float16"), np.zeros(1, "int64"), lengths)
+    states = TextFeatures([np.zeros((lengths.sum(), 8), "float16")], [0], [0], lengths)
     assert "bert_states" in next(iter(model.dataset(pairs, bert_states=states)))[0]
     model.transformer.train_bert = True
     message = "`bert_states` must be left out where BERT learns.*Received: bert_states"

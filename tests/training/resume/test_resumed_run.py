@@ -6,7 +6,7 @@ import pytest
 
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.questions.question_examples import Answer, QuestionExamples
-from kbert.data.translation.fixed_batches import Bucket
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.tasks.classification.model import Classifier
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.distributed.earlier_attempt import attempt_variables

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.data.translation.fixed_batches import Bucket
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.translation.tpu_batches import train_buckets, translation_bucket
 

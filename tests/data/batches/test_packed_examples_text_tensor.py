@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kbert.data.batches.text_tensor import text_tensor
+from kbert.data.batches.packed_examples import text_tensor
 
 
 def test_str_and_bytes():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.data.translation.fixed_batches import (
+from kbert.data.translation.parallel_batches import (
     Bucket,
     FixedBatch,
     fixed_batch_plan,

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from kbert.data.batches.epochs import unsharded
+from kbert.data.batches.dataset import unsharded
 
 
 def test_policy_is_off():

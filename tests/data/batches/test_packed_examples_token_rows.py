@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.token_rows import TokenRows, as_tensors, padded_rows, token_rows
+from kbert.data.batches.packed_examples import TokenRows, as_tensors, padded_rows, token_rows
 from kbert.text.subword.training import train_subwords
 
 

@@ -1,4 +1,4 @@
-from kbert.data.batches.epochs import Epochs
+from kbert.data.batches.dataset import Epochs
 
 
 def test_passes_are_counted_unless_told():

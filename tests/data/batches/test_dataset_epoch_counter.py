@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 
-from kbert.data.batches.epochs import EpochCounter, with_epoch_counter
+from kbert.data.batches.dataset import EpochCounter, with_epoch_counter
 from kbert.data.batches.plans import batch_plan
 from tests.small_pipelines import small_classifier
 

@@ -4,13 +4,12 @@ from contextlib import closing
 
 import pytest
 
-from kbert.data.pretraining.joined_files import JoinedFiles
+from kbert.data.pretraining.corpus_cuts import JoinedFiles
 from tests.data.small_corpora import written
 
 
 def read(paths, size):
     with closing(JoinedFiles(paths)) as file:
-        assert file.readable()
         parts = list(iter(lambda: file.read(size), b""))
         assert file.read(size) == b""
     assert all(len(part) <= max(size, 3) for part in parts)  # 3 bytes stand between two files

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.data.pretraining.example_bytes import example_bytes
+from kbert.data.pretraining.records import example_bytes
 
 
 def reference(columns):
