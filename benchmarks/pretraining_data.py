@@ -29,8 +29,7 @@ from side_by_side.results import parser, write
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import pretraining_dataset
 from kbert.data.pretraining.records import write_records
-from kbert.text.plain.sentences import split_sentences
-from kbert.text.plain.wrapped_lines import joined_lines
+from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 

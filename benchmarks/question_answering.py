@@ -19,7 +19,7 @@ from side_by_side.results import keep_row
 from kbert.data.batches.plans import batch_plan, padding_share
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.data.questions.squad import read_squad
-from kbert.metrics.squad import squad_metrics
+from kbert.metrics.answers import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.question_answering.model import QuestionAnswerer

@@ -23,7 +23,7 @@ from side_by_side.results import keep_row, machine, parser, write
 
 from kbert import __version__
 from kbert.data.questions.squad import read_squad
-from kbert.metrics.squad import squad_metrics
+from kbert.metrics.answers import squad_metrics
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.question_answering.model import QuestionAnswerer

@@ -19,7 +19,7 @@ from kbert.data.batches.plans import batch_plan
 from kbert.data.questions.answer_alignment import align_answers, all_occurrences
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.data.questions.squad import read_squad
-from kbert.metrics.squad import squad_metrics
+from kbert.metrics.answers import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.base.saved_pipeline import save_adapters

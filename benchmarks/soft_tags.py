@@ -21,8 +21,7 @@ from kbert.data.batches.plans import batch_plan
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.data.questions.question_splits import split_by_title
 from kbert.data.questions.squad import read_squad
-from kbert.metrics.spans import exact_and_overlap_f1
-from kbert.metrics.squad import squad_metrics
+from kbert.metrics.answers import exact_and_overlap_f1, squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.question_answering.model import QuestionAnswerer

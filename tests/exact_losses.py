@@ -18,8 +18,8 @@ from keras import ops
 
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
+from kbert.optimization.next_token_losses import LabelSmoothedCrossEntropy
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy
-from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
 from kbert.pipelines.base.task_model import TaskModel
 from kbert.pipelines.replication.replication import Replication
 from tests.replica_process import two_devices

@@ -37,9 +37,9 @@ FLOORS = {
 }
 # Room -> its sub-rooms from the lowest floor up, with the same rule; "." are the room's own files.
 SUB_FLOORS = {
-    "layers": (("core",), ("attention",), ("blocks",), ("bert", "fused")),
+    "layers": (("core",), ("attention",), ("blocks",), ("bert",)),
     "checkpoints": (("arrays",), ("huggingface", "native", "tensorflow"), (".",), ("marian",)),
-    "text": ((".",), ("plain", "subword", "wordpiece"), ("masking", "sequences")),
+    "text": ((".",), ("subword", "wordpiece"), ("masking", "sequences")),
     "data": (
         ("tables",),
         ("batches",),

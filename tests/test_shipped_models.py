@@ -8,8 +8,8 @@ from kbert.checkpoints.pretrained import PRETRAINED, SHIPPED, resolve
 from kbert.data.entities.conll import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
+from kbert.metrics.answers import squad_metrics
 from kbert.metrics.entities import entity_metrics
-from kbert.metrics.squad import squad_metrics
 from kbert.tasks.load import load
 
 # Bytes of all files together, as promised in the documentation.

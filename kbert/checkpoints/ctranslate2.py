@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from kbert.checkpoints.arrays.canonical_names import transformer_shapes
 from kbert.checkpoints.arrays.json_object import json_text
-from kbert.checkpoints.arrays.transformer_names import transformer_shapes
 from kbert.checkpoints.arrays.weight_table import WeightEntry, check_tensors
 from kbert.storage.atomic_directory import atomic_directory
 
@@ -65,7 +65,7 @@ def write_ctranslate2(
     Args:
         config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
             "learned": sinusoids are a table too.
-        arrays: canonical name -> array; see `kbert.checkpoints.arrays.transformer_names`.
+        arrays: canonical name -> array; see `kbert.checkpoints.arrays.canonical_names`.
         tokens: the vocabularies.
         directory: the folder to make.
         alignment_layer: the decoder layer whose cross-attention, averaged over heads, CTranslate2

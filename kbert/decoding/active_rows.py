@@ -1,5 +1,6 @@
 """Rows of a batch during decoding: gathered, written back, and removed when they are finished."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -15,14 +16,11 @@ def rows_leave() -> bool:
 
 
 def of_unknown_number(rows: Any) -> Any:
-    """Returns the same indices with a shape that a graph does not know statically.
+    """Returns the same indices, int (m,), with a shape that a graph does not know statically.
 
     What is gathered by them may then leave a loop row by row. TensorFlow infers beforehand what
     depends on constants alone, but not through a loop; and of two branches it knows only what
     they share.
-
-    Args:
-        rows: int (m,), indices of rows.
     """
     (true,) = ops.while_loop(
         ops.logical_not, lambda x: (ops.logical_not(x),), (ops.convert_to_tensor(True),)
@@ -32,15 +30,7 @@ def of_unknown_number(rows: Any) -> Any:
 
 
 def longest_of(limits: Any, capacity: int | None) -> Any:
-    """Returns the maximum length of all rows, at least 1.
-
-    Args:
-        limits: int32 (B,), the maximum length of each.
-        capacity: the result where it is known beforehand, or None.
-
-    Returns:
-        An int, or on TensorFlow an int32 scalar.
-    """
+    """Returns the largest of the limits, int32 (B,), and at least 1; or `capacity` if given."""
     if capacity is not None:
         return capacity
     if rows_leave():
@@ -49,11 +39,9 @@ def longest_of(limits: Any, capacity: int | None) -> Any:
 
 
 def with_state(step: Any, state: Any) -> tuple[Any, Any]:
-    """Returns a step function and its state in a form that loops can hold: None is no tensor.
+    """Returns a step function, which takes and returns the state last, and its state, for loops.
 
-    Args:
-        step: takes the state last, and returns the new one last.
-        state: tensors in any structure, or None.
+    None is no tensor: without a state the step gets none and returns an empty tuple.
     """
     if state is not None:
         return step, state
@@ -65,14 +53,11 @@ def with_state(step: Any, state: Any) -> tuple[Any, Any]:
 
 
 def of_parents(column: Any, parents: Any) -> Any:
-    """Gathers entries of each row, by one gather of flat rows.
+    """Gathers entries (b, m, ...) of each row of (b, k, ...), by one gather of flat rows.
 
     Args:
         column: (b, k, ...).
         parents: int (b, m), each below k.
-
-    Returns:
-        (b, m, ...).
     """
     rows, k, rest = ops.shape(column)[0], column.shape[1], tuple(ops.shape(column)[2:])
     flat = ops.reshape(column, (-1, *rest))
@@ -82,23 +67,12 @@ def of_parents(column: Any, parents: Any) -> Any:
 
 
 def taken_rows(values: Any, rows: Any) -> Any:
-    """Gathers some rows of every tensor of a structure.
-
-    Args:
-        values: tensors (b, ...) in any structure.
-        rows: int (m,).
-    """
+    """Gathers the rows, int (m,), of every tensor (b, ...) of a structure."""
     return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), values)
 
 
 def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """Scatters the answers of some rows into those of all.
-
-    Args:
-        answers: tensors (B, ...).
-        values: has a tensor (m, ...) for each key of `answers`.
-        rows: int32 (m,), their indices.
-    """
+    """Scatters the answers of rows, int32 (m,), into those of all, for each key of `answers`."""
     index = ops.cast(rows, "int32")[:, None]
     return {key: ops.scatter_update(a, index, values[key]) for key, a in answers.items()}
 
@@ -111,9 +85,6 @@ def without_finished(
     Args:
         values: tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,).
         answers: tensors (B, ...), whose keys `values` has too.
-
-    Returns:
-        `values` without the rows that left, and `answers` with them.
     """
     done = values["done"]
     gone = ops.sum(ops.cast(done, "int32"))
@@ -126,3 +97,40 @@ def without_finished(
 
     enough = ops.maximum(1, ops.shape(done)[0] // _SHARE_THAT_LEAVES)
     return ops.cond(gone >= enough, leave, lambda: (values, answers))
+
+
+def decoded(
+    advance: Callable[[dict[str, Any], Any], dict[str, Any]],
+    values: dict[str, Any],
+    answers: dict[str, Any],
+    limits: Any,
+    longest: Any,
+) -> dict[str, Any]:
+    """Advances rows step by step until all are done, and returns their answers.
+
+    Args:
+        advance: takes the loop's variables and the step, int32 scalar, and returns the variables.
+        values: the variables, tensors (B, ...), among them `done` bool (B,).
+        answers: tensors (B, ...), whose keys `values` has too.
+        limits: int32 (B,), the maximum length of each row.
+        longest: the most steps.
+    """
+    values = {**values, "row": ops.arange(ops.shape(values["done"])[0], dtype="int32")}
+    leaves = rows_leave()
+    if leaves:
+        values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
+    values = advance(values, ops.zeros((), "int32"))
+
+    def unfinished(time: Any, values: Any, answers: Any) -> Any:
+        return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
+
+    def once_more(time: Any, values: Any, answers: Any) -> Any:
+        if leaves:
+            values, answers = without_finished(values, answers)
+        return time + 1, advance(values, time), answers
+
+    first = (ops.ones((), "int32"), values, answers)
+    _, values, answers = ops.while_loop(unfinished, once_more, first)
+    if leaves:
+        return written_rows(answers, values, values["row"])
+    return {key: values[key] for key in answers}

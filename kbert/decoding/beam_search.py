@@ -11,36 +11,21 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.active_rows import (
-    longest_of,
-    of_parents,
-    of_unknown_number,
-    rows_leave,
-    taken_rows,
-    with_state,
-    without_finished,
-    written_rows,
-)
-from kbert.decoding.top_continuations import Pieces, best_continuations, in_pieces, log_sum_exp
+from kbert.decoding.active_rows import decoded, longest_of, of_parents, with_state
+from kbert.decoding.scores import Pieces, best_continuations, in_pieces, log_sum_exp
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
 
 
 class Hypotheses(NamedTuple):
-    """The best sequences of B rows, the best first.
+    """The best sequences of B rows, the best first."""
 
-    Attributes:
-        token_ids: int32 (B, n, L), without the start token, with the end token and padded with it.
-        lengths: int32 (B, n), tokens with the end token; 0 where a row has fewer than n.
-        scores: float32 (B, n), log-probability divided by the length penalty; -inf where a row has
-            fewer.
-        log_probabilities: float32 (B, n), of the sequences.
-    """
-
+    # int32 (B, n, L), without the start token, with the end token and padded with it.
     token_ids: Any
-    lengths: Any
+    lengths: Any  # int32 (B, n), tokens with the end token; 0 where a row has fewer than n
+    # float32 (B, n), log-probability divided by the length penalty; -inf where a row has fewer.
     scores: Any
-    log_probabilities: Any
+    log_probabilities: Any  # float32 (B, n), of the sequences
 
 
 def beam_search(
@@ -134,7 +119,6 @@ class _Search:
     def run(self, state: Any, rows: Any, limits: Any, longest: Any) -> Hypotheses:
         """Runs the whole search."""
         values = {**self._nothing_found(rows, longest), "limit": limits, "state": state}
-        values["row"] = ops.arange(rows, dtype="int32")
         values["found"] = ops.zeros((rows,), "int32")
         values["done"] = ops.zeros((rows,), "bool")
         values["tokens"] = ops.full((rows, 1, longest), self.end_id, "int32")
@@ -142,26 +126,7 @@ class _Search:
         values["living"] = ops.zeros((rows, 1), "float32")
         values["last"] = ops.full((rows, 1), self.start_id, "int32")
         answers = self._nothing_found(rows, longest)
-        leaves = rows_leave()
-        if leaves:
-            values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
-        values = self._advance(values, ops.zeros((), "int32"))
-
-        def unfinished(time: Any, values: Any, answers: Any) -> Any:
-            return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
-
-        def advance(time: Any, values: Any, answers: Any) -> Any:
-            if leaves:
-                values, answers = without_finished(values, answers)
-            return time + 1, self._advance(values, time), answers
-
-        _, values, answers = ops.while_loop(
-            unfinished, advance, (ops.ones((), "int32"), values, answers)
-        )
-        if leaves:
-            answers = written_rows(answers, values, values["row"])
-        else:
-            answers = {key: values[key] for key in answers}
+        answers = decoded(self._advance, values, answers, limits, longest)
         return Hypotheses(
             answers["token_ids"], answers["lengths"], answers["scores"], answers["logs"]
         )

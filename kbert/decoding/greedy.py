@@ -4,17 +4,9 @@ from typing import Any
 
 from keras import ops
 
-from kbert.decoding.active_rows import (
-    longest_of,
-    of_unknown_number,
-    rows_leave,
-    taken_rows,
-    with_state,
-    without_finished,
-    written_rows,
-)
+from kbert.decoding.active_rows import decoded, longest_of, with_state
 from kbert.decoding.beam_search import Hypotheses, Step
-from kbert.decoding.top_continuations import best_continuations, in_pieces, log_sum_exp
+from kbert.decoding.scores import best_continuations, in_pieces, log_sum_exp
 
 
 def greedy_search(
@@ -53,25 +45,13 @@ def greedy_search(
         "logs": ops.zeros((rows, 1), "float32"),
     }
     values = {**answers, "limit": limits, "state": state}
-    values["row"] = ops.arange(rows, dtype="int32")
     values["last"] = ops.full((rows, 1), start_id, "int32")
     values["done"] = limits < 1
-    leaves = rows_leave()
-    if leaves:
-        values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
-    values = _advanced(step, values, ops.zeros((), "int32"), end_id)
 
-    def unfinished(time: Any, values: Any, answers: Any) -> Any:
-        return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
+    def advance(values: dict[str, Any], time: Any) -> dict[str, Any]:
+        return _advanced(step, values, time, end_id)
 
-    def once_more(time: Any, values: Any, answers: Any) -> Any:
-        if leaves:
-            values, answers = without_finished(values, answers)
-        return time + 1, _advanced(step, values, time, end_id), answers
-
-    first = (ops.ones((), "int32"), values, answers)
-    _, values, answers = ops.while_loop(unfinished, once_more, first)
-    answers = written_rows(answers, values, values["row"]) if leaves else values
+    answers = decoded(advance, values, answers, limits, longest)
     logs = answers["logs"]
     return Hypotheses(answers["token_ids"], answers["lengths"], logs, logs)
 

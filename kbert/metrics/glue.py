@@ -1,6 +1,6 @@
 """Metrics of classification and regression, and those that GLUE reports for each of its tasks.
 
-The numbers come from scikit-learn and SciPy.
+The numbers come from scikit-learn and SciPy, which are loaded when a number is asked for.
 """
 
 import warnings
@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from sklearn import metrics as sklearn_metrics
 
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
-from kbert.metrics.not_finite import NotFiniteError
 
 # The positive class of F1, by name; "1" and 1 mean it too.
 _POSITIVE = {"mrpc": "equivalent", "qqp": "duplicate"}
+
+
+class NotFiniteError(ValueError):
+    """A number given to a metric is not finite."""
 
 
 def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
@@ -70,6 +71,8 @@ def classification_metrics(
         ValueError: no examples, unequal lengths, an unknown class, or probabilities of another
             shape or that are not finite.
     """
+    from sklearn import metrics as sklearn_metrics
+
     right = _indices("labels", labels, names)
     predicted = _indices("predictions", predictions, names)
     _checked(right, predicted)
@@ -115,6 +118,8 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     Raises:
         ValueError: no examples, unequal lengths, or values that are not finite numbers.
     """
+    from scipy import stats
+
     right = _finite("labels", labels)
     predicted = _finite("predictions", predictions)
     if predicted.ndim == 2 and predicted.shape[1] == 1:
@@ -163,12 +168,16 @@ def _checked(labels: Any, predictions: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Returns 0 where either side is constant, without scikit-learn's warning for one class."""
+    from sklearn import metrics as sklearn_metrics
+
     if len(np.unique(labels)) == 1 or len(np.unique(predictions)) == 1:
         return 0.0
     return float(sklearn_metrics.matthews_corrcoef(labels, predictions))
 
 
 def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
+    from sklearn import metrics as sklearn_metrics
+
     return float(sklearn_metrics.f1_score(labels, predictions, zero_division=0))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.layers.bert.adapter_encoder_block import AdapterEncoderBlock
+from kbert.layers.bert.adapters import AdapterEncoderBlock
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import weight_name
 

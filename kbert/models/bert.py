@@ -7,8 +7,12 @@ from typing import Any
 
 import keras
 
-from kbert.layers.attention.masks import last_real_state, sequence_attention_mask
-from kbert.layers.attention.unpadded_tokens import UnpaddedTokens, unpadded_tokens
+from kbert.layers.attention.masks import (
+    UnpaddedTokens,
+    last_real_state,
+    sequence_attention_mask,
+    unpadded_tokens,
+)
 from kbert.layers.bert.bert_embeddings import BertEmbeddings
 from kbert.layers.blocks.encoder_block import EncoderBlock
 from kbert.layers.core.linear import Linear

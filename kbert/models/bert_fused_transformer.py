@@ -10,8 +10,7 @@ import keras
 from keras import ops
 
 from kbert.layers.attention.masks import padding_attention_mask
-from kbert.layers.fused.fused_decoder_block import FusedDecoderBlock
-from kbert.layers.fused.fused_encoder_block import FusedEncoderBlock
+from kbert.layers.bert.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
 from kbert.models.bert import Bert
 from kbert.models.encoder_arrays import (
     assign_arrays,
@@ -48,8 +47,8 @@ class BertFusedTransformer(Transformer):
     """A `Transformer` with an attention to BERT in every block.
 
     BERT reads the source in its own tokens, with its own mask; [CLS] and [SEP] are visible. Each
-    fused attention has a drop-net, see `kbert.layers.fused.drop_net`. BERT is normally frozen; it
-    then runs without dropout, also in training (in the paper's code with it), so that its hidden
+    fused attention has a drop-net, see `kbert.layers.bert.fused_blocks`. BERT is normally frozen;
+    it then runs without dropout, also in training (in the paper's code with it), so that its hidden
     states of a text are always the same and can be cached.
 
     Args:

@@ -6,11 +6,9 @@ import keras
 
 from kbert.layers.blocks.decoder_block import DecoderBlock
 from kbert.layers.blocks.encoder_block import EncoderBlock
-from kbert.layers.core.dropout import Dropout
-from kbert.layers.core.layer_norm import LayerNorm
+from kbert.layers.core.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from kbert.layers.core.linear import Bias, Linear
-from kbert.layers.core.positions import LearnedPositions, SinusoidalPositions
-from kbert.layers.core.token_embedding import TokenEmbedding
+from kbert.layers.core.residual import Dropout, LayerNorm
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
 TIED = ("all", "target", "none")

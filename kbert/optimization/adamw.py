@@ -1,30 +1,17 @@
-"""AdamW, the optimizer that BERT is fine-tuned with."""
+"""AdamW, the optimizer that BERT is fine-tuned with, and its updates by TensorFlow's operations."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-from kbert.optimization.replicas import replica_context
-from kbert.optimization.tensorflow_update import (
-    apply_in_one_pass,
-    assign_own,
-    dense_where_fixed,
-    native_variable,
-    summed_over_replicas,
-    tensorflow,
-    with_each_row_once,
-)
+from kbert.optimization.losses import replica_context, tensorflow
 
 NOT_DECAYED = ("bias", "gamma", "beta")
 
 
 def is_decayed(variable: Any) -> bool:
-    """Returns whether weight decay applies to a variable: not to biases and LayerNorm weights.
-
-    Args:
-        variable: a Keras variable; the last part of its path decides.
-    """
+    """Returns whether weight decay applies to a variable: not to biases and LayerNorm weights."""
     return variable.path.split("/")[-1] not in NOT_DECAYED
 
 
@@ -170,3 +157,76 @@ class AdamW(keras.optimizers.Optimizer):
             epsilon=self.epsilon,
         )
         return config
+
+
+def dense_where_fixed(gradient: Any) -> Any:
+    """Makes the `IndexedSlices` of an embedding dense, where the number of its tokens is static.
+
+    Steps of static shapes may be compiled for a TPU, where the rows that occur cannot be counted.
+    """
+    tf = tensorflow()
+    if isinstance(gradient, tf.IndexedSlices) and gradient.indices.shape.is_fully_defined():
+        return tf.convert_to_tensor(gradient)
+    return gradient
+
+
+def with_each_row_once(gradient: Any) -> Any:
+    """Sums the `IndexedSlices` of an embedding over repeated rows.
+
+    TensorFlow lists a row as often as its token occurs, and Keras takes the norm of the list.
+    """
+    tf = tensorflow()
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    sums = tf.math.unsorted_segment_sum(gradient.values, places, tf.shape(rows)[0])
+    return tf.IndexedSlices(sums, rows, gradient.dense_shape)
+
+
+def summed_over_replicas(gradients: list[Any], context: Any) -> list[Any]:
+    """Sums gradients over replicas, to those of the whole batch; a weight may have none."""
+    given = [gradient for gradient in gradients if gradient is not None]
+    if context is None or not given:
+        return gradients
+    sums = iter(context.all_reduce("SUM", given))
+    return [None if gradient is None else next(sums) for gradient in gradients]
+
+
+def apply_in_one_pass(
+    variable: Any, momentum: Any, velocity: Any, gradient: Any, numbers: Any
+) -> None:
+    """Runs TensorFlow's fused Adam kernel: one pass over the weights, not eight single operations.
+
+    Args:
+        variable: a TensorFlow variable; of a mirrored one, this replica's copy is updated.
+        momentum: a Keras variable.
+        velocity: a Keras variable.
+        gradient: an array or `IndexedSlices` of the variable's shape.
+        numbers: b1^t, b2^t, the rate, b1, b2 and epsilon.
+    """
+    tf = tensorflow()
+    names = ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon")
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.value.handle,
+        v=velocity.value.handle,
+        **{name: tf.cast(number, variable.dtype) for name, number in zip(names, numbers)},
+        grad=tf.convert_to_tensor(gradient),  # an embedding's IndexedSlices become dense
+    )
+
+
+def native_variable(variable: Any) -> Any:
+    """Returns the TensorFlow variable of a Keras one; one of TensorFlow is returned as it is."""
+    native = getattr(variable, "value", variable)
+    return variable if callable(native) else native  # TensorFlow's has a method of that name
+
+
+def assign_own(variable: Any, value: Any) -> None:
+    """Assigns to a Keras or TensorFlow variable; of a mirrored one, to this replica's copy only.
+
+    TensorFlow's own assignment would synchronize replicas first, which no branch of a graph can.
+    """
+    tf = tensorflow()
+    native = native_variable(variable)
+    value = tf.cast(tf.convert_to_tensor(value), native.dtype)
+    tf.raw_ops.AssignVariableOp(resource=native.handle, value=value)

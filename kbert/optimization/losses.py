@@ -1,4 +1,11 @@
-"""Losses over logits."""
+"""Losses over logits, and exact means over a batch that replicas share or that accumulates.
+
+A replica is a copy of the model that computes on its examples of a batch (`tf.distribute`). Keras
+takes the mean over the examples of each replica, and then the mean of these; where replicas have
+different numbers of examples, or of tokens that count, that is not the mean over the batch. Here
+every denominator is a sum over all replicas, so that the gradients summed over replicas are those
+of one device with the whole batch. On one device, and on other backends, nothing changes.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,20 +15,12 @@ from keras import ops
 
 
 def wide_dtype(dtype: str) -> str:
-    """Returns "float64" for "float64", otherwise "float32".
-
-    Args:
-        dtype: the compute dtype of a model.
-    """
+    """Returns "float64" for the compute dtype "float64", otherwise "float32"."""
     return "float64" if dtype == "float64" else "float32"
 
 
 def widened(logits: Any) -> Any:
-    """Casts logits to float32; those in float64 stay as they are.
-
-    Args:
-        logits: array of any shape.
-    """
+    """Casts logits to float32; those in float64 stay as they are."""
     logits = ops.convert_to_tensor(logits)
     return ops.cast(logits, wide_dtype(keras.backend.standardize_dtype(logits.dtype)))
 
@@ -70,14 +69,11 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
 
 
 def class_distribution(y_true: Any, y_pred: Any) -> Any:
-    """Returns the labels as one distribution per example.
+    """Returns the labels as one distribution per example, float32 (B, C).
 
     Args:
         y_true: class ids (B,) or (B, 1), or distributions (B, C).
         y_pred: anything of shape (B, C); only C is read.
-
-    Returns:
-        float32 (B, C).
     """
     if len(y_true.shape) == 2 and y_true.shape[-1] == 1 and y_pred.shape[-1] != 1:
         y_true = ops.squeeze(y_true, -1)
@@ -100,3 +96,94 @@ def label_accuracy(y_true: Any, y_pred: Any) -> Any:
     """
     truth = ops.argmax(class_distribution(y_true, y_pred), axis=-1)
     return ops.cast(ops.equal(truth, ops.argmax(y_pred, axis=-1)), "float32")
+
+
+def tensorflow() -> Any:
+    """Imports TensorFlow, only where it is the running backend."""
+    import tensorflow
+
+    return tensorflow
+
+
+def replica_context() -> Any:
+    """Returns TensorFlow's context of the current replica, or None where there is only one."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    # None too outside the graph of a single replica, for example when Keras infers shapes.
+    context = tensorflow().distribute.get_replica_context()
+    return None if context is None or context.num_replicas_in_sync == 1 else context
+
+
+def over_replicas(*values: Any) -> list[Any]:
+    """Returns the sum of each array over all replicas, with no gradient; of one, the arrays."""
+    context = replica_context()
+    if context is None:
+        return list(values)
+    return list(context.all_reduce("SUM", [ops.stop_gradient(value) for value in values]))
+
+
+def whole_batch_loss(loss: Any, rows: Any) -> Any:
+    """Converts a loss averaged over a replica's examples to this replica's part of the batch loss.
+
+    With l_r the mean over the n_r examples of replica r, the loss of the batch is
+    L = sum_r n_r l_r / sum_r n_r. Keras computes l_r / R, with R replicas. What is returned has the
+    gradient of n_r l_r / sum_r n_r, so that the sum over the replicas is the gradient of L; and the
+    value L / R, from which Keras reports L.
+
+    Args:
+        loss: scalar, from Keras' `compute_loss`.
+        rows: n_r, the number of examples.
+    """
+    context = replica_context()
+    if context is None:
+        return loss
+    rows = ops.cast(rows, loss.dtype)
+    # Without examples the loss may be an empty array, or 0 / 0.
+    part = ops.where(rows > 0, ops.sum(loss), 0.0) * (rows * context.num_replicas_in_sync)
+    whole, all_rows = over_replicas(part, rows)
+    part, whole = part / all_rows, whole / (all_rows * context.num_replicas_in_sync)
+    return part + ops.stop_gradient(whole - part)
+
+
+def accumulation_weights(tokens: Sequence[int], steps: int) -> list[float]:
+    """Returns the sample weights with which accumulated gradients are those of a large batch.
+
+    An optimizer with `gradient_accumulation_steps=steps` takes the plain mean of the gradients of
+    `steps` batches in a row. Where a loss is a mean over the tokens of its batch, as
+    `LabelSmoothedCrossEntropy` and `TokenCrossEntropy` are, a token of a short batch then has
+    more weight than one of a long batch. With the loss of batch i multiplied by
+    w_i = steps n_i / (n_1 + ... + n_steps), n the tokens that count, the mean of the gradients is
+    exactly the gradient of the mean over all tokens of the update:
+    1/steps sum_i w_i g_i = sum_i n_i g_i / sum_i n_i. The w_i of an update have the mean 1.
+
+    Give each example of batch i the sample weight w_i. The optimizer keeps counting batches across
+    epochs, so every epoch must have a whole number of updates. (At the end of data of unknown
+    length Keras' own optimizers count one batch too many; kbert's AdamW does not.)
+
+    Args:
+        tokens: the number of tokens that count (targets other than -1) of each batch, in the order
+            of the training.
+        steps: batches per update.
+
+    Returns:
+        One weight per batch; all are 0 in an update without tokens.
+
+    Raises:
+        ValueError: `steps` is less than 1, a number of tokens is negative, or the batches are not
+            a whole number of updates.
+    """
+    if steps < 1:
+        raise ValueError(f"`steps` must be at least 1. Received: steps={steps}")
+    if len(tokens) % steps:
+        raise ValueError(
+            f"`tokens` must be of a multiple of {steps} batches: leave out the last "
+            f"{len(tokens) % steps}. Received: {len(tokens)} batches"
+        )
+    if any(number < 0 for number in tokens):
+        raise ValueError(f"`tokens` must not be negative. Received: {min(tokens)}")
+    weights = []
+    for first in range(0, len(tokens), steps):
+        update = [int(number) for number in tokens[first : first + steps]]
+        whole = sum(update)
+        weights += [steps * number / whole if whole else 0.0 for number in update]
+    return weights

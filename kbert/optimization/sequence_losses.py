@@ -1,16 +1,54 @@
-"""Losses over the positions of sequences: spans, and labels of tokens."""
+"""Losses over the positions of sequences: spans, and labels of tokens; means over an epoch."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-from kbert.optimization.losses import widened
-from kbert.optimization.replicas import over_replicas
-from kbert.optimization.streaming_mean import StreamingMean
+from kbert.optimization.losses import over_replicas, widened
 
 # In targets: no such position, or a token that does not count.
 ABSENT = -1
+
+
+class StreamingMean(keras.metrics.Metric):
+    """The mean of one number per token over the tokens that count in all batches so far.
+
+    An epoch has more tokens than float32 can count one by one (2^24), so each sum is kept in two
+    variables: what the first rounds off is in the second (Kahan 1965).
+    """
+
+    def __init__(self, name: str | None = None, **kwargs: Any) -> None:
+        super().__init__(name=name, **kwargs)
+        names = ("total", "total_rest", "counted", "counted_rest")
+        self._sums = [self.add_variable((), "zeros", dtype="float32", name=name) for name in names]
+
+    def add(self, values: Any, counts: Any, sample_weight: Any = None) -> None:
+        """Adds a batch.
+
+        Args:
+            values: float or bool (B, T), one per token.
+            counts: float or bool (B, T), 1 where a token counts, else 0.
+            sample_weight: a weight per sequence (B,), or None.
+        """
+        values, counts = ops.cast(values, "float32"), ops.cast(counts, "float32")
+        if sample_weight is not None:
+            counts = counts * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
+        total, total_rest, counted, counted_rest = self._sums
+        _add_to_pair(total, total_rest, ops.sum(values * counts))
+        _add_to_pair(counted, counted_rest, ops.sum(counts))
+
+    def result(self) -> Any:
+        """Returns the mean, 0 before any token counted."""
+        total, total_rest, counted, counted_rest = self._sums
+        return (total + total_rest) / ops.maximum(counted + counted_rest, 1e-9)
+
+
+def _add_to_pair(sum: Any, rest: Any, added: Any) -> None:
+    added = added + rest
+    new = sum + added
+    rest.assign(added - (new - sum))
+    sum.assign(new)
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -155,28 +193,18 @@ class TokenAccuracy(StreamingMean):
 
 
 def counting_tokens(y_true: Any) -> Any:
-    """Returns which tokens count.
-
-    Args:
-        y_true: class ids (B, T), or distributions (B, T, C), see `TokenCrossEntropy.call`.
-
-    Returns:
-        bool (B, T).
-    """
+    """Returns which tokens count, bool (B, T), of targets as those of `TokenCrossEntropy.call`."""
     if len(y_true.shape) == 3:
         return ops.any(y_true > 0, axis=-1)
     return ops.greater_equal(y_true, 0)
 
 
 def token_distribution(y_true: Any, y_pred: Any) -> Any:
-    """Returns the labels as one distribution per token.
+    """Returns the labels as one distribution per token, float32 (B, T, C), all 0 where none counts.
 
     Args:
         y_true: class ids (B, T), -1 where a token does not count, or distributions (B, T, C).
         y_pred: anything of shape (B, T, C); only C is read.
-
-    Returns:
-        float32 (B, T, C), all 0 where a token does not count.
     """
     if len(y_true.shape) == 3:
         return ops.cast(y_true, "float32")

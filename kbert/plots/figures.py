@@ -1,8 +1,10 @@
-"""Making and writing figures."""
+"""Making and writing figures, and their labels: readable tokens in fonts with their letters."""
 
 import io
 import os
+import unicodedata
 import warnings
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +17,7 @@ _FORMATS = (".png", ".svg", ".pdf")
 
 
 def new_figure(width: float, height: float) -> tuple["Figure", Any]:
-    """Makes a figure with one pair of axes, drawn without a display.
-
-    Args:
-        width: in inches.
-        height: in inches.
-    """
+    """Makes a figure, sizes in inches, with one pair of axes, drawn without a display."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -28,17 +25,7 @@ def new_figure(width: float, height: float) -> tuple["Figure", Any]:
 
 
 def check_ending(path: str | os.PathLike[str]) -> Path:
-    """Checks that the extension of a file is that of an image format.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The file, as a `Path`.
-
-    Raises:
-        ValueError: The extension is another one.
-    """
+    """Checks that the extension of a file is that of an image format, and returns the file."""
     target = Path(path)
     if target.suffix.lower() not in _FORMATS:
         raise ValueError(f"`path` must end in one of {', '.join(_FORMATS)}. Received: {target}")
@@ -46,23 +33,108 @@ def check_ending(path: str | os.PathLike[str]) -> Path:
 
 
 def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
-    """Writes a figure atomically.
-
-    Args:
-        figure: The figure.
-        path: The file; its extension selects the format: .png, .svg or .pdf.
-
-    Returns:
-        The file.
-
-    Raises:
-        ValueError: The extension is another one.
-    """
+    """Writes a figure atomically; the extension selects the format: .png, .svg or .pdf."""
     target = check_ending(path)
     content = io.BytesIO()
     with warnings.catch_warnings():
-        # `kbert.plots.fonts` warned of scripts without a font; matplotlib warns for each letter.
+        # `families_for` warned of scripts without a font; matplotlib warns for each letter.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from")
         figure.savefig(content, format=target.suffix.lower()[1:], dpi=150)
     write_atomically(target, content.getvalue())
     return target
+
+
+# A font with a box for every character, and no real glyphs.
+_LAST_RESORT = "Last Resort"
+
+
+def families_for(texts: Iterable[str]) -> list[str]:
+    """Returns font families that together draw texts: the default, and others for what it lacks.
+
+    matplotlib takes each letter from the first family that has it. If no installed font has the
+    letters of a script, a warning names it, and boxes are drawn.
+    """
+    from matplotlib import font_manager
+
+    usual = font_manager.findfont(font_manager.FontProperties())
+    families = [font_manager.get_font(usual).family_name]
+    drawn = {ord(c) for text in texts for c in text if unicodedata.category(c)[0] not in "CZ"}
+    missing = drawn - _letters_of(usual)
+    if not missing:
+        return families
+    letters = {
+        name: missing & _letters_of(path)
+        for name, path in sorted(_upright_faces().items())
+        if not name.startswith(_LAST_RESORT)
+    }
+    while missing:
+        best = max(letters, key=lambda name: len(letters[name] & missing))
+        if not letters[best] & missing:
+            break
+        families.append(best)
+        missing -= letters[best]
+    if missing:
+        scripts = sorted({_script_of(chr(number)) for number in missing})
+        warnings.warn(
+            f"No installed font has all letters of: {', '.join(scripts)}. Boxes are drawn instead. "
+            "Fonts for most scripts come with the package fonts-noto of many systems.",
+            stacklevel=2,
+        )
+    return families
+
+
+def _upright_faces() -> dict[str, str]:
+    """Returns the file of each family's regular face, which is drawn with: not bold, not italic.
+
+    The other faces may have fewer letters, and matplotlib lists them in any order.
+    """
+    from matplotlib import font_manager
+
+    manager, usual = font_manager.fontManager, font_manager.FontProperties()
+
+    def distance(face: Any) -> float:
+        return (
+            manager.score_style(usual.get_style(), face.style)
+            + manager.score_variant(usual.get_variant(), face.variant)
+            + manager.score_weight(usual.get_weight(), face.weight)
+            + manager.score_stretch(usual.get_stretch(), face.stretch)
+        )
+
+    faces: dict[str, str] = {}
+    for face in sorted(manager.ttflist, key=distance):
+        faces.setdefault(face.name, face.fname)
+    return faces
+
+
+def _letters_of(path: str) -> set[int]:
+    from matplotlib import font_manager
+
+    try:
+        return set(font_manager.get_font(path).get_charmap())
+    except (OSError, RuntimeError):
+        return set()  # it cannot be read, so it cannot be drawn with
+
+
+def _script_of(character: str) -> str:
+    """Returns the readable name of a script: "Myanmar", "CJK", "symbols"."""
+    if unicodedata.category(character)[0] not in "LMN":
+        return "symbols"
+    word = unicodedata.name(character, "unnamed letters").split()[0]
+    return word if word == "CJK" else word.title()
+
+
+def readable(tokens: Iterable[str]) -> list[str]:
+    """Returns tokens with control characters escaped, so that none breaks a line or a figure."""
+    return ["".join(map(_shown, token)) for token in tokens]
+
+
+def label_style(labels: Sequence[str], size: float) -> dict[str, Any]:
+    """Returns matplotlib's properties of labels: size in points, fonts with their letters."""
+    # A "$" would begin a formula.
+    return {"fontsize": size, "fontfamily": families_for(labels), "parse_math": False}
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in ("Cc", "Cs"):
+        return character
+    return character.encode("unicode_escape").decode("ascii")

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from kbert.decoding.beam_search import beam_search
-from kbert.decoding.length_penalties import GnmtPenalty, PowerPenalty
+from kbert.decoding.scores import GnmtPenalty, PowerPenalty
 from tests.decoding import reference
 from tests.decoding.reference import Answer, Search
 from tests.decoding.spelling import START, Speller, speaker_of

@@ -6,8 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from kbert.metrics.glue import classification_metrics, glue_metrics, regression_metrics
-from kbert.metrics.glue_names import GLUE_METRICS
+from kbert.metrics.glue import (
+    GLUE_METRICS,
+    classification_metrics,
+    glue_metrics,
+    regression_metrics,
+)
 
 # 2 true positives, 1 false negative, 1 false positive, 4 true negatives.
 LABELS = [1, 1, 1, 0, 0, 0, 0, 0]

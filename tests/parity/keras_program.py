@@ -13,19 +13,12 @@ import numpy as np
 from kbert.layers.attention.attention import SelfAttention
 from kbert.layers.attention.cross_attention import CrossAttention
 from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
-from kbert.layers.bert.adapter import Adapter
-from kbert.layers.bert.adapter_encoder_block import AdapterEncoderBlock
-from kbert.layers.bert.adapter_residual import AdapterResidual
+from kbert.layers.bert.adapters import Adapter, AdapterEncoderBlock, AdapterResidual
 from kbert.layers.bert.bert_embeddings import BertEmbeddings
 from kbert.layers.blocks.encoder_block import EncoderBlock
-from kbert.layers.core.activations import activate
-from kbert.layers.core.dropout import Dropout
-from kbert.layers.core.feed_forward import FeedForward
-from kbert.layers.core.layer_norm import LayerNorm
-from kbert.layers.core.linear import Linear
-from kbert.layers.core.positions import LearnedPositions, SinusoidalPositions
-from kbert.layers.core.residual import Residual
-from kbert.layers.core.token_embedding import TokenEmbedding
+from kbert.layers.core.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from kbert.layers.core.linear import FeedForward, Linear, activate
+from kbert.layers.core.residual import Dropout, LayerNorm, Residual
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW

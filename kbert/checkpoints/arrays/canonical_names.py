@@ -1,4 +1,4 @@
-"""The canonical names and shapes of an encoder's weights: the variable paths of `kbert.Bert`."""
+"""The canonical names and shapes of weights: the variable paths of `Bert` and `Transformer`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,35 +18,99 @@ def canonical_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     Returns:
         Canonical name -> shape, the pooler last.
     """
-    hidden = config["hidden_dim"]
+    hidden, intermediate = config["hidden_dim"], config["intermediate_dim"]
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings/token_embedding/embeddings": (config["vocabulary_size"], hidden),
         "embeddings/position_embedding/embeddings": (config["max_sequence_length"], hidden),
         "embeddings/segment_embedding/embeddings": (config["num_segments"], hidden),
-        "embeddings/layer_norm/gamma": (hidden,),
-        "embeddings/layer_norm/beta": (hidden,),
     }
+    shapes |= _norm_shapes("embeddings/layer_norm", hidden)
     for index in range(config["num_layers"]):
-        for name, shape in _block_shapes(hidden, config["intermediate_dim"]).items():
-            shapes[f"encoder_block_{index}/{name}"] = shape
-    shapes["pooler/kernel"] = (hidden, hidden)
-    shapes["pooler/bias"] = (hidden,)
+        shapes |= _encoder_block_shapes(f"encoder_block_{index}", hidden, intermediate)
+    return shapes | _linear_shapes("pooler", hidden, hidden)
+
+
+def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Returns the name and the shape of each weight.
+
+    With D hidden, I intermediate, V vocabulary, P positions. Kernels are (in, out); query, key and
+    value are concatenated in one kernel (D, 3D), key and value of the cross-attention in one
+    (D, 2D).
+
+    Args:
+        config: The arguments of `kbert.models.transformer.Transformer`.
+
+    Returns:
+        Canonical name -> shape.
+    """
+    hidden, intermediate = config["hidden_dim"], config["intermediate_dim"]
+    vocabulary, tied = config["vocabulary_size"], config["tied"]
+    source_vocabulary = config["source_vocabulary_size"] or vocabulary
+    shapes: dict[str, tuple[int, ...]] = {}
+    shapes["source_embedding/embeddings"] = (source_vocabulary, hidden)
+    if tied != "all":
+        shapes["target_embedding/embeddings"] = (vocabulary, hidden)
+    if config["positions"] == "learned":
+        table = (config["max_sequence_length"], hidden)
+        shapes |= {f"{side}_positions/embeddings": table for side in ("source", "target")}
+    for index in range(config["num_encoder_layers"]):
+        shapes |= _encoder_block_shapes(f"encoder_block_{index}", hidden, intermediate)
+    for index in range(config["num_decoder_layers"]):
+        block = f"decoder_block_{index}"
+        shapes |= _self_attention_shapes(f"{block}/self_attention", hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/query", hidden, hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/key_value", hidden, 2 * hidden)
+        shapes |= _linear_shapes(f"{block}/cross_attention/output", hidden, hidden)
+        shapes |= _norm_shapes(f"{block}/cross_attention_residual/layer_norm", hidden)
+        shapes |= _feed_forward_shapes(block, hidden, intermediate)
+    if config["norm"] == "pre":
+        shapes |= _norm_shapes("encoder_norm", hidden) | _norm_shapes("decoder_norm", hidden)
+    if tied == "none":
+        shapes["output/kernel"] = (hidden, vocabulary)
+    if config["output_bias"]:
+        shapes["output/bias"] = (vocabulary,)
     return shapes
 
 
-def _block_shapes(hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
-    """Returns the weights of one encoder block."""
+def _encoder_block_shapes(block: str, hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
     return {
-        "attention/qkv/kernel": (hidden, 3 * hidden),
-        "attention/qkv/bias": (3 * hidden,),
-        "attention/output/kernel": (hidden, hidden),
-        "attention/output/bias": (hidden,),
-        "attention_residual/layer_norm/gamma": (hidden,),
-        "attention_residual/layer_norm/beta": (hidden,),
-        "feed_forward/intermediate/kernel": (hidden, intermediate),
-        "feed_forward/intermediate/bias": (intermediate,),
-        "feed_forward/output/kernel": (intermediate, hidden),
-        "feed_forward/output/bias": (hidden,),
-        "feed_forward_residual/layer_norm/gamma": (hidden,),
-        "feed_forward_residual/layer_norm/beta": (hidden,),
+        **_self_attention_shapes(f"{block}/attention", hidden),
+        **_feed_forward_shapes(block, hidden, intermediate),
     }
+
+
+def _self_attention_shapes(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    return {
+        **_linear_shapes(f"{name}/qkv", hidden, 3 * hidden),
+        **_linear_shapes(f"{name}/output", hidden, hidden),
+        **_norm_shapes(f"{name}_residual/layer_norm", hidden),
+    }
+
+
+def _feed_forward_shapes(block: str, hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
+    return {
+        **_linear_shapes(f"{block}/feed_forward/intermediate", hidden, intermediate),
+        **_linear_shapes(f"{block}/feed_forward/output", intermediate, hidden),
+        **_norm_shapes(f"{block}/feed_forward_residual/layer_norm", hidden),
+    }
+
+
+def _linear_shapes(name: str, inputs: int, outputs: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}/kernel": (inputs, outputs), f"{name}/bias": (outputs,)}
+
+
+def _norm_shapes(name: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}/gamma": (hidden,), f"{name}/beta": (hidden,)}
+
+
+def weight_names(parts: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Returns canonical name -> names in a file, whose ends are gamma, beta, kernel and bias too.
+
+    Args:
+        parts: canonical name of a part, such as "attention/output", -> its names in the file.
+    """
+    names = {}
+    for part, sources in parts.items():
+        for end in ("gamma", "beta") if part.endswith("layer_norm") else ("kernel", "bias"):
+            names[f"{part}/{end}"] = tuple(f"{source}/{end}" for source in sources)
+    return names

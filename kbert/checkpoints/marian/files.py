@@ -13,14 +13,114 @@ from typing import Any
 
 import numpy as np
 
+from kbert.checkpoints.arrays.canonical_names import transformer_shapes
 from kbert.checkpoints.arrays.json_object import read_json_object
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors, shards_of
-from kbert.checkpoints.arrays.transformer_names import transformer_shapes
 from kbert.checkpoints.arrays.weight_table import WeightEntry, assemble, check_tensors
+from kbert.checkpoints.huggingface.config import activation_from_huggingface
 from kbert.checkpoints.huggingface.files import CONFIG, INDEX, WEIGHTS
-from kbert.checkpoints.marian.config import config_from_marian, settings_from_marian
-from kbert.checkpoints.marian.vocabulary import MarianVocabulary, read_vocabularies
+from kbert.checkpoints.marian.subwords import MarianVocabulary, read_vocabularies
 from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
+
+# kbert's key -> (Hugging Face's key, its default).
+_SIZES = {
+    "vocabulary_size": ("vocab_size", 58101),
+    "hidden_dim": ("d_model", 1024),
+    "num_encoder_layers": ("encoder_layers", 12),
+    "num_decoder_layers": ("decoder_layers", 12),
+    "num_heads": ("encoder_attention_heads", 16),
+    "intermediate_dim": ("encoder_ffn_dim", 4096),
+    "max_sequence_length": ("max_position_embeddings", 1024),
+}
+_RATES = {"dropout": ("dropout", 0.1), "attention_dropout": ("attention_dropout", 0.0)}
+# Fields of the decoder that must equal those of the encoder.
+_SAME = {
+    "decoder_attention_heads": ("encoder_attention_heads", 16),
+    "decoder_ffn_dim": ("encoder_ffn_dim", 4096),
+}
+# Fields of older files that change what the model computes, with the values that change nothing.
+_PLAIN = {
+    "normalize_before": (None, False),
+    "normalize_embedding": (None, False),
+    "add_final_layer_norm": (None, False),
+    "static_position_embeddings": (None, True),
+    "quantization_config": (None,),
+}
+
+
+def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Reads a configuration.
+
+    Args:
+        raw: the content of `config.json`. Missing fields have transformers' defaults.
+        source: the origin that errors name.
+
+    Returns:
+        The arguments of `kbert.models.transformer.Transformer`. If embeddings are not scaled,
+        `tied` is "none": kbert scales them on look-up, so that their table cannot be that of the
+        output.
+
+    Raises:
+        ValueError: it is not a Marian model, or a variant that kbert does not support.
+    """
+    if raw.get("model_type") != "marian":
+        raise ValueError(
+            f"{source}: `model_type` must be 'marian'. Received: {raw.get('model_type')!r}"
+        )
+    for key, allowed in _PLAIN.items():
+        if raw.get(key) not in allowed:
+            raise ValueError(
+                f"{source}: `{key}` must be {allowed[-1]!r} or absent. Received: {raw[key]!r}"
+            )
+    for key, (other, default) in _SAME.items():
+        if raw.get(key, default) != raw.get(other, default):
+            raise ValueError(
+                f"{source}: `{key}` must be equal to `{other}`. Received: {key}="
+                f"{raw.get(key, default)}, {other}={raw.get(other, default)}"
+            )
+    config = {key: raw.get(name, default) for key, (name, default) in _SIZES.items()}
+    source_vocabulary_size = None
+    if not raw.get("share_encoder_decoder_embeddings", True):
+        source_vocabulary_size = config["vocabulary_size"]
+        config["vocabulary_size"] = raw.get("decoder_vocab_size") or source_vocabulary_size
+    for key, value in config.items():
+        if type(value) is not int or value < 1:
+            raise ValueError(
+                f"{source}: `{_SIZES[key][0]}` must be a positive whole number. Received: {value!r}"
+            )
+    activation = raw.get("activation_function", "gelu")
+    return {
+        **config,
+        **{key: raw.get(name, default) for key, (name, default) in _RATES.items()},
+        "activation": activation_from_huggingface(activation, source, "activation_function"),
+        "norm": "post",
+        "positions": "sinusoidal_halves",
+        "tied": _tied(raw),
+        "source_vocabulary_size": source_vocabulary_size,
+        "output_bias": True,
+        "layer_norm_epsilon": 1e-5,
+    }
+
+
+def _tied(raw: Mapping[str, Any]) -> str:
+    if not (raw.get("tie_word_embeddings", True) and raw.get("scale_embedding", False)):
+        return "none"
+    return "all" if raw.get("share_encoder_decoder_embeddings", True) else "target"
+
+
+def settings_from_marian(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Reads search settings, under the names of `kbert.tasks.translation.model.Translator`.
+
+    They are in `config.json` and `generation_config.json` together. The maximum length is left
+    out, which kbert has relative to the source.
+    """
+    settings: dict[str, Any] = {}
+    if raw.get("num_beams"):
+        settings["beam_size"] = raw["num_beams"]
+    if raw.get("length_penalty") is not None:
+        settings |= {"length_penalty": "power", "alpha": float(raw["length_penalty"])}
+    return settings
+
 
 GENERATION = "generation_config.json"
 # Added to the logit of a piece that must never be predicted. It leaves no chance beside real
@@ -31,14 +131,10 @@ _SOURCE, _TARGET = (f"model.{side}.embed_tokens.weight" for side in ("encoder", 
 _BIAS = "final_logits_bias"
 # Sinusoids, which kbert computes.
 _POSITIONS = tuple(f"model.{side}.embed_positions.weight" for side in ("encoder", "decoder"))
-_SELF_ATTENTION = tuple(f"self_attn.{part}_proj" for part in "qkv")
 _PARTS = {
-    "attention/qkv": _SELF_ATTENTION,
+    "attention/qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "attention/output": ("self_attn.out_proj",),
     "attention_residual/layer_norm": ("self_attn_layer_norm",),
-    "self_attention/qkv": _SELF_ATTENTION,
-    "self_attention/output": ("self_attn.out_proj",),
-    "self_attention_residual/layer_norm": ("self_attn_layer_norm",),
     "cross_attention/query": ("encoder_attn.q_proj",),
     "cross_attention/key_value": ("encoder_attn.k_proj", "encoder_attn.v_proj"),
     "cross_attention/output": ("encoder_attn.out_proj",),
@@ -89,7 +185,8 @@ def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     if not raw.get("scale_embedding", False):
         for side in ("source", "target"):
             arrays[side] = arrays[side] / np.float32(math.sqrt(config["hidden_dim"]))
-    arrays = _blocks(arrays) | _with_added_pieces(arrays, config, source, target, never)
+    blocks = {name: array for name, array in arrays.items() if "_block_" in name}
+    arrays = blocks | _with_added_pieces(arrays, config, source, target, never)
     config["vocabulary_size"] = len(target.pieces)
     if config["source_vocabulary_size"] is not None:
         config["source_vocabulary_size"] = len(source.pieces)
@@ -153,12 +250,8 @@ def _sources(canonical: str) -> tuple[str, ...]:
     """Returns the file's tensors of a weight of a block."""
     block, _, rest = canonical.partition("/")
     side, _, index = block.partition("_block_")
-    part, _, end = rest.rpartition("/")
+    part, _, end = rest.removeprefix("self_").rpartition("/")  # named alike in both blocks
     return tuple(f"model.{side}.layers.{index}.{name}.{_ENDS[end]}" for name in _PARTS[part])
-
-
-def _blocks(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: array for name, array in arrays.items() if "_block_" in name}
 
 
 def _with_added_pieces(

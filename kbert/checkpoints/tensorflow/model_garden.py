@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_config import check_config
 from kbert.checkpoints.arrays.json_object import read_json_object
@@ -24,9 +25,8 @@ from kbert.checkpoints.arrays.weight_table import (
     weight_table,
     without_absent_pooler,
 )
-from kbert.checkpoints.tensorflow.bert_config import CONFIG, config_from_google
-from kbert.checkpoints.tensorflow.model_garden_encoder import EncoderKeys, find_encoder
-from kbert.checkpoints.tensorflow.object_graph import ObjectGraph
+from kbert.checkpoints.tensorflow.object_graph import EncoderKeys, ObjectGraph, find_encoder
+from kbert.checkpoints.tensorflow.tf1_bert import CONFIG, config_from_google
 
 PARAMS = "params.yaml"
 # Canonical name -> path of attributes from the encoder object.
@@ -34,27 +34,22 @@ _NAMES = {
     "embeddings/token_embedding/embeddings": ("_embedding_layer/embeddings",),
     "embeddings/position_embedding/embeddings": ("_position_embedding_layer/embeddings",),
     "embeddings/segment_embedding/embeddings": ("_type_embedding_layer/embeddings",),
-    "embeddings/layer_norm/gamma": ("_embedding_norm_layer/gamma",),
-    "embeddings/layer_norm/beta": ("_embedding_norm_layer/beta",),
-    "pooler/kernel": ("_pooler_layer/kernel",),
-    "pooler/bias": ("_pooler_layer/bias",),
+    **weight_names(
+        {"embeddings/layer_norm": ("_embedding_norm_layer",), "pooler": ("_pooler_layer",)}
+    ),
 }
-_LAYER = "_transformer_layers/{i}/"
-_QKV = tuple(f"{_LAYER}_attention_layer/_{part}_dense/" for part in ("query", "key", "value"))
-_BLOCK_NAMES = {
-    "attention/qkv/kernel": tuple(f"{part}kernel" for part in _QKV),
-    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
-    "attention/output/kernel": (f"{_LAYER}_attention_layer/_output_dense/kernel",),
-    "attention/output/bias": (f"{_LAYER}_attention_layer/_output_dense/bias",),
-    "attention_residual/layer_norm/gamma": (f"{_LAYER}_attention_layer_norm/gamma",),
-    "attention_residual/layer_norm/beta": (f"{_LAYER}_attention_layer_norm/beta",),
-    "feed_forward/intermediate/kernel": (f"{_LAYER}_intermediate_dense/kernel",),
-    "feed_forward/intermediate/bias": (f"{_LAYER}_intermediate_dense/bias",),
-    "feed_forward/output/kernel": (f"{_LAYER}_output_dense/kernel",),
-    "feed_forward/output/bias": (f"{_LAYER}_output_dense/bias",),
-    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}_output_layer_norm/gamma",),
-    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}_output_layer_norm/beta",),
-}
+_LAYER = "_transformer_layers/{i}"
+_SELF = f"{_LAYER}/_attention_layer"
+_BLOCK_NAMES = weight_names(
+    {
+        "attention/qkv": (f"{_SELF}/_query_dense", f"{_SELF}/_key_dense", f"{_SELF}/_value_dense"),
+        "attention/output": (f"{_SELF}/_output_dense",),
+        "attention_residual/layer_norm": (f"{_LAYER}/_attention_layer_norm",),
+        "feed_forward/intermediate": (f"{_LAYER}/_intermediate_dense",),
+        "feed_forward/output": (f"{_LAYER}/_output_dense",),
+        "feed_forward_residual/layer_norm": (f"{_LAYER}/_output_layer_norm",),
+    }
+)
 # BertEncoderConfig's fields and defaults.
 _PARAMS: dict[str, tuple[str, Any]] = {
     "vocabulary_size": ("vocab_size", 30522),

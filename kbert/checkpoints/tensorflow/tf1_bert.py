@@ -6,11 +6,15 @@ Source: google-research/bert, `modeling.py`, `run_pretraining.py`, `run_classifi
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.encoder_config import CAUSAL, check_config
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
 from kbert.checkpoints.arrays.lowercase import resolve_lowercase
 from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
@@ -22,36 +26,110 @@ from kbert.checkpoints.arrays.weight_table import (
     weight_table,
     without_absent_pooler,
 )
-from kbert.checkpoints.tensorflow.bert_config import CONFIG, config_from_google, config_to_google
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
 from kbert.storage.atomic_directory import atomic_directory
+
+CONFIG = "bert_config.json"
+# kbert's key -> (Google's key, BertConfig's default; the published files have all of them).
+_KEYS: dict[str, tuple[str, Any]] = {
+    "vocabulary_size": ("vocab_size", None),
+    "hidden_dim": ("hidden_size", 768),
+    "num_layers": ("num_hidden_layers", 12),
+    "num_heads": ("num_attention_heads", 12),
+    "intermediate_dim": ("intermediate_size", 3072),
+    "max_sequence_length": ("max_position_embeddings", 512),
+    "num_segments": ("type_vocab_size", 16),
+    "dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    "initializer_range": ("initializer_range", 0.02),
+}
+_ACTIVATIONS = ("relu", "tanh", "linear")
+# Not an option in either code base.
+_LAYER_NORM_EPSILON = 1e-12
+
+
+def config_from_google(
+    raw: Mapping[str, Any],
+    source: str,
+    gelu: str,
+    keys: Mapping[str, tuple[str, Any]] | None = None,
+    activation_key: str = "hidden_act",
+) -> dict[str, Any]:
+    """Reads a configuration of Google's as hyperparameters under kbert's names.
+
+    Args:
+        raw: The content of the file.
+        source: The origin that errors name.
+        gelu: kbert's name of the activation that "gelu" means in this format.
+        keys: kbert's key -> (the file's key, default), if they are not those of BertConfig.
+        activation_key: The file's key of the activation.
+
+    Raises:
+        ValueError: If a value is missing or invalid.
+    """
+    keys = keys or _KEYS
+    config = {key: raw.get(name, default) for key, (name, default) in keys.items()}
+    missing = [name for key, (name, _) in keys.items() if config[key] is None]
+    if missing:
+        raise ValueError(f"{source} must have {', '.join(missing)}. Received: {', '.join(raw)}")
+    activation = raw.get(activation_key, "gelu")
+    if activation != "gelu" and activation not in _ACTIVATIONS:
+        raise ValueError(
+            f"{source}: `{activation_key}` must be one of gelu, {', '.join(_ACTIVATIONS)}. "
+            f"Received: {activation_key}={activation!r}"
+        )
+    config["activation"] = gelu if activation == "gelu" else activation
+    config["layer_norm_epsilon"] = _LAYER_NORM_EPSILON
+    check_config(config, source)
+    return config
+
+
+def config_to_google(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes the content of `bert_config.json`.
+
+    Raises:
+        ValueError: If Google's format cannot express the configuration.
+    """
+    activation = config["activation"]
+    if activation not in ("gelu", "gelu_approximate", *_ACTIVATIONS):
+        raise ValueError(
+            f"`activation` must be one of gelu, gelu_approximate, {', '.join(_ACTIVATIONS)} in "
+            f"Google's format. Received: activation={activation!r}"
+        )
+    if config.get(CAUSAL):
+        raise ValueError(f"`causal` must be False in Google's format. Received: causal={True}")
+    if config["layer_norm_epsilon"] != _LAYER_NORM_EPSILON:
+        raise ValueError(
+            f"`layer_norm_epsilon` must be {_LAYER_NORM_EPSILON} in Google's format. "
+            f"Received: layer_norm_epsilon={config['layer_norm_epsilon']}"
+        )
+    raw = {name: config[key] for key, (name, _) in _KEYS.items()}
+    raw["hidden_act"] = "gelu" if activation.startswith("gelu") else activation
+    return raw
+
 
 PREFIX = "bert_model.ckpt"
 _NAMES = {
     "embeddings/token_embedding/embeddings": ("bert/embeddings/word_embeddings",),
     "embeddings/position_embedding/embeddings": ("bert/embeddings/position_embeddings",),
     "embeddings/segment_embedding/embeddings": ("bert/embeddings/token_type_embeddings",),
-    "embeddings/layer_norm/gamma": ("bert/embeddings/LayerNorm/gamma",),
-    "embeddings/layer_norm/beta": ("bert/embeddings/LayerNorm/beta",),
-    "pooler/kernel": ("bert/pooler/dense/kernel",),
-    "pooler/bias": ("bert/pooler/dense/bias",),
+    **weight_names(
+        {"embeddings/layer_norm": ("bert/embeddings/LayerNorm",), "pooler": ("bert/pooler/dense",)}
+    ),
 }
-_LAYER = "bert/encoder/layer_{i}/"
-_QKV = tuple(f"{_LAYER}attention/self/{part}/" for part in ("query", "key", "value"))
-_BLOCK_NAMES = {
-    "attention/qkv/kernel": tuple(f"{part}kernel" for part in _QKV),
-    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
-    "attention/output/kernel": (f"{_LAYER}attention/output/dense/kernel",),
-    "attention/output/bias": (f"{_LAYER}attention/output/dense/bias",),
-    "attention_residual/layer_norm/gamma": (f"{_LAYER}attention/output/LayerNorm/gamma",),
-    "attention_residual/layer_norm/beta": (f"{_LAYER}attention/output/LayerNorm/beta",),
-    "feed_forward/intermediate/kernel": (f"{_LAYER}intermediate/dense/kernel",),
-    "feed_forward/intermediate/bias": (f"{_LAYER}intermediate/dense/bias",),
-    "feed_forward/output/kernel": (f"{_LAYER}output/dense/kernel",),
-    "feed_forward/output/bias": (f"{_LAYER}output/dense/bias",),
-    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}output/LayerNorm/gamma",),
-    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}output/LayerNorm/beta",),
-}
+_LAYER = "bert/encoder/layer_{i}"
+_SELF = f"{_LAYER}/attention/self"
+_BLOCK_NAMES = weight_names(
+    {
+        "attention/qkv": (f"{_SELF}/query", f"{_SELF}/key", f"{_SELF}/value"),
+        "attention/output": (f"{_LAYER}/attention/output/dense",),
+        "attention_residual/layer_norm": (f"{_LAYER}/attention/output/LayerNorm",),
+        "feed_forward/intermediate": (f"{_LAYER}/intermediate/dense",),
+        "feed_forward/output": (f"{_LAYER}/output/dense",),
+        "feed_forward_residual/layer_norm": (f"{_LAYER}/output/LayerNorm",),
+    }
+)
+_TRANSFORM = "cls/predictions/transform"
 # Hugging Face's name of a head's tensor -> (its name in this format, whether it is transposed).
 _HEADS = {
     "classifier.weight": ("output_weights", False),
@@ -59,16 +137,10 @@ _HEADS = {
     "qa_outputs.weight": ("cls/squad/output_weights", False),
     "qa_outputs.bias": ("cls/squad/output_bias", False),
     "cls.predictions.bias": ("cls/predictions/output_bias", False),
-    "cls.predictions.transform.dense.weight": ("cls/predictions/transform/dense/kernel", True),
-    "cls.predictions.transform.dense.bias": ("cls/predictions/transform/dense/bias", False),
-    "cls.predictions.transform.LayerNorm.weight": (
-        "cls/predictions/transform/LayerNorm/gamma",
-        False,
-    ),
-    "cls.predictions.transform.LayerNorm.bias": (
-        "cls/predictions/transform/LayerNorm/beta",
-        False,
-    ),
+    "cls.predictions.transform.dense.weight": (f"{_TRANSFORM}/dense/kernel", True),
+    "cls.predictions.transform.dense.bias": (f"{_TRANSFORM}/dense/bias", False),
+    "cls.predictions.transform.LayerNorm.weight": (f"{_TRANSFORM}/LayerNorm/gamma", False),
+    "cls.predictions.transform.LayerNorm.bias": (f"{_TRANSFORM}/LayerNorm/beta", False),
     "cls.seq_relationship.weight": ("cls/seq_relationship/output_weights", False),
     "cls.seq_relationship.bias": ("cls/seq_relationship/output_bias", False),
 }

@@ -137,7 +137,7 @@ def _of_texts(
 
 
 def _span(model: Any, texts: list[str], pictures: Sequence[str]) -> Any:
-    from kbert.plots.spans import plot_span
+    from kbert.plots.tokens import plot_span
 
     if Picture.span.value not in pictures or len(texts) != 2:
         raise ValueError(
@@ -149,7 +149,7 @@ def _span(model: Any, texts: list[str], pictures: Sequence[str]) -> Any:
 
 
 def _attention(found: Any, layer: int | None, head: int | None) -> Any:
-    from kbert.plots.attention import plot_attention
+    from kbert.plots.tokens import plot_attention
 
     tokens, scores = found
     number = _layer(-1 if layer is None else layer, len(scores))
@@ -162,7 +162,7 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
 def _alignment(
     model: Any, texts: list[str], layer: int | None, head: int | None, pieces: bool
 ) -> Any:
-    from kbert.plots.alignment import plot_alignment
+    from kbert.plots.tokens import plot_alignment
     from kbert.tasks.translation.text_alignment import alignment_of_text
 
     number = None

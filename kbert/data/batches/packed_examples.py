@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.tables.columns import without_surrogates
-from kbert.text.cached_graph import cached_graph
+from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece

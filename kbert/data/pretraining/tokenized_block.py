@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
-from kbert.text.plain.sentences import split_sentences
-from kbert.text.plain.wrapped_lines import joined_lines
+from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 

@@ -21,7 +21,7 @@ from kbert.data.batches.packed_examples import (
 )
 from kbert.data.encoder_features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import Bucket, fixed_batch_plan, parallel_batch_plan
-from kbert.optimization.accumulation import accumulation_weights
+from kbert.optimization.losses import accumulation_weights
 
 _AHEAD = 2
 # Of each batch: indices, -1 for rows of padding; the padded length, 0 for that of its longest text;

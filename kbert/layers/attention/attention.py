@@ -10,22 +10,20 @@ import keras
 from keras import ops
 
 from kbert.layers.attention.key_value_cache import KeyValueCache, appended
-from kbert.layers.attention.masks import additive_mask, any_visible, with_padding
-from kbert.layers.attention.unpadded_tokens import UnpaddedTokens
-from kbert.layers.core.dropout import Dropout
+from kbert.layers.attention.masks import UnpaddedTokens, additive_mask, any_visible, with_padding
 from kbert.layers.core.linear import Linear
+from kbert.layers.core.residual import Dropout
 
 
 def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
-    """softmax(Q K^T / sqrt(H)) over the visible keys.
+    """softmax(Q K^T / sqrt(H)) over the visible keys, (B, N, T, S).
+
+    A fully masked row holds some finite numbers: see `dot_product_attention`.
 
     Args:
         query: (B, N, T, H).
         key: (B, N, S, H).
         mask: bool, broadcastable to (B, N, T, S), True = may attend; None masks nothing.
-
-    Returns:
-        (B, N, T, S). A fully masked row holds some finite numbers: see `dot_product_attention`.
     """
     # Scaling the query is one pass over (T, H) where scaling the scores is one over (T, S).
     scale = 1.0 / math.sqrt(query.shape[-1])
@@ -40,15 +38,12 @@ def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:
 
 
 def dot_product_attention(probabilities: Any, value: Any, mask: Any = None) -> Any:
-    """Averages the values with the probabilities as weights; zero in a fully masked row.
+    """Averages the values with the probabilities as weights, (B, N, T, H); 0 in a fully masked row.
 
     Args:
         probabilities: (B, N, T, S).
         value: (B, N, S, H).
         mask: the mask that the probabilities were made with, or None.
-
-    Returns:
-        (B, N, T, H).
     """
     context = ops.matmul(probabilities, value)
     if mask is not None:
@@ -57,13 +52,7 @@ def dot_product_attention(probabilities: Any, value: Any, mask: Any = None) -> A
 
 
 class MultiHeadAttention(keras.layers.Layer):
-    """Base class of self-attention and cross-attention: heads, dropout and output projection.
-
-    Args:
-        num_heads: N; must divide the hidden width D of the queries.
-        dropout: rate of the dropout on the attention probabilities.
-        use_bias: whether the projections have biases.
-        kernel_initializer: Keras initializer of the projections.
+    """Base class of self-attention and cross-attention, whose arguments it has: heads and dropout.
 
     Raises:
         ValueError: `num_heads` is not positive or, at build, does not divide D.
@@ -259,5 +248,4 @@ class SelfAttention(MultiHeadAttention):
         return self.visible_probabilities(query, key, attention_mask)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
-        """The shape of the input."""
         return input_shape

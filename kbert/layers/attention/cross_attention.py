@@ -95,5 +95,4 @@ class CrossAttention(MultiHeadAttention):
     def compute_output_shape(
         self, inputs_shape: Any, memory_shape: Any = None, **kwargs: Any
     ) -> Any:
-        """The shape of the input."""
         return inputs_shape

@@ -14,19 +14,13 @@ from keras import ops
 
 
 class KeyValueCache(NamedTuple):
-    """The cache of one layer.
+    """The cache of one layer."""
 
-    Attributes:
-        key: (B, N, M, H).
-        value: (B, N, M, H).
-        slots: an array (B, K) whose values are not used; its shape holds K.
-        fixed: an array (B, 1) if M is fixed, for backends whose shapes cannot change, or (B, 0) if
-            entries are appended.
-    """
-
-    key: Any
-    value: Any
-    slots: Any
+    key: Any  # (B, N, M, H)
+    value: Any  # (B, N, M, H)
+    slots: Any  # an array (B, K) whose values are not used; its shape holds K
+    # An array (B, 1) if M is fixed, for backends whose shapes cannot change, or (B, 0) if entries
+    # are appended.
     fixed: Any
 
 
@@ -81,7 +75,7 @@ def appended(cache: KeyValueCache, key: Any, value: Any, time: Any) -> KeyValueC
 
 
 def path_mask(slots: Any, time: Any, cache: KeyValueCache) -> Any:
-    """Returns which entries each hypothesis may see, of a cache that includes step `time`.
+    """Returns which entries of a cache that includes step `time` each hypothesis may see.
 
     Args:
         slots: int32 (B, k, L), the slot of each hypothesis at each step up to `time`.

@@ -5,10 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.dropout import Dropout
-from kbert.layers.core.layer_norm import LayerNorm
-from kbert.layers.core.positions import LearnedPositions
-from kbert.layers.core.token_embedding import TokenEmbedding
+from kbert.layers.core.embeddings import LearnedPositions, TokenEmbedding
+from kbert.layers.core.residual import Dropout, LayerNorm
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.layer_norm import LayerNorm
 from kbert.layers.core.linear import Bias, normal_linear
+from kbert.layers.core.residual import LayerNorm
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -8,18 +8,14 @@ from kbert.layers.attention.attention import SelfAttention
 from kbert.layers.attention.cross_attention import CrossAttention
 from kbert.layers.attention.key_value_cache import KeyValueCache, empty_cache
 from kbert.layers.attention.masks import with_padding
-from kbert.layers.blocks.transformer_block import TransformerBlock
+from kbert.layers.blocks.encoder_block import TransformerBlock
 
 
 class DecoderCache(NamedTuple):
-    """Cache of one layer during decoding.
+    """Cache of one layer during decoding."""
 
-    Attributes:
-        own: keys and values of the hypotheses so far.
-        memory: keys and values of the memory, (B, N, S, H) each; per row, not per hypothesis.
-    """
-
-    own: KeyValueCache
+    own: KeyValueCache  # keys and values of the hypotheses so far
+    # keys and values of the memory, (B, N, S, H) each; per row, not per hypothesis.
     memory: tuple[Any, Any]
 
 
@@ -63,12 +59,12 @@ class DecoderBlock(TransformerBlock):
             kernel_initializer,
             **kwargs,
         )
+
+    def _make_attentions(self) -> None:
         self.self_attention = self._attention(SelfAttention, "self_attention")
         self.self_attention_residual = self._residual("self_attention_residual")
         self.cross_attention = self._attention(CrossAttention, "cross_attention")
         self.cross_attention_residual = self._residual("cross_attention_residual")
-        self.feed_forward = self._feed_forward()
-        self.feed_forward_residual = self._residual("feed_forward_residual")
 
     def build(self, inputs_shape: Any, memory_shape: Any) -> None:
         """Creates the weights for inputs (B, T, D) and a memory (B, S, M)."""
@@ -180,5 +176,4 @@ class DecoderBlock(TransformerBlock):
     def compute_output_shape(
         self, inputs_shape: Any, memory_shape: Any = None, **kwargs: Any
     ) -> Any:
-        """The shape of the input."""
         return inputs_shape

@@ -1,4 +1,4 @@
-"""One layer of a Transformer encoder."""
+"""One layer of a Transformer encoder, and what it shares with that of a decoder."""
 
 from typing import Any
 
@@ -6,7 +6,87 @@ import keras
 
 from kbert.layers.attention.attention import SelfAttention
 from kbert.layers.attention.masks import with_padding
-from kbert.layers.blocks.transformer_block import TransformerBlock
+from kbert.layers.core.linear import FeedForward
+from kbert.layers.core.residual import Residual
+
+
+class TransformerBlock(keras.layers.Layer):
+    """Attention followed by a feed-forward network, each within a residual connection.
+
+    Sublayers are made in the order in which they compute: that is the order of the weights, by
+    which saved optimizer states are matched to theirs. Arguments are those of `EncoderBlock`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        intermediate_dim: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: str = "gelu",
+        norm: str = "post",
+        epsilon: float = 1e-12,
+        kernel_initializer: Any = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation = activation
+        self.norm = norm
+        self.epsilon = epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._make_attentions()
+        self.feed_forward = FeedForward(
+            intermediate_dim,
+            activation,
+            keras.initializers.serialize(self.kernel_initializer),
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+
+    def _make_attentions(self) -> None:
+        """Makes what precedes the feed-forward network."""
+        raise NotImplementedError(f"{type(self).__name__} must have an attention")
+
+    def _attention(self, kind: Any, name: str) -> Any:
+        return kind(
+            self.num_heads,
+            self.attention_dropout,
+            kernel_initializer=keras.initializers.serialize(self.kernel_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _residual(self, name: str) -> Residual:
+        return Residual(
+            self.dropout, self.norm, self.epsilon, dtype=self.dtype_policy, name=name
+        )
+
+    def _fed(self, inputs: Any, training: bool | None, seed: Any = None) -> Any:
+        return self.feed_forward_residual(
+            inputs,
+            sublayer=lambda x: self.feed_forward(x, training=training),
+            training=training,
+            seed=seed,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation": self.activation,
+            "norm": self.norm,
+            "epsilon": self.epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -26,33 +106,9 @@ class EncoderBlock(TransformerBlock):
         kernel_initializer: Keras initializer of the matrices.
     """
 
-    def __init__(
-        self,
-        num_heads: int,
-        intermediate_dim: int,
-        dropout: float = 0.1,
-        attention_dropout: float = 0.1,
-        activation: str = "gelu",
-        norm: str = "post",
-        epsilon: float = 1e-12,
-        kernel_initializer: Any = "glorot_uniform",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            num_heads,
-            intermediate_dim,
-            dropout,
-            attention_dropout,
-            activation,
-            norm,
-            epsilon,
-            kernel_initializer,
-            **kwargs,
-        )
+    def _make_attentions(self) -> None:
         self.attention = self._attention(SelfAttention, "attention")
         self.attention_residual = self._residual("attention_residual")
-        self.feed_forward = self._feed_forward()
-        self.feed_forward_residual = self._residual("feed_forward_residual")
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for an input (B, T, D)."""
@@ -116,5 +172,4 @@ class EncoderBlock(TransformerBlock):
         return self.attention.scores(inputs, attention_mask)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
-        """The shape of the input."""
         return input_shape

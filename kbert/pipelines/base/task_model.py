@@ -11,7 +11,7 @@ from keras import ops, tree
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.replicas import whole_batch_loss
+from kbert.optimization.losses import whole_batch_loss
 
 
 class TaskModel(keras.Model):

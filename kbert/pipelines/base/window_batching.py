@@ -17,16 +17,16 @@ from kbert.pipelines.base.batching import (
 from kbert.pipelines.base.signatures import model_inputs
 from kbert.pipelines.base.text_inputs import as_column, listed
 from kbert.pipelines.inference.size_batches import BYTES_AT_A_TIME, answers_of_rows
-from kbert.text.cached_graph import cached_graph
-from kbert.text.sequences.chunks import map_in_chunks
+from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.windows import (
     Windows,
     WindowTokens,
     check_window_sizes,
     cut_windows,
     lay_out,
+    map_in_chunks,
 )
-from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.normalizer import TokenOffsets
 
 # The most rows per call of the graph in `predict`. `BYTES_AT_A_TIME` limits their bytes: while a
 # text is read, its tokens need about eighty times its bytes.

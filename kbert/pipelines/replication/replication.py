@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 from keras import tree
 
-from kbert.optimization.replicas import over_replicas
+from kbert.optimization.losses import over_replicas
 from kbert.optimization.sequence_losses import counting_tokens
 from kbert.pipelines.replication.row_splitting import RowSplitting
 
@@ -23,7 +23,7 @@ class Replication:
 
     Keras' own loops fail there with several steps per execution and with several workers, and
     report the mean of the replicas' metrics. Here the steps are one graph, and metrics are computed
-    over all replicas; losses and gradients are exact by `kbert.optimization.replicas`.
+    over all replicas; losses and gradients are exact by `kbert.optimization.losses`.
 
     Args:
         model: a `TaskModel`, whose methods of the same names call those here.

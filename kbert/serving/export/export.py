@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from kbert import __version__
-from kbert.layers.core.custom_gradients import without_gradients
+from kbert.layers.core.linear import without_gradients
 from kbert.serving.bundle.base_files import write_base_files
 from kbert.serving.bundle.write_bundle import Traced, write_bundle
 from kbert.serving.export.precision import in_precision

@@ -18,7 +18,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.layers.core.token_embedding import TokenEmbedding
+from kbert.layers.core.embeddings import TokenEmbedding
 from kbert.pipelines.inference.captured_weights import CapturedWeights
 
 _MOST = 127

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import tree
 
-from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
+from kbert.layers.core.residual import Dropout
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import (
     SoftmaxCrossEntropy,

@@ -4,8 +4,8 @@ from typing import Any
 
 import keras
 
-from kbert.layers.core.dropout import Dropout
 from kbert.layers.core.linear import Linear, normal_linear
+from kbert.layers.core.residual import Dropout
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy

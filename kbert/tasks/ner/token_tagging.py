@@ -11,13 +11,11 @@ import tensorflow as tf
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.pipelines.base.window_batching import WindowBatching
-from kbert.text.sequences.chunks import map_in_chunks, places_in_chunks
-from kbert.text.sequences.entities import Entities, best_path, find_entities, tag_rules
+from kbert.text.sequences.entities import Entities, TagRules, best_path, find_entities, tag_rules
 from kbert.text.sequences.spans import SpanText, cut_spans
-from kbert.text.sequences.viterbi import TagRules
-from kbert.text.sequences.windows import Windows, WindowTokens
+from kbert.text.sequences.windows import Windows, WindowTokens, map_in_chunks, places_in_chunks
 from kbert.text.sequences.word_boundaries import Units
-from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.normalizer import TokenOffsets
 
 _SMALLEST = 1e-30
 # Words of one chunk of decoding: a batch of usual texts is one chunk.

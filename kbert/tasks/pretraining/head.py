@@ -10,9 +10,12 @@ from kbert.layers.core.linear import normal_linear
 from kbert.models.encoder import Encoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, widened
-from kbert.optimization.pretraining_metrics import NextSentenceMetrics, PredictedTokenMetrics
+from kbert.optimization.next_token_losses import (
+    LabelSmoothedCrossEntropy,
+    NextSentenceMetrics,
+    PredictedTokenMetrics,
+)
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.optimization.translation_losses import LabelSmoothedCrossEntropy
 from kbert.pipelines.base.task_model import TaskModel
 from kbert.tasks.pretraining.objectives import (
     LEARNING_RATE,

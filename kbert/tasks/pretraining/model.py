@@ -18,11 +18,10 @@ from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.pretraining.answers import json_answer
 from kbert.tasks.pretraining.head import Pretraining
-from kbert.text.sequences.chunks import map_in_chunks
-from kbert.text.sequences.filling import filled
+from kbert.text.masking.token_masking import filled
 from kbert.text.sequences.packing import pack
-from kbert.text.sequences.windows import cut_windows, lay_out
-from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.sequences.windows import cut_windows, lay_out, map_in_chunks
+from kbert.text.wordpiece.normalizer import TokenOffsets
 from kbert.text.wordpiece.vocabulary import MASK
 from kbert.text.wordpiece.wordpiece import WordPiece
 

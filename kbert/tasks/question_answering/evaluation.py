@@ -3,7 +3,7 @@
 from typing import Any
 
 from kbert.data.questions.question_examples import QuestionExamples
-from kbert.metrics.squad import squad2_metrics, squad_metrics
+from kbert.metrics.answers import squad2_metrics, squad_metrics
 
 
 def measure_answers(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kbert.data.questions.question_examples import QuestionExamples
-from kbert.metrics.spans import exact_and_overlap_f1
+from kbert.metrics.answers import exact_and_overlap_f1
 
 # Metrics by which epochs and biases are compared, the default first.
 MONITORED = ("span_overlap_f1", "span_exact_f1")

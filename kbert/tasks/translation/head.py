@@ -6,12 +6,12 @@ import keras
 
 from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.optimization.translation_losses import (
+from kbert.optimization.next_token_losses import (
     LabelSmoothedCrossEntropy,
     NextTokenAccuracy,
     Perplexity,
 )
+from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.base.task_model import TaskModel
 
 WARMUP_STEPS = 4000

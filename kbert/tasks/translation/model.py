@@ -17,7 +17,7 @@ from kbert.checkpoints.marian.files import is_marian
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
-from kbert.decoding.length_penalties import length_penalty as penalty_of
+from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
@@ -29,7 +29,7 @@ from kbert.tasks.translation.head import Translation
 from kbert.tasks.translation.pair_batching import PairBatching
 from kbert.tasks.translation.saved_translator import load_marian, load_translator, save_translator
 from kbert.tasks.translation.source_chunks import SourceChunks
-from kbert.text.cached_graph import cached_graph
+from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -56,7 +56,7 @@ class Translator(Translation):
         target_subwords: the subwords of the target; None for those of the source.
         bert_tokenizer: the tokenizer of a fused model's BERT; None for other models.
         beam_size: hypotheses of the search; 1 is greedy search.
-        length_penalty: "gnmt" or "power", see `kbert.decoding.length_penalties`.
+        length_penalty: "gnmt" or "power", see `kbert.decoding.scores`.
         alpha: the penalty's exponent.
         nbest: number of translations that are returned.
         length_ratio: a translation has at most this many times the source's pieces,

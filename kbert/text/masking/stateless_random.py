@@ -44,27 +44,16 @@ def random_uniform(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
 
 
 def random_index(seeds: tf.Tensor, index: tf.Tensor, size: int) -> tf.Tensor:
-    """Returns integers from 0 to `size` - 1, int32 (B, K).
-
-    Args:
-        seeds: int64 (B,), the seed of each example.
-        index: int (K,) or (B, K), positions in the random sequences.
-        size: the number of integers to choose from, at most 2^31.
-    """
+    """Returns integers from 0 to `size` - 1, at most 2^31, int32 (B, K); see `random_bits`."""
     # Of 2^63 numbers the remainder prefers none by more than 2^-32.
     bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(1, tf.uint64))
     return tf.cast(tf.cast(bits, tf.int64) % size, tf.int32)
 
 
 def row_seeds(*numbers: int, count: int) -> np.ndarray:
-    """Returns seeds for examples, from shared numbers such as seed, epoch and block, and an index.
+    """Returns seeds for examples, int64 (count,), from numbers such as seed, epoch and block.
 
-    Args:
-        numbers: integers of at least 0 that all examples share.
-        count: the number of examples.
-
-    Returns:
-        int64 (count,); each is a pure function of the numbers and of the example's index.
+    Each is a pure function of the numbers, of at least 0, and of the example's index.
     """
     (base,) = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
     state = base + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)

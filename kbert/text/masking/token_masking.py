@@ -1,4 +1,4 @@
-"""Masking for masked language modeling: tokens chosen and masked by seed, as graph code.
+"""Masking for masked language modeling: tokens chosen and masked by seed, and filled, as graphs.
 
 Source: Devlin et al. 2019, "BERT", section 3.1 (task 1) and appendix A.1; google-research/bert
 `create_pretraining_data.py`, `create_masked_lm_predictions`. Whole words: the note of May 2019 in
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from kbert.text.masking.stateless_random import random_index, random_uniform
 from kbert.text.masking.word_masking import chosen_words
-from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
+from kbert.text.wordpiece.vocabulary import MASK, SPECIAL_TOKENS, Vocabulary
 
 _CONTINUES = "##"  # how a piece inside a word begins
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -27,17 +27,11 @@ _ACTION, _REPLACEMENT, _CHOICE = 0, 1 << 24, 2 << 24
 
 
 class Masked(NamedTuple):
-    """A masked batch.
+    """A masked batch."""
 
-    Attributes:
-        token_ids: int32 (B, T), with chosen tokens masked or replaced.
-        positions: int32 (B, P), the positions of the chosen tokens, sorted; 0 for padding.
-        targets: int32 (B, P), the original tokens there; -1 for padding.
-    """
-
-    token_ids: tf.Tensor
-    positions: tf.Tensor
-    targets: tf.Tensor
+    token_ids: tf.Tensor  # int32 (B, T), with chosen tokens masked or replaced
+    positions: tf.Tensor  # int32 (B, P), the positions of the chosen tokens, sorted; 0 for padding
+    targets: tf.Tensor  # int32 (B, P), the original tokens there; -1 for padding
 
 
 class TokenMasking:
@@ -178,3 +172,30 @@ def _check(
             "`ngram` must be at least 1, and 1 without `whole_words`. "
             f"Received: ngram={ngram}, whole_words={whole_words}"
         )
+
+
+def filled(text: tf.Tensor, words: tf.RaggedTensor) -> tf.Tensor:
+    """Replaces each "[MASK]" by a word, as graph code.
+
+    A continuation piece, "##ing", is joined to what precedes it, also across white space.
+
+    Args:
+        text: string (B,).
+        words: string (B, (n)), one for each "[MASK]" of a text in order.
+    """
+    pieces = tf.strings.split(tf.reshape(text, (-1,)), MASK)  # (B, (n + 1))
+    row = pieces.value_rowids()
+    number = tf.range(tf.size(row, tf.int64)) - tf.gather(pieces.row_starts(), row)
+    # One more word, an empty one, after the last piece of each text.
+    padded = tf.concat([words, tf.fill((words.nrows(), 1), "")], axis=1)
+    place = tf.gather(padded.row_starts(), row) + tf.minimum(
+        number, tf.gather(padded.row_lengths(), row) - 1
+    )
+    word = tf.gather(padded.values, place)
+    is_rest = tf.strings.regex_full_match(word, f"{_CONTINUES}.+")
+    before = tf.strings.regex_replace(pieces.values, r"\s+$", "")
+    rest = tf.strings.regex_replace(word, f"^{_CONTINUES}", "")
+    joined = tf.where(
+        is_rest, tf.strings.join([before, rest]), tf.strings.join([pieces.values, word])
+    )
+    return tf.strings.reduce_join(pieces.with_values(joined), axis=-1)

@@ -18,32 +18,20 @@ _KEYS, _SIZES = 0, 1 << 22  # offsets of the numbers of each purpose
 
 
 class _Runs(NamedTuple):
-    """The runs of words of each length, in the random order in which they are tried.
+    """The runs of words of each length, in the random order in which they are tried."""
 
-    Attributes:
-        begin: int32 (B, K, T), first token of each run.
-        end: int32 (B, K, T), the token after its last.
-        count: int32 (B, K), how many of these are runs; the rest is padding.
-    """
-
-    begin: tf.Tensor
-    end: tf.Tensor
-    count: tf.Tensor
+    begin: tf.Tensor  # int32 (B, K, T), first token of each run
+    end: tf.Tensor  # int32 (B, K, T), the token after its last
+    count: tf.Tensor  # int32 (B, K), how many of these are runs; the rest is padding
 
 
 class _State(NamedTuple):
-    """Loop state of the choice.
+    """Loop state of the choice."""
 
-    Attributes:
-        round: int32 (), finished rounds.
-        tried: int32 (B, K), how many runs of each length have been tried.
-        left: int32 (B,), tokens that may still be taken.
-        unit: int32 (B, T), the first token of the run that each taken token belongs to, else -1.
-    """
-
-    round: tf.Tensor
-    tried: tf.Tensor
-    left: tf.Tensor
+    round: tf.Tensor  # int32 (), finished rounds
+    tried: tf.Tensor  # int32 (B, K), how many runs of each length have been tried
+    left: tf.Tensor  # int32 (B,), tokens that may still be taken
+    # int32 (B, T), the first token of the run that each taken token belongs to, else -1.
     unit: tf.Tensor
 
 

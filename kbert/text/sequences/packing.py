@@ -9,21 +9,13 @@ from kbert.text.wordpiece.vocabulary import Vocabulary
 
 
 class PackedText(NamedTuple):
-    """`[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded. T is the same for the whole batch.
+    """`[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded. T is the same for the whole batch."""
 
-    Attributes:
-        token_ids: int32 (B, T); `[PAD]` after the sequence.
-        segment_ids: int32 (B, T); 1 for b and its `[SEP]`, 0 elsewhere.
-        padding_mask: bool (B, T); True for a real token.
-        lengths: int32 (B,); real tokens, special ones included.
-        truncated: bool (B,); whether the texts were truncated.
-    """
-
-    token_ids: tf.Tensor
-    segment_ids: tf.Tensor
-    padding_mask: tf.Tensor
-    lengths: tf.Tensor
-    truncated: tf.Tensor
+    token_ids: tf.Tensor  # int32 (B, T); `[PAD]` after the sequence
+    segment_ids: tf.Tensor  # int32 (B, T); 1 for b and its `[SEP]`, 0 elsewhere
+    padding_mask: tf.Tensor  # bool (B, T); True for a real token
+    lengths: tf.Tensor  # int32 (B,); real tokens, special ones included
+    truncated: tf.Tensor  # bool (B,); whether the texts were truncated
 
 
 def pack(
@@ -69,7 +61,12 @@ def pack(
         width = tf.maximum(tf.reduce_max(lengths), specials)  # the latter for an empty batch
     place = tf.range(width)[tf.newaxis, :]
     padding_mask = place < lengths[:, tf.newaxis]
-    token_ids = _laid_out(segments, kept, place, padding_mask, vocabulary)
+    starts = [tf.cast(segment.row_starts(), tf.int32) for segment in segments]
+    parts = [
+        (segment.values, start[:, tf.newaxis], length[:, tf.newaxis])
+        for segment, start, length in zip(segments, starts, kept, strict=True)
+    ]
+    token_ids = laid_out(parts, place, padding_mask, vocabulary)
     if len(segments) == 2:
         in_second = (place >= kept[0][:, tf.newaxis] + 2) & padding_mask
         segment_ids = tf.cast(in_second, tf.int32)
@@ -91,24 +88,31 @@ def _kept_lengths(full: list[tf.Tensor], room: int) -> list[tf.Tensor]:
     return [first, tf.minimum(full[1], room - first)]
 
 
-def _laid_out(
-    segments: Sequence[tf.RaggedTensor],
-    kept: list[tf.Tensor],
+def laid_out(
+    parts: Sequence[tuple[tf.Tensor, tf.Tensor, tf.Tensor]],
     place: tf.Tensor,
     padding_mask: tf.Tensor,
     vocabulary: Vocabulary,
 ) -> tf.Tensor:
-    """Returns the ids (B, T): one gather from special tokens and texts, concatenated."""
+    """Returns the ids (B, T) of sequences: one gather from special tokens and texts, concatenated.
+
+    Args:
+        parts: one or two, each the ids of all its texts (n,), and for each sequence the index of
+            its first token among them (B, 1) and the number of its tokens (B, 1).
+        place: int32 (1, T), counting from 0.
+        padding_mask: bool (B, T), True for a real token.
+        vocabulary: Defines the ids of `[CLS]`, `[SEP]` and `[PAD]`.
+    """
     ids = [tf.constant([vocabulary.padding_id, vocabulary.cls_id, vocabulary.sep_id])]
     index = tf.where(padding_mask, 2, 0)  # [SEP] where there is neither text nor padding
     index = tf.where(tf.equal(place, 0), 1, index)
-    offset = 3  # of the segment in `ids`
+    offset = 3  # of the part in `ids`
     begins = tf.constant([[1]])  # its start in its row
-    for segment, length in zip(segments, kept, strict=True):
-        ends = begins + length[:, tf.newaxis]
-        source = tf.cast(segment.row_starts(), tf.int32)[:, tf.newaxis] + offset - begins
+    for values, first, length in parts:
+        ends = begins + length
+        source = first + offset - begins
         index = tf.where((place >= begins) & (place < ends), place + source, index)
-        ids.append(tf.cast(segment.values, tf.int32))
-        offset += tf.size(segment.values)
+        ids.append(tf.cast(values, tf.int32))
+        offset += tf.size(values)
         begins = ends + 1
     return tf.gather(tf.concat(ids, axis=0), index)

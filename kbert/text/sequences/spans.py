@@ -7,68 +7,43 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.normalizer import TokenOffsets
 
 # The score of an absent span: far below every sum of two logits, yet finite.
 NO_SPAN = -1e9
 
 
 class WindowSpans(NamedTuple):
-    """The best spans of windows.
+    """The best spans of windows."""
 
-    Attributes:
-        score: float32 (W, n), start logit plus end logit, best first; `NO_SPAN` where there is
-            none.
-        first: int32 (W, n), the first context token of the span.
-        last: int32 (W, n), its last one.
-        total: float32 (W,), log of the sum of exp(score) over all spans of the window.
-        null: float32 (W,), the score of "no answer here", from [CLS].
-    """
-
+    # float32 (W, n), start logit plus end logit, best first; `NO_SPAN` where there is none.
     score: tf.Tensor
-    first: tf.Tensor
-    last: tf.Tensor
-    total: tf.Tensor
-    null: tf.Tensor
+    first: tf.Tensor  # int32 (W, n), the first context token of the span
+    last: tf.Tensor  # int32 (W, n), its last one
+    total: tf.Tensor  # float32 (W,), log of the sum of exp(score) over all spans of the window
+    null: tf.Tensor  # float32 (W,), the score of "no answer here", from [CLS]
 
 
 class RequestSpans(NamedTuple):
-    """The best spans of requests, over all their windows.
+    """The best spans of requests, over all their windows."""
 
-    Attributes:
-        score: float32 (B, n), start logit plus end logit, best first; `NO_SPAN` where there is
-            none.
-        probability: float32 (B, n), among all spans of all windows and "no answer".
-        first: int32 (B, n), the first context token of the span.
-        last: int32 (B, n), its last one.
-        total: float32 (B,), log of the sum of exp(score) over all spans and "no answer".
-        null: float32 (B,), the score of "no answer": the lowest of the windows.
-    """
-
+    # float32 (B, n), start logit plus end logit, best first; `NO_SPAN` where there is none.
     score: tf.Tensor
-    probability: tf.Tensor
-    first: tf.Tensor
-    last: tf.Tensor
-    total: tf.Tensor
-    null: tf.Tensor
+    probability: tf.Tensor  # float32 (B, n), among all spans of all windows and "no answer"
+    first: tf.Tensor  # int32 (B, n), the first context token of the span
+    last: tf.Tensor  # int32 (B, n), its last one
+    total: tf.Tensor  # float32 (B,), log of the sum of exp(score) over all spans and "no answer"
+    null: tf.Tensor  # float32 (B,), the score of "no answer": the lowest of the windows
 
 
 class SpanText(NamedTuple):
-    """Spans of the text. Where there is no span, all is 0 or empty.
+    """Spans of the text. Where there is no span, all is 0 or empty."""
 
-    Attributes:
-        text: string (B, n).
-        start: int32 (B, n), first code point.
-        end: int32 (B, n), the code point after the last.
-        start_byte: int32 (B, n), first byte.
-        end_byte: int32 (B, n), the byte after the last.
-    """
-
-    text: tf.Tensor
-    start: tf.Tensor
-    end: tf.Tensor
-    start_byte: tf.Tensor
-    end_byte: tf.Tensor
+    text: tf.Tensor  # string (B, n)
+    start: tf.Tensor  # int32 (B, n), first code point
+    end: tf.Tensor  # int32 (B, n), the code point after the last
+    start_byte: tf.Tensor  # int32 (B, n), first byte
+    end_byte: tf.Tensor  # int32 (B, n), the byte after the last
 
 
 def window_spans(

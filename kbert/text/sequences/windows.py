@@ -1,4 +1,4 @@
-"""Texts of any length as overlapping windows that fit an encoder.
+"""Texts of any length as overlapping windows that fit an encoder, read in chunks that fit memory.
 
 Source: the sliding window of Devlin et al.'s `run_squad.py` (google-research/bert), whose rule of
 the widest context decides which window answers for a token.
@@ -6,10 +6,12 @@ the widest context decides which window answers for a token.
 Shapes: B rows, W windows of all rows, T length of the longest window at hand.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from kbert.text.sequences.packing import laid_out
 from kbert.text.wordpiece.vocabulary import Vocabulary
 
 _SPECIALS_OF_ONE = 2  # [CLS] context [SEP]
@@ -21,24 +23,15 @@ class Windows(NamedTuple):
 
     Each context token is owned by exactly one window of its row: the one in which the nearer edge
     is farthest away; of two such, the left one.
-
-    Attributes:
-        row: int32 (W,), the row.
-        first: int32 (W,), the first context token of the window.
-        size: int32 (W,), context tokens in the window.
-        owned_from: int32 (W,), the first context token that the window owns.
-        owned_to: int32 (W,), the one after the last.
-        question_length: int32 (W,), tokens of the question before it; 0 without questions.
-        lengths: int32 (W,), all tokens, special ones included.
     """
 
-    row: tf.Tensor
-    first: tf.Tensor
-    size: tf.Tensor
-    owned_from: tf.Tensor
-    owned_to: tf.Tensor
-    question_length: tf.Tensor
-    lengths: tf.Tensor
+    row: tf.Tensor  # int32 (W,), the row
+    first: tf.Tensor  # int32 (W,), the first context token of the window
+    size: tf.Tensor  # int32 (W,), context tokens in the window
+    owned_from: tf.Tensor  # int32 (W,), the first context token that the window owns
+    owned_to: tf.Tensor  # int32 (W,), the one after the last
+    question_length: tf.Tensor  # int32 (W,), tokens of the question before it; 0 without questions
+    lengths: tf.Tensor  # int32 (W,), all tokens, special ones included
 
     def take(self, chosen: tf.Tensor) -> "Windows":
         """Returns the windows with the indices `chosen`, int (k,)."""
@@ -46,21 +39,15 @@ class Windows(NamedTuple):
 
 
 class WindowTokens(NamedTuple):
-    """Some windows as inputs of an encoder, with the positions of their tokens in the text.
+    """Some windows as inputs of an encoder, with the positions of their tokens in the text."""
 
-    Attributes:
-        token_ids: int32 (W, T).
-        segment_ids: int32 (W, T); 1 for the context of a question and its `[SEP]`, 0 elsewhere.
-        padding_mask: bool (W, T); True for a real token.
-        position: int32 (W, T); index of the context token in its row, -1 outside the context.
-        owned: bool (W, T); True where the window owns the token.
-    """
-
-    token_ids: tf.Tensor
+    token_ids: tf.Tensor  # int32 (W, T)
+    # int32 (W, T); 1 for the context of a question and its `[SEP]`, 0 elsewhere.
     segment_ids: tf.Tensor
-    padding_mask: tf.Tensor
+    padding_mask: tf.Tensor  # bool (W, T); True for a real token
+    # int32 (W, T); index of the context token in its row, -1 outside the context.
     position: tf.Tensor
-    owned: tf.Tensor
+    owned: tf.Tensor  # bool (W, T); True where the window owns the token
 
 
 def check_window_sizes(
@@ -169,27 +156,87 @@ def lay_out(
     offset = place - begin
     in_context = (offset >= 0) & (offset < size)
     position = tf.where(in_context, first + offset, -1)
-    # One gather from special tokens, contexts and questions, concatenated.
-    ids = [tf.constant([vocabulary.padding_id, vocabulary.cls_id, vocabulary.sep_id])]
-    ids.append(tf.cast(contexts.values, tf.int32))
-    index = tf.where(real, 2, 0)  # [SEP] where there is neither text nor padding
-    index = tf.where(tf.equal(place, 0), 1, index)
     own = row if context_row is None else context_row[:, tf.newaxis]
     starts = tf.cast(tf.gather(contexts.row_starts(), own), tf.int32)
-    index = tf.where(in_context, 3 + starts + position, index)
+    parts = [(contexts.values, starts + first, size)]
     if questions is None:
-        segment_ids = tf.zeros_like(index)
+        segment_ids = tf.zeros_like(position)
     else:
         starts = tf.cast(tf.gather(questions.row_starts(), row), tf.int32)
-        before = 3 + tf.size(contexts.values) - 1  # a question begins at position 1
-        in_question = (place >= 1) & (place <= question_length)
-        index = tf.where(in_question, before + starts + place, index)
-        ids.append(tf.cast(questions.values, tf.int32))
+        parts.insert(0, (questions.values, starts, question_length))
         segment_ids = tf.cast(real & (offset >= 0), tf.int32)
     return WindowTokens(
-        token_ids=tf.gather(tf.concat(ids, axis=0), index),
+        token_ids=laid_out(parts, place, real, vocabulary),
         segment_ids=segment_ids,
         padding_mask=real,
         position=position,
         owned=in_context & (position >= owned_from) & (position < owned_to),
     )
+
+
+def map_in_chunks(
+    function: Callable[[tf.Tensor], Sequence[tf.Tensor]],
+    lengths: tf.Tensor,
+    chunk_cells: int,
+    outputs: Sequence[tf.TensorSpec],
+    at_once: int = 1,
+) -> list[tf.Tensor]:
+    """Applies a function to sequences, longest first, as many at a time as fit.
+
+    Sequences of similar length share a chunk: little padding, and few chunks are in memory.
+
+    Args:
+        function: takes the indices of some sequences, int32 (k,), and returns tensors.
+        lengths: int32 (W,), the length of each sequence, at least 1.
+        chunk_cells: the most positions, sequences times longest sequence, of a chunk; a longer
+            sequence is a chunk of its own.
+        outputs: a spec for each of the tensors; the first dimension may differ between chunks.
+        at_once: how many chunks may run in parallel. More than one pays for a function of many
+            small steps, each too small for all cores; and only without side effects (reading a
+            variable is one).
+
+    Returns:
+        For each output the tensors of all chunks, concatenated; see `places_in_chunks`.
+    """
+    order = _longest_first(lengths)
+    total = tf.size(order)
+    arrays = [
+        tf.TensorArray(
+            spec.dtype,
+            size=0,
+            dynamic_size=True,
+            infer_shape=False,
+            element_shape=(None, *spec.shape[1:]),
+        ).write(0, tf.zeros((0, *spec.shape[1:]), spec.dtype))  # or there may be nothing to join
+        for spec in outputs
+    ]
+
+    def unfinished(start: tf.Tensor, number: tf.Tensor, arrays: Any) -> tf.Tensor:
+        return start < total
+
+    def advance(start: tf.Tensor, number: tf.Tensor, arrays: Any) -> Any:
+        width = tf.gather(lengths, order[start])
+        end = tf.minimum(total, start + tf.maximum(1, chunk_cells // width))
+        found = function(order[start:end])
+        written = [array.write(number, tensor) for array, tensor in zip(arrays, found, strict=True)]
+        return end, number + 1, written
+
+    _, _, arrays = tf.while_loop(
+        unfinished,
+        advance,
+        (tf.constant(0), tf.constant(1), arrays),
+        parallel_iterations=at_once,
+    )
+    return [array.concat() for array in arrays]
+
+
+def places_in_chunks(lengths: tf.Tensor) -> tf.Tensor:
+    """Returns each sequence's index in outputs of `map_in_chunks` with one row per sequence.
+
+    Gathering an output by them puts it into the order of the sequences, of int32 lengths (W,).
+    """
+    return tf.math.invert_permutation(_longest_first(lengths))
+
+
+def _longest_first(lengths: tf.Tensor) -> tf.Tensor:
+    return tf.argsort(lengths, direction="DESCENDING", stable=True)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.wordpiece.code_point_classes import PUNCTUATION, code_points
-from kbert.text.wordpiece.offsets import TokenOffsets
+from kbert.text.wordpiece.normalization import PUNCTUATION, code_points
+from kbert.text.wordpiece.normalizer import TokenOffsets
 from kbert.text.wordpiece.vocabulary import Vocabulary
 
 _MARKS = frozenset(code_points(PUNCTUATION).tolist())
@@ -19,15 +19,10 @@ _APOSTROPHES = ("'", "’")
 
 
 class Units(NamedTuple):
-    """Words of rows, as runs of tokens. All are ragged int32 (B, (words)).
+    """Words of rows, as runs of tokens. All are ragged int32 (B, (words))."""
 
-    Attributes:
-        first: the first token of each word, as an index in its row.
-        last: its last token.
-    """
-
-    first: tf.RaggedTensor
-    last: tf.RaggedTensor
+    first: tf.RaggedTensor  # the first token of each word, as an index in its row
+    last: tf.RaggedTensor  # its last token
 
 
 def every_token(offsets: TokenOffsets) -> Units:
@@ -36,11 +31,7 @@ def every_token(offsets: TokenOffsets) -> Units:
 
 
 def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.RaggedTensor]:
-    """Splits words at blanks (U+0020), as graph code.
-
-    Args:
-        text: string (B,).
-        offsets: its tokens.
+    """Splits words of texts (B,) at blanks (U+0020), as graph code.
 
     Returns:
         The words that have tokens, and the index of each among the words of its row, ragged int32
@@ -71,10 +62,6 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
 
     A word is what lies between spaces, without the punctuation before and after it; each such mark
     is a word of its own, as is an English 's.
-
-    Args:
-        offsets: the tokens of the texts.
-        vocabulary: the tokens by id.
     """
     ids = offsets.token_ids.values
     marks = tf.constant([_is_mark(token) for token in vocabulary.tokens])

@@ -22,12 +22,7 @@ _WITHOUT_SPACES = frozenset(
 
 @dataclass(frozen=True)
 class PieceWords:
-    """Words, and the pieces that they consist of.
-
-    Attributes:
-        words: W words.
-        numbers: for each of the P pieces the index of its word, nondecreasing.
-    """
+    """W words, and for each of the P pieces the index of its word, nondecreasing."""
 
     words: list[str]
     numbers: list[int]
@@ -47,15 +42,11 @@ class PieceWords:
 
 
 def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> PieceWords:
-    """Joins the pieces of a SentencePiece model to words.
+    """Joins the pieces of a SentencePiece model to words; each of the `special` ones is a word.
 
     A word begins at a space. Punctuation after a word is a word of its own, but not within one
     ("don't", "3.5"). Scripts without spaces between words keep their pieces; a combining mark stays
     with what precedes it. Bytes become the characters that they encode.
-
-    Args:
-        pieces: P pieces.
-        special: pieces that are not text; each is a word.
     """
     groups: list[list[str]] = []
     numbers = []

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from kbert.storage.atomic_directory import write_atomically
+from kbert.text.graph_functions import checked_text
 
 _SPACE = "\u2581"  # how a SentencePiece model writes a space
 _LEAST_BEGINNING = 16384  # characters; 20 ms if the model has a piece for none of them
@@ -103,11 +104,7 @@ class Subword:
             TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
-        text = tf.convert_to_tensor(text)
-        if text.dtype != tf.string:
-            raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
-        if text.shape.rank != 1:
-            raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
+        text = checked_text(text)
         token_ids, row_splits = self._split(text)
         rows = text.shape[0]
         row_splits.set_shape([None if rows is None else rows + 1])

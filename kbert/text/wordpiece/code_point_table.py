@@ -14,8 +14,13 @@ import unicodedata
 
 import numpy as np
 
-from kbert.text.wordpiece.code_point_classes import IDEOGRAPHS, NUM_CODE_POINTS, is_member
-from kbert.text.wordpiece.normalization import SPACE, NormalizationRules
+from kbert.text.wordpiece.normalization import (
+    IDEOGRAPHS,
+    NUM_CODE_POINTS,
+    SPACE,
+    NormalizationRules,
+    is_member,
+)
 from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 UNKNOWN_LETTER = 0xE000  # plus the canonical combining class, of the few that have one
@@ -45,25 +50,16 @@ SPECIAL_FILLER = "\x01"
 class CodePointTable:
     """A two-level table: `replacement(c) = values[splits[e]:splits[e + 1]]` with
     `e = entries[page_starts[c >> 7] + (c & 127)]`.
-
-    Args:
-        page_starts: Offset of each page of 128 code points in `entries`, int32 (8704,).
-        entries: Index of the replacement, int32 (pages * 128,).
-        splits: Row splits of the replacements, int64 (replacements + 1,).
-        values: The replacements, concatenated, int32.
-        ordering_classes: Canonical combining class of U+E000 + i, int32 (512,); all 0 if accents
-            are kept.
-        model_tokens: The vocabulary for the matcher, in the order of the ids.
-        unknown_token: The name of [UNK] in `model_tokens`.
     """
 
-    page_starts: np.ndarray
-    entries: np.ndarray
-    splits: np.ndarray
-    values: np.ndarray
+    page_starts: np.ndarray  # Offset of each page of 128 code points in `entries`, int32 (8704,)
+    entries: np.ndarray  # Index of the replacement, int32 (pages * 128,)
+    splits: np.ndarray  # Row splits of the replacements, int64 (replacements + 1,)
+    values: np.ndarray  # The replacements, concatenated, int32
+    # Canonical combining class of U+E000 + i, int32 (512,); all 0 if accents are kept.
     ordering_classes: np.ndarray
-    model_tokens: list[str]
-    unknown_token: str
+    model_tokens: list[str]  # The vocabulary for the matcher, in the order of the ids
+    unknown_token: str  # The name of [UNK] in `model_tokens`
 
 
 def special_markers(vocabulary: Vocabulary) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""The reference's normalizer as a graph: decode, one table look-up per code point, encode."""
+"""The reference's normalizer as a graph, and the offsets of its output in the original text.
+
+It decodes, looks each code point up in a table, and encodes. Offsets are in bytes and code points.
+"""
 
 from typing import NamedTuple
 
@@ -11,9 +14,9 @@ from kbert.text.wordpiece.code_point_table import (
     UNKNOWN_LETTER,
     CodePointTable,
 )
+from kbert.text.wordpiece.normalization import SPACE
 
 MAX_CHARACTERS_PER_WORD = 100
-_SPACE = 0x20
 # Normalized rows for which single code points do not suffice: marks that NFD may sort, and words
 # that are too long. One pass of an automaton; both are rare.
 _NEEDS_CARE = (
@@ -23,21 +26,14 @@ _NEEDS_CARE = (
 
 
 class NormalizedText(NamedTuple):
-    """Rows of normalized code points, and their positions in the original text.
+    """Rows of normalized code points, and their positions in the original text."""
 
-    Attributes:
-        strings: The rows as UTF-8, words between spaces, string (rows,).
-        values: Their code points, concatenated, int32 (n,).
-        row_splits: int64 (rows + 1,).
-        position: Index of each code point in the table's output, int64 (n,).
-        source_splits: `position` p came from the code point s of all rows' text for which
-            `source_splits[s] <= p < source_splits[s + 1]`, int64 (code points of the text + 1,).
-    """
-
-    strings: tf.Tensor
-    values: tf.Tensor
-    row_splits: tf.Tensor
-    position: tf.Tensor
+    strings: tf.Tensor  # The rows as UTF-8, words between spaces, string (rows,)
+    values: tf.Tensor  # Their code points, concatenated, int32 (n,)
+    row_splits: tf.Tensor  # int64 (rows + 1,)
+    position: tf.Tensor  # Index of each code point in the table's output, int64 (n,)
+    # `position` p came from the code point s of all rows' text for which `source_splits[s] <= p <
+    # source_splits[s + 1]`, int64 (code points of the text + 1,).
     source_splits: tf.Tensor
 
 
@@ -64,10 +60,7 @@ class Normalizer:
             self._ordered_and_shortened,
             autograph=False,
             experimental_attributes={"_noinline": True},
-            input_signature=[
-                tf.TensorSpec([None], tf.int32),
-                tf.TensorSpec([None], tf.int64),
-            ],
+            input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)],
         )
 
     def strings(self, points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
@@ -154,9 +147,6 @@ def in_canonical_order(
         values: Code points of all rows, int32 (n,).
         row_splits: int64 (rows + 1,). Runs end with their row.
         classes: Canonical combining class of each, 0 for what ends a run, int32 (n,).
-
-    Returns:
-        The code points in order, int32 (n,).
     """
     size = tf.size(values, tf.int64)
     row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1])
@@ -178,12 +168,9 @@ def shortened(
         row_splits: int64 (rows + 1,).
         position: Any number for each code point, (n,); the kept ones are returned.
         filler: The code point to write.
-
-    Returns:
-        `values`, `row_splits` and `position` of what is left.
     """
     size = tf.size(values, tf.int64)
-    is_letter = tf.not_equal(values, _SPACE)
+    is_letter = tf.not_equal(values, SPACE)
     row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1]) > 0
     is_first = is_letter & (row_starts[:-1] | tf.concat([[True], ~is_letter[:-1]], axis=0))
     is_last = is_letter & (row_starts[1:] | tf.concat([~is_letter[1:], [True]], axis=0))
@@ -200,3 +187,95 @@ def shortened(
         tf.gather(tf.concat([[0], kept_before], axis=0), row_splits),
         tf.boolean_mask(position, kept),
     )
+
+
+class TokenOffsets(NamedTuple):
+    """Tokens and their offsets in the text. All are ragged int32 (B, (tokens)).
+
+    `text.encode()[start_byte:end_byte]` and `text[start:end]` are the same slice of the original
+    text, for a text that is UTF-8. A broken sequence of bytes counts as the one U+FFFD, or the
+    several, that `bytes.decode("utf-8", "replace")` replaces it by.
+
+    Attributes:
+        token_ids: The tokens' ids.
+        start_byte: First byte of each token in its row.
+        end_byte: The byte after its last.
+        start: First code point (Python's `str` index) of each token in its row.
+        end: The code point after its last.
+    """
+
+    token_ids: tf.RaggedTensor
+    start_byte: tf.RaggedTensor
+    end_byte: tf.RaggedTensor
+    start: tf.RaggedTensor
+    end: tf.RaggedTensor
+
+
+class DecodedText(NamedTuple):
+    """Rows decoded from UTF-8."""
+
+    points: tf.Tensor  # Code points of all rows, concatenated, int32 (m,)
+    row_splits: tf.Tensor  # int64 (rows + 1,)
+    first_byte: tf.Tensor  # First byte of each code point in its row, int64 (m,)
+    row_bytes: tf.Tensor  # Bytes of each row, int32 (rows,)
+
+
+def decode(text: tf.Tensor) -> DecodedText:
+    """Decodes rows, string (rows,), like `bytes.decode("utf-8", "replace")`."""
+    decoded = tf.raw_ops.UnicodeDecodeWithOffsets(
+        input=text, input_encoding="UTF-8", errors="replace", Tsplits=tf.int64
+    )
+    return DecodedText(
+        points=decoded.char_values,
+        row_splits=decoded.row_splits,
+        first_byte=decoded.char_to_byte_starts,
+        row_bytes=tf.strings.length(text),
+    )
+
+
+def original_offsets(
+    token_row: tf.Tensor,
+    start: tf.Tensor,
+    end: tf.Tensor,
+    normalized: NormalizedText,
+    decoded: DecodedText,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Maps tokens of normalized rows back to offsets in the original rows.
+
+    Args:
+        token_row: Row of each token, int64 (k,).
+        start: First byte of each token in its normalized row, int64 (k,).
+        end: The byte after its last, int64 (k,).
+        normalized: The rows that were matched.
+        decoded: The same rows before normalization.
+
+    Returns:
+        start_byte, end_byte, start, end: each int64 (k,), relative to the token's own row.
+    """
+    bytes_before = tf.concat([[0], tf.cumsum(_utf8_lengths(normalized.values))], axis=0)
+    row_byte = tf.gather(tf.gather(bytes_before, normalized.row_splits), token_row)
+
+    def source_of(byte: tf.Tensor) -> tf.Tensor:
+        """Returns the code point of the original text behind a byte of the normalized text."""
+        index = tf.searchsorted(bytes_before, row_byte + byte, side="right", out_type=tf.int64) - 1
+        position = tf.gather(normalized.position, index)
+        splits = normalized.source_splits
+        return tf.searchsorted(splits, position, side="right", out_type=tf.int64) - 1
+
+    first, last = source_of(start), source_of(end - 1)
+    row_start = tf.gather(decoded.row_splits, token_row)
+    is_row_end = tf.equal(last + 1, tf.gather(decoded.row_splits, token_row + 1))
+    row_bytes = tf.cast(tf.gather(decoded.row_bytes, token_row), tf.int64)
+    following = tf.minimum(last + 1, tf.size(decoded.points, tf.int64) - 1)
+    return (
+        tf.gather(decoded.first_byte, first),
+        tf.where(is_row_end, row_bytes, tf.gather(decoded.first_byte, following)),
+        first - row_start,
+        last + 1 - row_start,
+    )
+
+
+def _utf8_lengths(points: tf.Tensor) -> tf.Tensor:
+    """Returns the bytes of each code point in UTF-8, int64 of the same shape."""
+    longer = [tf.cast(points >= bound, tf.int64) for bound in (0x80, 0x800, 0x10000)]
+    return 1 + longer[0] + longer[1] + longer[2]

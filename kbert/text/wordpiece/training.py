@@ -19,14 +19,10 @@ _LEAST_COUNT = 2
 
 
 def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Counter[str]:
-    """Counts words as `kbert.text.wordpiece.wordpiece.WordPiece` sees them, normalized.
+    """Counts words of batches of texts as `WordPiece` sees them, normalized.
 
     tensorflow-text's BasicTokenizer would not do: it folds case (a German sharp s becomes "ss") and
     compatibility characters, and tokens of such words would match no text.
-
-    Args:
-        batches: batches of texts.
-        lowercase: whether letters are lower-cased and lose their accents.
     """
     table = _normalized(lowercase)
     counts: Counter[str] = Counter()

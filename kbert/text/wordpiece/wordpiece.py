@@ -7,10 +7,17 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from kbert.text.graph_functions import checked_text
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
 from kbert.text.wordpiece.normalization import NormalizationRules
-from kbert.text.wordpiece.normalizer import MAX_CHARACTERS_PER_WORD, Normalizer
-from kbert.text.wordpiece.offsets import DecodedText, TokenOffsets, decode, original_offsets
+from kbert.text.wordpiece.normalizer import (
+    MAX_CHARACTERS_PER_WORD,
+    DecodedText,
+    Normalizer,
+    TokenOffsets,
+    decode,
+    original_offsets,
+)
 from kbert.text.wordpiece.vocabulary import Vocabulary
 
 # Rows that need no normalizer to match the reference: printable ASCII and the white space that the
@@ -92,7 +99,7 @@ class WordPiece:
             TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
-        text = _checked(text)
+        text = checked_text(text)
         is_simple = self._is_simple(text)
 
         def normalize_some() -> tf.Tensor:
@@ -118,7 +125,7 @@ class WordPiece:
             TypeError: `text` is not a string tensor.
             ValueError: `text` is not of rank 1.
         """
-        text = _checked(text)
+        text = checked_text(text)
         is_simple = self._is_simple(text)
         rows = tf.where(~is_simple)
         decoded = self._decode(tf.gather_nd(text, rows))
@@ -186,13 +193,3 @@ class WordPiece:
             for token, marker in special_markers(self.vocabulary).items():
                 text = tf.strings.regex_replace(text, re.escape(token), marker)
         return decode(text)
-
-
-def _checked(text: Any) -> tf.Tensor:
-    """Returns `text` as a string tensor of rank 1."""
-    text = tf.convert_to_tensor(text)
-    if text.dtype != tf.string:
-        raise TypeError(f"`text` must be of dtype string. Received: dtype={text.dtype.name}")
-    if text.shape.rank != 1:
-        raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
-    return text

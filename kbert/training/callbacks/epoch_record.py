@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import keras
 
-from kbert.metrics.not_finite import NotFiniteError
+from kbert.metrics.glue import NotFiniteError
 from kbert.training.callbacks.running_metrics import steps_done
 from kbert.training.callbacks.step_bar import draws_bar
 from kbert.training.config.any_config import AnyConfig

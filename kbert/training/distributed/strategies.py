@@ -26,7 +26,7 @@ def strategy(
     other use of TensorFlow. "tpu" trains on all cores of a TPU.
 
     With each of them losses and gradients are those of the whole batch on one device; see
-    `kbert.optimization.replicas`.
+    `kbert.optimization.losses`.
 
     Args:
         name: "one", "mirrored", "multi-worker" or "tpu".

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.tokenized_block import BlockTokenizer, TokenizedBlock
-from kbert.text.plain.sentences import split_sentences
+from kbert.text.sentences import split_sentences
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY
 

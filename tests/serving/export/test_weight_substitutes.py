@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from kbert.layers.core.embeddings import TokenEmbedding
 from kbert.layers.core.linear import Linear
-from kbert.layers.core.token_embedding import TokenEmbedding
 from kbert.serving.export.weight_substitutes import WeightSubstitutes, rounded_to_int8
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import keras
 import pytest
 
-from kbert.metrics.not_finite import NotFiniteError
+from kbert.metrics.glue import NotFiniteError
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.runs.run_log import RunLog
 

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from kbert.decoding.length_penalties import LENGTH_PENALTIES
+from kbert.decoding.scores import LENGTH_PENALTIES
 from kbert.models.transformer import Transformer
 from kbert.models.transformer_layers import POSITIONS, TIED
 from kbert.text.subword.training import MIN_CHARACTER_COVERAGE, MODEL_TYPES, NORMALIZATIONS
