@@ -57,9 +57,9 @@ SUB_FLOORS = {
     ),
     "training": (
         ("config",),
-        ("distributed",),
         ("runs",),
         ("resume",),
+        ("distributed",),
         ("callbacks",),
         ("finetuning", "pretraining", "translation"),
         ("recipes",),

@@ -13,7 +13,7 @@ import pytest
 
 from kbert.checkpoints.huggingface.files import read_huggingface
 from kbert.checkpoints.native.encoder_folder import write_native
-from kbert.options.yaml_file import config_text
+from kbert.options.kinds import config_text
 from tests.checkpoints.synthetic_bert import hf_tensors, write_hf, write_vocabulary
 from tests.checkpoints.synthetic_marian import write_marian
 from tests.serving.written_model import write_model

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.training.distributed.tpu_chips import CHIPS, variables_of_a_machine
+from kbert.tpu_check.tpu_chips import CHIPS, variables_of_a_machine
 
 PYTHON = "KBERT_TPU_PYTHON"
 _ROOT = Path(__file__).parent.parent

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbert.training.distributed.tpu_chips import CHIPS, variables_of_a_machine
+from kbert.tpu_check.tpu_chips import CHIPS, variables_of_a_machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

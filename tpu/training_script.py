@@ -27,8 +27,8 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
         values["output"] = given.output
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.training.config.any_config import config_from_yaml
-    from kbert.training.distributed.stop_signals import TrainingStopped
     from kbert.training.recipes.pretraining import pretrain
+    from kbert.training.resume.stop_signals import TrainingStopped
     from kbert.training.run import train
 
     try:

@@ -22,10 +22,9 @@ from kbert.cli.commands.predict import predict
 from kbert.cli.commands.prepare import prepare
 from kbert.cli.commands.pretrain import pretrain
 from kbert.cli.commands.serve import serve
-from kbert.cli.commands.train import train
+from kbert.cli.commands.train import TrainCommand, train
 from kbert.cli.demo.command import demo
 from kbert.cli.show.errors import DEBUG
-from kbert.cli.train_command import TrainCommand
 
 app = typer.Typer(
     name="kbert",

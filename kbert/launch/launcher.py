@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from kbert.training.distributed.earlier_attempt import attempt_variables
 from kbert.training.distributed.locked_temp_dir import LAUNCH, WORKER, own_folder, remove_left
-from kbert.training.distributed.stop_signals import handled_by
 from kbert.training.distributed.tf_config import VARIABLE, worker_config
+from kbert.training.resume.resumed_run import attempt_variables
+from kbert.training.resume.stop_signals import handled_by
 
 # Exit code of kbert's commands for bad input: restarting would not help.
 _BAD_INPUT = 2
@@ -131,11 +131,7 @@ class _Asked:
 
 
 def free_addresses(count: int) -> tuple[str, ...]:
-    """Returns free addresses of this machine.
-
-    Args:
-        count: Number of addresses.
-    """
+    """Returns so many free addresses of this machine."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for one in sockets:
@@ -147,13 +143,7 @@ def free_addresses(count: int) -> tuple[str, ...]:
 
 
 def cores_of(worker: int, workers: int, cores: Sequence[int]) -> set[int]:
-    """Returns the cores that one of several workers uses.
-
-    Args:
-        worker: Its number, from 0.
-        workers: Number of workers.
-        cores: The cores of all; if they are fewer than the workers, each worker uses all.
-    """
+    """Returns the cores of one of several workers; all of them if there are fewer than workers."""
     if len(cores) < workers:
         return set(cores)
     return set(cores[worker::workers])
@@ -206,7 +196,6 @@ def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
     """Ends the running workers: by SIGTERM, and then by SIGKILL.
 
     Args:
-        started: All workers.
         seconds: Time that they have to end.
         patience: Seconds that they have when one has failed, for which they may wait. It is also
             the interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it

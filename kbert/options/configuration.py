@@ -1,13 +1,17 @@
-"""Base class of the configurations of all kinds of runs: checked fields, YAML, dicts."""
+"""Base class of the configurations of all kinds of runs, and mixins of options that they share."""
 
 import dataclasses
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 from kbert.data.tables.table import nearest
-from kbert.options.kinds import kind_of
-from kbert.options.yaml_file import read_config_file
+from kbert.options.kinds import choice, flag, kind_of, number, option, read_config_file, text, whole
+
+ONE, MIRRORED, MULTI_WORKER, TPU = "one", "mirrored", "multi-worker", "tpu"
+STRATEGIES = (ONE, MIRRORED, MULTI_WORKER, TPU)
+EXAMPLES, TRAINING, RUN = "Examples", "Training", "Run"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,13 +94,7 @@ class Configuration:
 
 
 def wrong(key: str, expected: str, value: Any) -> ValueError:
-    """Returns the error for a value of a configuration that contradicts the others.
-
-    Args:
-        key: The key.
-        expected: Description of valid values.
-        value: The value.
-    """
+    """Returns the error for a value of a configuration that contradicts the others."""
     return ValueError(f"`{key}` must be {expected}. Received: {key}={value!r}")
 
 
@@ -104,8 +102,6 @@ def check_default(config: Any, keys: Iterable[str], where: str) -> None:
     """Checks that some keys have their default values.
 
     Args:
-        config: A configuration.
-        keys: The keys.
         where: The case in which they have no effect, such as "without validation".
 
     Raises:
@@ -116,3 +112,152 @@ def check_default(config: Any, keys: Iterable[str], where: str) -> None:
         value = getattr(config, key)
         if value != defaults[key]:
             raise wrong(key, f"left out {where}", value)
+
+
+@dataclass(frozen=True)
+class OptimizerOptions(Configuration):
+    """Options of the optimizer."""
+
+    weight_decay: float = option(
+        0.01, number("a number, at least 0", lambda v: v >= 0), TRAINING, "Decoupled weight decay."
+    )
+    clip: float | None = option(
+        1.0,
+        number("a number above 0", lambda v: v > 0, optional=True),
+        TRAINING,
+        "The gradients of all weights together are scaled down to this norm.",
+    )
+    precision: str = option(
+        "float32", choice("float32", "mixed_bfloat16"), TRAINING, "float32 or mixed_bfloat16."
+    )
+
+
+@dataclass(frozen=True)
+class EpochOptions(Configuration):
+    """Options of a training in epochs, of which one is kept."""
+
+    early_stopping: int | None = option(
+        None, whole(1, optional=True), TRAINING, "Stop after this many epochs without a new best."
+    )
+    keep: str = option("best", choice("best", "last"), TRAINING, "Epoch that stays: best or last.")
+    seeds: int = option(1, whole(1), RUN, "How many seeds to run, from `seed` on.")
+
+    def check_together(self) -> None:
+        """Checks that an early stop has an epoch to return to."""
+        super().check_together()
+        if self.early_stopping is not None and self.keep != "best":
+            raise wrong("keep", "best with early_stopping", self.keep)
+
+
+@dataclass(frozen=True)
+class PlacementOptions(Configuration):
+    """Options of the distribution strategy of a run."""
+
+    steps_per_execution: int = option(
+        1,
+        whole(1),
+        TRAINING,
+        "Steps of one call of the device, which does them in one graph; between calls a run looks "
+        "at its loss, saves, and stops.",
+    )
+    strategy: str = option(
+        ONE,
+        choice(*STRATEGIES),
+        RUN,
+        "one device, mirrored (several of this machine), multi-worker (processes that TF_CONFIG "
+        "names) or tpu.",
+    )
+    replicas: int | None = option(
+        None,
+        whole(1, optional=True),
+        RUN,
+        "Of mirrored: on how many GPUs, or parts of the CPU where there is none; by default all.",
+    )
+
+
+@dataclass(frozen=True)
+class RunOptions(Configuration):
+    """Options of the run directory and of reproducibility."""
+
+    output: str | None = option(None, text("a folder"), RUN, "The run directory to make.")
+    overwrite: bool = option(False, flag(), RUN, "Whether an existing run may be replaced.")
+    resume: bool = option(
+        True, flag(), RUN, "Go on with a run of this configuration that was stopped."
+    )
+    allow_config_change: bool = option(
+        False, flag(), RUN, "Go on with a stopped run although options or data have changed."
+    )
+    save_every: int | None = option(
+        None, whole(1, optional=True), RUN, "Steps between two states; by default five minutes."
+    )
+    keep_states: int = option(2, whole(1), RUN, "How many states stay, the newest ones.")
+    seed: int = option(1, whole(0), RUN, "Seed of new weights, dropout and order.")
+    deterministic: bool = option(
+        False, flag(), RUN, "Use only operations that give the same bits again; slower."
+    )
+    tensorboard: bool = option(False, flag(), RUN, "Write curves for TensorBoard.")
+
+    def check_together(self) -> None:
+        """Checks that the run directory is given."""
+        super().check_together()
+        if self.output is None:
+            raise wrong("output", "given: the run directory to make", None)
+
+
+@dataclass(frozen=True)
+class ExampleOptions(Configuration):
+    """Options of pretraining examples made from plain text."""
+
+    separator: str | None = option(
+        None,
+        text("a regular expression"),
+        "Data",
+        "Pattern of whole lines that separate documents, instead of blank lines.",
+    )
+    encoding_errors: str = option(
+        "strict",
+        choice("strict", "replace"),
+        "Data",
+        "What bytes that are no UTF-8 are: strict (an error) or replace (U+FFFD).",
+    )
+    max_sequence_length: int = option(
+        128, whole(5), EXAMPLES, "Tokens of an example, special ones included."
+    )
+    max_predictions: int | None = option(
+        None, whole(1, optional=True), EXAMPLES, "Most masked tokens of an example; by default all."
+    )
+    masked_share: float = option(
+        0.15,
+        number("a number between 0 and 1", lambda v: 0 < v < 1),
+        EXAMPLES,
+        "Share of the tokens that are masked.",
+    )
+    short_share: float = option(
+        0.1,
+        number("a number from 0 to 1", lambda v: 0 <= v <= 1),
+        EXAMPLES,
+        "Share of examples that are shorter.",
+    )
+    whole_words: bool = option(
+        False, flag(), EXAMPLES, "Whether all pieces of a word are masked together."
+    )
+    ngram: int = option(1, whole(1), EXAMPLES, "Longest run of words that is masked together.")
+
+
+def check_strategy(config: PlacementOptions) -> None:
+    """Checks the strategy of a run against the rest of its configuration.
+
+    Raises:
+        ValueError: Two values contradict each other.
+    """
+    if config.replicas is not None and config.strategy != MIRRORED:
+        raise wrong("replicas", f"left out with strategy={config.strategy!r}", config.replicas)
+    if config.strategy != MULTI_WORKER:
+        return
+    for key, alone in (("seeds", 1), ("grid", False)):
+        value = getattr(config, key, alone)
+        if value != alone:
+            raise wrong(key, f"{str(alone).lower()} with strategy={MULTI_WORKER!r}", value)
+    if getattr(config, "save_every", 1) is None:
+        # With saving by the clock, workers would save at different steps and wait for each other.
+        raise wrong("save_every", f"given with strategy={MULTI_WORKER!r}", None)

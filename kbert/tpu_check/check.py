@@ -25,8 +25,8 @@ from kbert.tpu_check.costs import (
 from kbert.tpu_check.graph import TpuProblem, graph_problems, kernel_problems
 from kbert.tpu_check.lowering import StepValues, has_tpu_kernels, load_tpu_kernels, lowered
 from kbert.tpu_check.models import CheckedModel, checked_model
+from kbert.tpu_check.tpu_chips import GIB, TpuChip, tpu_chip
 from kbert.training.config.any_config import StoredConfig
-from kbert.training.distributed.tpu_chips import GIB, TpuChip, tpu_chip
 
 _NEVER = ("how fast a TPU runs it", "the sums over the cores", "the input from the host")
 _WITHOUT_KERNELS = (

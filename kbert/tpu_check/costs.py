@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.tpu_check.graph import TpuProblem
-from kbert.training.distributed.tpu_chips import GIB, TpuChip
+from kbert.tpu_check.tpu_chips import GIB, TpuChip
 
 MEMORY = "memory"
 # Matrix products, and the attribute that transposes the first matrix.

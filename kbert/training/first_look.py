@@ -12,19 +12,17 @@ from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.tables.table import check_columns, nearest
-from kbert.options.shared import RunOptions
+from kbert.options.configuration import RunOptions
 from kbert.tasks.base.finetuned_task import TFDS
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.preparation_config import PreparationConfig
-from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.config.translation_checks import PARTS
-from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
+from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
 from kbert.training.pretraining.input_files import ELSEWHERE, found_files
 from kbert.training.resume.resumed_run import goes_on
-from kbert.training.runs.run_directory import check_output, is_run, load_run
+from kbert.training.runs.run_directory import check_output, model_of
 
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 
@@ -32,9 +30,6 @@ _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 @singledispatch
 def look_first(config: StoredConfig | PreparationConfig) -> None:
     """Checks everything that a configuration names.
-
-    Args:
-        config: The configuration.
 
     Raises:
         FileNotFoundError: A file, encoder or model does not exist; the message names the option.
@@ -57,7 +52,6 @@ def check_file(option: str, path: str | os.PathLike[str]) -> None:
 
     Args:
         option: The option that named it, such as "--train".
-        path: The file.
 
     Raises:
         FileNotFoundError: There is none; the message suggests the nearest name in its folder.
@@ -77,12 +71,7 @@ def check_file(option: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> None:
-    """Checks the columns of labelled examples against the first lines of their file.
-
-    Args:
-        task: A task of `RunConfig`.
-        path: The file.
-        columns: The values of `text_a`, `text_b` and `label` of a `RunConfig`.
+    """Checks columns (`text_a`, `text_b`, `label`) against the first lines of a file of examples.
 
     Raises:
         ValueError: A column is missing.
@@ -92,11 +81,6 @@ def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> N
 
 def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
     """Checks that the file of a GLUE split exists.
-
-    Args:
-        task: The GLUE task.
-        folder: The folder of GLUE.
-        split: The split.
 
     Raises:
         ValueError: There is no such task or split.
@@ -181,5 +165,4 @@ def _look_at_pretraining(config: PretrainingConfig) -> None:
 
 
 def _of_run(name: str | None) -> str | None:
-    """Returns the model's folder if a name is that of a run, else the name."""
-    return str(load_run(name).model_directory) if name is not None and is_run(name) else name
+    return None if name is None else os.fspath(model_of(name))

@@ -10,26 +10,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from kbert.training.callbacks.epoch_record import is_better
 from kbert.training.config.finetuning_config import GRID_KEYS, RunConfig
 from kbert.training.finetuning.examples import RunData, read_run_data
 from kbert.training.recipes.finetuning import train_once
-from kbert.training.resume.resumed_run import goes_on, kept_run
-from kbert.training.resume.sub_runs import begin_parts, changed_examples
-from kbert.training.runs.environment import environment
-from kbert.training.runs.monitor import is_better
-from kbert.training.runs.run_directory import (
-    ENVIRONMENT,
-    LOG,
-    METRICS,
-    MODEL,
-    REPORT,
-    check_output,
-    load_run,
-    run_directory,
-    write_json,
-)
+from kbert.training.runs.run_directory import METRICS, MODEL, REPORT, load_run, write_json
 from kbert.training.runs.run_log import RunLog
-from kbert.training.seeds import summarize, train_seeds
+from kbert.training.seeds import folder_of_parts, summarize, train_seeds
 
 GRID: dict[str, list[Any]] = {
     "batch_size": [16, 32],
@@ -60,49 +47,31 @@ def train_grid(config: Any) -> Path:
 
     The run directory holds a folder for each point, `metrics.json` with the table of all points and
     the metrics of the best one, whose model is in `model/`; the other points keep no model.
-
-    Args:
-        config: The configuration, a `RunConfig`.
-
-    Returns:
-        The run directory.
-
-    Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError: See `train_once`.
     """
-    output, log = config.output or "", RunLog()
-    points = grid_points(config)
-    resume = goes_on(config)
-    check_output(output, config.overwrite, resume)
-    with log.listening():
-        kept = kept_run(config, log)
-        data = read_run_data(config)
-        changed = changed_examples(kept, config, data)
-        with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
-            ones = [_of_point(config, point) for point in points]
-            parts = {f"grid-{number}": one for number, one in enumerate(ones, start=1)}
-            begin_parts(folder, config, data, parts, log, changed=changed, together=True)
-            write_json(environment(), folder / ENVIRONMENT)
-            rows: list[dict[str, Any]] = []
-            best: dict[str, Any] | None = None
-            for number, point in enumerate(points, start=1):
-                log.line(f"-- grid {number} of {len(points)}: {_words(point)}")
-                run = folder / f"grid-{number}"
-                if not run.is_dir():  # else it was finished before a stop
-                    _train_point(parts[run.name].with_values(output=str(run)), data)
-                row = {"folder": run.name, **point, **_summary(run, config)}
-                rows.append(row)
-                log.line(_row(row))
-                if best is None or is_better(row["monitor"], *map(_validation, (row, best))):
-                    best = row
-                # The previous best may no longer be the best.
-                for other in rows:
-                    _drop_models(folder / other["folder"], other is best)
-            if best is not None:
-                _write_best(folder, best, rows)
-                told = f"best:{_row(best).removeprefix(' ')}  ({best['folder']})"
-                log.line("\n".join(["the grid:", *map(_row, rows), told]))
-    return Path(output)
+    points, log = grid_points(config), RunLog()
+    ones = [_of_point(config, point) for point in points]
+    parts = {f"grid-{number}": one for number, one in enumerate(ones, start=1)}
+    with folder_of_parts(config, parts, read_run_data, None, log, together=True) as (folder, data):
+        rows: list[dict[str, Any]] = []
+        best: dict[str, Any] | None = None
+        for point, (name, own) in zip(points, parts.items()):
+            log.line(f"-- grid {len(rows) + 1} of {len(points)}: {_words(point)}")
+            run = folder / name
+            if not run.is_dir():  # else it was finished before a stop
+                _train_point(own.with_values(output=str(run)), data)
+            row = {"folder": run.name, **point, **_summary(run, config)}
+            rows.append(row)
+            log.line(_row(row))
+            if best is None or is_better(row["monitor"], *map(_validation, (row, best))):
+                best = row
+            # The previous best may no longer be the best.
+            for other in rows:
+                _drop_models(folder / other["folder"], other is best)
+        if best is not None:
+            _write_best(folder, best, rows)
+            told = f"best:{_row(best).removeprefix(' ')}  ({best['folder']})"
+            log.line("\n".join(["the grid:", *map(_row, rows), told]))
+    return Path(config.output or "")
 
 
 def _of_point(config: RunConfig, point: dict[str, Any]) -> RunConfig:
@@ -110,7 +79,7 @@ def _of_point(config: RunConfig, point: dict[str, Any]) -> RunConfig:
     return config.with_values(**point, grid=False, overwrite=False)
 
 
-def _train_point(config: RunConfig, data: RunData) -> Path:
+def _train_point(config: Any, data: RunData) -> Path:
     return train_seeds(config, data) if config.seeds > 1 else train_once(config, data)
 
 

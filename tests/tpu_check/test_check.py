@@ -4,13 +4,13 @@ import json
 
 import pytest
 
+from kbert.tpu_check import tpu_chips as tpu_chips
 from kbert.tpu_check.check import check_config, check_step, report_lines
 from kbert.tpu_check.costs import MEMORY
 from kbert.tpu_check.graph import STRING
 from kbert.tpu_check.lowering import has_tpu_kernels
+from kbert.tpu_check.tpu_chips import TpuChip
 from kbert.training.config.any_config import config_from_yaml
-from kbert.training.distributed import tpu_chips
-from kbert.training.distributed.tpu_chips import TpuChip
 from tests.tpu_process import run_with_tpu_packages
 from tests.training.small_steps import WithStrings, compiled
 

@@ -9,7 +9,7 @@ from kbert.tpu_check.costs import (
     memory_problems,
     refused,
 )
-from kbert.training.distributed.tpu_chips import GIB, tpu_chip
+from kbert.tpu_check.tpu_chips import GIB, tpu_chip
 
 # libtpu 0.0.19.1 wrote this for 16,384 rows of 512 tokens.
 _ONE_RESULT = (

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from kbert.tpu_check.check import traced_step
 from kbert.tpu_check.costs import product_flops, step_time
-from kbert.training.distributed.tpu_chips import tpu_chip
+from kbert.tpu_check.tpu_chips import tpu_chip
 from tests.training.small_steps import LENGTH, ROWS, compiled
 
 

@@ -12,7 +12,7 @@ from kbert.training.config.any_config import config_from_yaml
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.translation.tpu_batches import translation_bucket
+from kbert.training.translation.inputs import translation_bucket
 
 _TINY = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32}
 _RUN = {"train": "x.tsv", "encoder": "scratch:tiny", "vocabulary": "none.txt", "output": "o"}

@@ -16,9 +16,9 @@ from tests.replica_process import two_devices
 def main() -> None:
     """Trains a translator and an encoder."""
     two_devices()
+    from kbert.training.distributed import strategies as team
     from kbert.training.distributed.strategies import strategy
     from kbert.training.recipes.pretraining import pretrain
-    from kbert.training.resume import placement as team
     from kbert.training.run import train
     from kbert.training.runs.run_directory import load_run
     from tests.training.tiny_corpus import TinyCorpus

@@ -1,8 +1,11 @@
 import pytest
+import tensorflow as tf
 
 from kbert.tasks.load import load
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
+
+MIRRORED = {"strategy": "mirrored", "replicas": 1}
 
 
 @pytest.mark.slow
@@ -14,3 +17,17 @@ def test_random_weights_learn_the_tiny_task(tiny, tmp_path):
     losses = [epoch["training"]["loss"] for epoch in run.metrics["epochs"]]
     assert losses[-1] < losses[0]
     assert load(run.model_directory).encoder.hidden_dim == 128
+
+
+@pytest.mark.parametrize("how, kind", [({}, None), (MIRRORED, tf.distribute.MirroredStrategy)])
+def test_a_run_is_within_the_scope_of_its_strategy(how, kind, tiny, tmp_path, monkeypatch):
+    def trained(config):
+        return type(tf.distribute.get_strategy()) if tf.distribute.has_strategy() else None
+
+    monkeypatch.setattr("kbert.training.run._trained", trained)
+    assert train(tiny.config(tmp_path / "run", **how)) is kind
+
+
+def test_what_does_not_go_together_with_a_strategy_is_told_first(tiny, tmp_path):
+    with pytest.raises(ValueError, match="`replicas` must be left out with strategy='one'"):
+        train(tiny.config(tmp_path / "run", replicas=2))

@@ -8,7 +8,7 @@ import typer
 from kbert.cli.options.run_options import given_values, with_run_options
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_result
-from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.config.pretraining_config import PreparationConfig
 
 
 @reported

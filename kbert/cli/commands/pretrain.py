@@ -5,14 +5,16 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from kbert.cli.commands.train import check_config_file
-from kbert.cli.options.run_options import given_values, with_run_options
+from kbert.cli.commands.train import run_and_tell
+from kbert.cli.options.run_options import (
+    ConfigFile,
+    check_config_file,
+    configured,
+    given_values,
+    with_run_options,
+)
 from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.runs.run_log import tell_stage
-
-_SHOWN = ("final", "seconds")
 
 
 @reported
@@ -21,13 +23,7 @@ def pretrain(
         Optional[list[Path]],
         typer.Argument(help="Files of plain text to learn from; or give --text.", metavar="TEXT"),
     ] = None,
-    config: Annotated[
-        Optional[Path],
-        typer.Option(
-            help="YAML file with `key: value` for any option (with _ for -); options given on the "
-            "command line go before it."
-        ),
-    ] = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Pretrain an encoder on plain text, and write a run directory.
@@ -53,19 +49,7 @@ def pretrain(
         if "text" in values:
             raise ValueError("`--text` must be left out where files are given without an option.")
         values["text"] = [str(file) for file in files]
-    made = PretrainingConfig
-    checked = made.from_dict(values) if config is None else made.from_yaml(config, **values)
-
-    from kbert.training.first_look import look_first
-
-    look_first(checked)
-    tell_stage("loading TensorFlow")
-    from kbert.training.recipes.pretraining import pretrain as pretrain_run
-    from kbert.training.runs.run_directory import load_run
-
-    run = load_run(pretrain_run(checked))
-    shown = {key: run.metrics[key] for key in _SHOWN}
-    write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
+    run_and_tell(configured(PretrainingConfig, values, config), ("final", "seconds"))
 
 
 pretrain = with_run_options(pretrain, PretrainingConfig)

@@ -1,21 +1,32 @@
-"""`kbert train`."""
+"""`kbert train`, which has other options for translation: its first word or its file decides."""
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated, Any, Optional
 
 import typer
+from typer.core import TyperCommand
 
-from kbert.cli.options.run_options import given_values, with_run_options
+from kbert.cli.options.run_options import (
+    ConfigFile,
+    check_config_file,
+    configured,
+    given_values,
+    with_run_options,
+)
 from kbert.cli.show.errors import reported
 from kbert.cli.show.json_output import write_result
 from kbert.data.tables.table import nearest
-from kbert.options.yaml_file import read_config_file
-from kbert.training.config.any_config import AnyConfig
-from kbert.training.config.finetuning_checks import TASKS
-from kbert.training.config.finetuning_config import RunConfig
+from kbert.options.kinds import read_config_file
+from kbert.training.config.any_config import StoredConfig
+from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_log import tell_stage
+
+_SHOWN = (
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
+    *("mean", "standard_deviation", "final"),
+)
 
 
 @reported
@@ -28,13 +39,7 @@ def train(
             metavar="TASK",
         ),
     ] = None,
-    config: Annotated[
-        Optional[Path],
-        typer.Option(
-            help="YAML file with `key: value` for any option (with _ for -); options given on the "
-            "command line go before it."
-        ),
-    ] = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Fine-tune an encoder, and write a run directory.
@@ -61,9 +66,7 @@ def train(
     check_config_file(config)
     _check_task(read_config_file(config).get("task") if task is None and config else task)
     values = given_values({**given, "task": task}, RunConfig)
-    _run_and_tell(
-        RunConfig.from_dict(values) if config is None else RunConfig.from_yaml(config, **values)
-    )
+    run_and_tell(configured(RunConfig, values, config), _SHOWN)
 
 
 @reported
@@ -71,13 +74,7 @@ def train_translation(
     task: Annotated[
         Optional[str], typer.Argument(help=f"{TRANSLATION}.", metavar="TASK")
     ] = None,
-    config: Annotated[
-        Optional[Path],
-        typer.Option(
-            help="YAML file with `key: value` for any option (with _ for -); options given on the "
-            "command line go before it."
-        ),
-    ] = None,
+    config: ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train a translator from sentence pairs, and write a run directory.
@@ -100,23 +97,7 @@ def train_translation(
     """
     check_config_file(config)
     values = {**given_values(given, TranslationConfig), "task": task or TRANSLATION}
-    made = TranslationConfig
-    _run_and_tell(made.from_dict(values) if config is None else made.from_yaml(config, **values))
-
-
-def check_config_file(config: Path | None) -> None:
-    """Checks that the file of `--config` exists.
-
-    Args:
-        config: The file, or None.
-
-    Raises:
-        FileNotFoundError: It does not exist.
-    """
-    from kbert.training.first_look import check_file
-
-    if config is not None:
-        check_file("--config", config)
+    run_and_tell(configured(TranslationConfig, values, config), _SHOWN)
 
 
 def _check_task(task: Any) -> None:
@@ -129,11 +110,12 @@ def _check_task(task: Any) -> None:
         )
 
 
-def _run_and_tell(config: AnyConfig) -> None:
-    """Trains, and writes the result to stdout.
+def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
+    """Trains a configuration, and writes the result to stdout.
 
     Args:
         config: The configuration.
+        keys: The metrics that are part of the result, where the run has them.
     """
     from kbert.training.first_look import look_first
 
@@ -143,13 +125,63 @@ def _run_and_tell(config: AnyConfig) -> None:
     from kbert.training.runs.run_directory import load_run
 
     run = load_run(train_run(config))
-    shown = {key: run.metrics[key] for key in _SHOWN if key in run.metrics}
+    shown = {key: run.metrics[key] for key in keys if key in run.metrics}
     write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
-_SHOWN = (
-    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
-    *("mean", "standard_deviation", "final"),
-)
 train = with_run_options(train, RunConfig)
 train_translation = with_run_options(train_translation, TranslationConfig)
+
+
+class TrainCommand(TyperCommand):
+    """The command `kbert train`, which delegates to another command for translation."""
+
+    def make_context(
+        self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:
+        """Parses the arguments, or lets `kbert train translation` parse them.
+
+        Args:
+            info_name: The verb.
+            args: The arguments after it.
+            parent: The program's context.
+            **extra: Further arguments of typer's `make_context`.
+        """
+        if asks_for_translation(args):
+            return _translation_command().make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+def asks_for_translation(args: list[str]) -> bool:
+    """Returns whether arguments of `kbert train` are for translation.
+
+    Args:
+        args: The arguments.
+    """
+    if args and not args[0].startswith("-"):
+        return args[0] == TRANSLATION
+    file = _value_of("--config", args)
+    if file is None:
+        return False
+    try:
+        return bool(read_config_file(file).get("task") == TRANSLATION)
+    except (OSError, ValueError):
+        return False  # the verb reads it again, and raises the error
+
+
+def _value_of(option: str, args: list[str]) -> str | None:
+    for place, word in enumerate(args):
+        if word == option and place + 1 < len(args):
+            return args[place + 1]
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return None
+
+
+def _translation_command() -> Any:
+    # A typer app with a single command is that command.
+    app = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    app.command(context_settings={"help_option_names": ["-h", "--help"]})(train_translation)
+    return typer.main.get_command(app)

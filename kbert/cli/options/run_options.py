@@ -1,15 +1,25 @@
-"""The options of `kbert train`, made from a configuration's fields, which have the defaults."""
+"""The options of a verb that trains, made from a configuration's fields, and back."""
 
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Optional
+from pathlib import Path
+from typing import Annotated, Any, Optional, TypeVar
 
 import typer
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import kind_of
 
+Made = TypeVar("Made", bound=Configuration)
+# The option that such a verb has besides.
+ConfigFile = Annotated[
+    Optional[Path],
+    typer.Option(
+        help="YAML file with `key: value` for any option (with _ for -); options given on the "
+        "command line go before it."
+    ),
+]
 # This field is the positional argument of the verb.
 _ARGUMENT = "task"
 
@@ -54,6 +64,32 @@ def given_values(
             kind = kind_of(field)
             values[field.name] = kind.from_text(value) if kind.python_type is str else value
     return values
+
+
+def check_config_file(config: Path | None) -> None:
+    """Checks that the file of `--config` exists, if there is one.
+
+    Raises:
+        FileNotFoundError: It does not exist.
+    """
+    from kbert.training.first_look import check_file
+
+    if config is not None:
+        check_file("--config", config)
+
+
+def configured(kind: type[Made], values: dict[str, Any], config: Path | None) -> Made:
+    """Returns the configuration of the given values, which go before those of a file.
+
+    Args:
+        kind: Its class.
+        values: From `given_values`.
+        config: The file of `--config`, or None.
+
+    Raises:
+        ValueError: A value is wrong.
+    """
+    return kind.from_dict(values) if config is None else kind.from_yaml(config, **values)
 
 
 def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:

@@ -5,7 +5,7 @@ from typing import Any
 
 from kbert.data.pretraining.corpus import Corpus
 from kbert.training.config.pretraining_config import TASK
-from kbert.training.pretraining.evaluation import config_of_model, measure_pretrained
+from kbert.training.pretraining.model import config_of_model, measure_pretrained
 from kbert.training.runs.run_directory import is_run, load_run
 
 

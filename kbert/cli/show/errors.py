@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from kbert.training.distributed.stop_signals import TrainingStopped
+from kbert.training.resume.stop_signals import TrainingStopped
 
 BAD_INPUT = 2
 FAILURE = 1

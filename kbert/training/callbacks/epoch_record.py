@@ -1,4 +1,7 @@
-"""The Keras callback that evaluates each epoch, keeps the best weights and stops early."""
+"""The Keras callback that evaluates each epoch, keeps the best weights and stops early.
+
+With it: which of two results is the better one.
+"""
 
 import math
 import shutil
@@ -10,31 +13,49 @@ from typing import Any, Protocol
 import keras
 
 from kbert.metrics.glue import NotFiniteError
-from kbert.training.callbacks.running_metrics import steps_done
-from kbert.training.callbacks.step_bar import draws_bar
+from kbert.tasks.registry import finetuned_tasks
+from kbert.training.callbacks.state_saver import steps_done
 from kbert.training.config.any_config import AnyConfig
 from kbert.training.resume.train_state import check_finite
-from kbert.training.runs.monitor import is_better, numbers
 from kbert.training.runs.run_log import RunLog
 
-# Between two log lines within an epoch, where no progress bar can be drawn.
-_SECONDS_BETWEEN_LINES = 30.0
-
+# Metrics for which smaller is better, besides those that tasks name.
+FALLING = ("loss", "perplexity")
+# Names of tasks' losses; the loss breaks ties of the metric.
+_LOSSES = ("loss", "cross_entropy", "mse")
 # Entries of a state: on finished epochs, and on the running one.
 _TOLD = ("epochs", "best_epoch", "best_value")
 _SECONDS = "epoch_seconds"
 _MEASURED_ON = "measured_on"
 
 
+def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
+    """Returns whether metrics are better than the best so far; the loss breaks ties of `metric`.
+
+    For a tie of both, or of the metric without a loss, it is False: the earlier one stays.
+    """
+    if best is None:
+        return True
+    if found[metric] != best[metric]:
+        return bool((found[metric] < best[metric]) == _falls(metric))
+    loss = next((name for name in _LOSSES if name in found and name in best), None)
+    return loss is not None and bool(found[loss] < best[loss])
+
+
+def _falls(metric: str) -> bool:
+    return metric in FALLING or any(metric in task.falling for task in finetuned_tasks())
+
+
+def numbers(metrics: dict[str, Any]) -> dict[str, float]:
+    """Returns the metrics that are single numbers."""
+    return {name: value for name, value in metrics.items() if isinstance(value, (int, float))}
+
+
 class Measuring(Protocol):
     """Examples that a model can be evaluated on."""
 
     def measured(self, model: Any) -> dict[str, Any]:
-        """Returns the metrics of a model.
-
-        Args:
-            model: The model.
-        """
+        """Returns the metrics of a model."""
 
 
 class EpochRecord(keras.callbacks.Callback):
@@ -74,7 +95,6 @@ class EpochRecord(keras.callbacks.Callback):
         self._tokens = tokens
         self._folder = folder
         self._log = log
-        self._last_line = 0.0
         self._begin: float | None = None
         # Seconds that an earlier process spent on the resumed epoch.
         self._seconds_before = 0.0
@@ -104,12 +124,6 @@ class EpochRecord(keras.callbacks.Callback):
 
         Its best epoch stays the best only for the same validation examples, and with its value of
         this record's metric.
-
-        Args:
-            told: The record in a state; empty without one.
-            batch: Finished batches of the resumed epoch.
-            step: Finished steps of the training.
-            measured_on: A hash of the validation examples.
         """
         for name in _TOLD:
             setattr(self, name, told.get(name, getattr(self, name)))
@@ -131,20 +145,13 @@ class EpochRecord(keras.callbacks.Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the clock."""
-        self._begin = self._last_line = time.perf_counter()
+        self._begin = time.perf_counter()
         self._done = 0
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts steps, and logs a line every 30 seconds where no bar is drawn."""
+        """Counts steps."""
         done = steps_done(batch, self.params)
         self._step, self._done = self._step + done - self._done, done
-        now = time.perf_counter()
-        if now - self._last_line < _SECONDS_BETWEEN_LINES or draws_bar():
-            return
-        self._last_line = now
-        speed = done / (self._seconds() - self._seconds_before)
-        loss = (logs or {}).get("loss", math.nan)
-        self._log.line(f"  step {done}: loss {loss:.4f}, {speed:.2f} steps/s")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Evaluates the epoch, keeps its weights if it is the best, and may end the training.
@@ -183,11 +190,7 @@ class EpochRecord(keras.callbacks.Callback):
                 self._log.line(f"stopped early: no better {self.monitor} for {patience} epochs")
 
     def is_over(self, done: int) -> bool:
-        """Returns whether there was no new best epoch for as long as early stopping allows.
-
-        Args:
-            done: Number of finished epochs.
-        """
+        """Returns whether there was no new best epoch for as long as early stopping allows."""
         patience = self._config.early_stopping
         # Where a stop lost the weights of the best epoch, or nothing can be compared with it any
         # more, there must be a new best epoch first.

@@ -1,21 +1,103 @@
-"""The Keras callback that saves the state of a training in epochs, and `fit` from a state."""
+"""The Keras callback that saves states, checks losses and stops; and `fit` from a state."""
 
+import io
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
-from kbert.training.callbacks.bad_batch import BadBatch
-from kbert.training.callbacks.running_metrics import RunningMetrics, steps_done
+from kbert.storage.atomic_directory import write_atomically
 from kbert.training.distributed.collectives import any_signal, barrier
-from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
+from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, save_state
 
 # A state at the end of an epoch is cheap to resume from, but short epochs need not each have one.
 _SECONDS_BETWEEN_EPOCHS = 30.0
+
+# Maps ids of any shape (..., T) to a text for each row.
+Decoder = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class BadBatch:
+    """Checks losses, and writes the batch of one that is not finite to a file in `folder`.
+
+    Attributes:
+        batches: Returns the batches from a position on, which are computed again.
+        decoders: Name of an input or target -> function from its ids to texts.
+    """
+
+    folder: Path
+    batches: Callable[[Position], Any]
+    decoders: Mapping[str, Decoder] = field(default_factory=dict)
+
+    def check(self, loss: float, before: Position, steps: int = 1) -> None:
+        """Checks the loss of a step, or the mean loss of an epoch so far.
+
+        Args:
+            before: The position before the step, or the first of them.
+            steps: Steps of one call. It is unknown which one of several was bad: the batches of
+                all are written, each name with the number of its step as prefix.
+
+        Raises:
+            FloatingPointError: The loss is NaN or infinite; the message names step and file.
+        """
+        if math.isfinite(loss):
+            return
+        first, last = before.step + 1, before.step + steps
+        kept = [self._arrays(batch) for batch in islice(self.batches(before), steps)]
+        if steps == 1:
+            (arrays,) = kept
+            named, where, whose = f"step-{last}", f"step {last}", "Its batch is"
+        else:
+            arrays = {
+                f"step-{step}/{name}": array
+                for step, one in enumerate(kept, first)
+                for name, array in one.items()
+            }
+            named, where = f"steps-{first}-{last}", f"one of the steps {first} to {last}"
+            whose = "Their batches are"
+        path = self.folder / f"bad-batch-{named}.npz"
+        file = io.BytesIO()
+        np.savez_compressed(file, **arrays)
+        write_atomically(path, file.getvalue())
+        raise FloatingPointError(
+            f"the loss must stay finite. Received: {loss} at {where}. Try a lower "
+            f"learning_rate. {whose} in {path} ({', '.join(kept[0])}); the last state is from "
+            "before it"
+        )
+
+    def _arrays(self, batch: Any) -> dict[str, Any]:
+        """Returns inputs, targets and weights of a batch, and decoded texts."""
+        parts = batch if isinstance(batch, tuple) else (batch,)
+        arrays: dict[str, Any] = {}
+        for name, part in zip(("inputs", "targets", "weights"), parts):
+            columns = part if isinstance(part, dict) else {name: part}
+            arrays |= {key: np.asarray(column) for key, column in columns.items()}
+        known = {name: decode for name, decode in self.decoders.items() if name in arrays}
+        return arrays | {f"{name}_text": decode(arrays[name]) for name, decode in known.items()}
+
+
+def pieces_of(tokens: Sequence[str]) -> Decoder:
+    """Returns a decoder that joins the tokens of a row with blanks; other ids are skipped."""
+
+    def decode(ids: np.ndarray) -> np.ndarray:
+        rows = ids.reshape(-1, ids.shape[-1])
+        texts = [" ".join(tokens[i] for i in row if 0 <= i < len(tokens)) for row in rows]
+        return np.array(texts, dtype=str).reshape(ids.shape[:-1])
+
+    return decode
+
+
+def steps_done(batch: int, params: Mapping[str, Any] | None) -> int:
+    """Returns the finished steps of the running epoch; Keras counts a short last call as whole."""
+    return min(batch + 1, (params or {}).get("steps") or batch + 1)
 
 
 @dataclass(frozen=True)
@@ -27,8 +109,7 @@ class Saving:
         every: Steps between two states; None saves every `seconds`. Where several steps are one
             call, a state is saved at the end of the call with the last of these steps.
         keep: Number of states to keep, the newest ones.
-        seconds: Time between two states. At the end of an epoch a state is saved if half a minute
-            has passed since the last one, or this time where it is shorter.
+        seconds: Time between two states; half a minute, if less, at the end of an epoch.
     """
 
     folder: Path
@@ -49,6 +130,11 @@ class StateSaver(keras.callbacks.Callback):
         told: Returns the metrics so far, for the states.
         stop: The signals that the process has received.
         bad_batch: Checks the losses; None checks none.
+        together: Whether other workers train too: all of them stop at the same step.
+
+    Attributes:
+        position: The progress of the training.
+        place: Returns the position in the data after so many batches of this call of `fit`.
     """
 
     def __init__(
@@ -59,18 +145,26 @@ class StateSaver(keras.callbacks.Callback):
         told: Callable[[], dict[str, Any]] = dict,
         stop: StopSignals | None = None,
         bad_batch: BadBatch | None = None,
+        together: bool = False,
     ) -> None:
         super().__init__()
-        self._saving = saving
-        self._position = start or Position()
-        # Batches of the resumed epoch that an earlier process did.
-        self._before = self._position.batch
-        # The step of the last state.
-        self._saved = self._position.step
-        self._told = told
-        self._stop = stop
+        self.place: Callable[[int], dict[str, int]] = lambda batches: {}
+        self._saving, self._told = saving, told
+        self._stop, self._together = stop, together
         self._bad_batch = bad_batch
         self._last = time.monotonic()
+        self.start_at(start or Position())
+
+    def start_at(self, position: Position) -> None:
+        """Sets the position where the training begins or is resumed."""
+        self.position = position
+        self._before = position.batch  # of the resumed epoch, by an earlier process
+        # At the last state, and when this call of `fit` began.
+        self._saved = self._first = position.step
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Begins to count the batches of this call of `fit`."""
+        self._first = self.position.step
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts the steps of a call, and saves if it is time.
@@ -79,15 +173,15 @@ class StateSaver(keras.callbacks.Callback):
             FloatingPointError: The loss is NaN or infinite.
             TrainingStopped: A signal has asked for it; the state is saved.
         """
-        at, steps = self._position, (self.params or {}).get("steps")
+        at, steps = self.position, (self.params or {}).get("steps")
         done = self._before + steps_done(batch, self.params)
-        new = done - at.batch
-        if self._bad_batch is not None:
-            self._bad_batch.check(float((logs or {}).get("loss", 0.0)), at, new)
-        self._position = Position(at.step + new, at.epoch, done, order=at.order)
+        loss = float((logs or {}).get("loss", 0.0))
+        if self._bad_batch is not None and not math.isfinite(loss):
+            self._bad_batch.check(loss, self._now(), done - at.batch)
+        self.position = Position(at.step + done - at.batch, at.epoch, done, order=at.order)
         if steps is not None and batch + 1 >= steps:
             return  # the state is saved after the evaluation of the epoch
-        self._save_if(self._is_time(self._saving.seconds))
+        self._save_or_stop(self._is_time(self._saving.seconds))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Begins the next epoch, and saves if it is time.
@@ -95,32 +189,72 @@ class StateSaver(keras.callbacks.Callback):
         Raises:
             TrainingStopped: A signal has asked for it; the state is saved.
         """
-        self._position = replace(self._position, epoch=epoch + 1, batch=0)
+        self._begin_epoch(epoch + 1)
+        self._save_or_stop(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
+
+    def _begin_epoch(self, epoch: int) -> None:
+        self.position = replace(self.position, epoch=epoch, batch=0)
         self._before = 0
-        self._save_if(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
 
     def _is_time(self, seconds: float) -> bool:
         """Returns whether to save; with `every` by the step, so that workers save together."""
         if self._saving.every is None:
             return time.monotonic() - self._last >= seconds
-        return self._position.step // self._saving.every > self._saved // self._saving.every
+        return self.position.step // self._saving.every > self._saved // self._saving.every
 
-    def _save_if(self, is_time: bool) -> None:
-        stop = self._stop
-        asked = None if stop is None else any_signal(stop.received)
-        if not is_time and asked is None:
+    def _now(self) -> Position:
+        data = self.place(self.position.step - self._first)
+        return replace(self.position, data=data, told=self._told())
+
+    def _save(self) -> None:
+        self.position = self._now()
+        save_state(self._saving.folder, self.model, self.position, self._saving.keep)
+        self._last, self._saved = time.monotonic(), self.position.step
+
+    def _save_or_stop(self, is_time: bool) -> None:
+        """Saves if it is time or a signal has come, after which the training ends."""
+        asked = self._asked()
+        if is_time or asked is not None:
+            self._save()
+        self._stop_if(asked)
+
+    def _asked(self) -> str | None:
+        """Returns the signal that this process, or another worker, has received."""
+        received = None if self._stop is None else self._stop.received
+        return any_signal(received) if self._together else received
+
+    def _stop_if(self, asked: str | None) -> None:
+        if asked is None or self._stop is None:
             return
-        save_state(
-            self._saving.folder,
-            self.model,
-            replace(self._position, told=self._told()),
-            self._saving.keep,
-        )
-        self._last, self._saved = time.monotonic(), self._position.step
-        if stop is not None and asked is not None:
+        if self._together:
             barrier()
-            step = self._position.step
-            raise TrainingStopped(f"stopped by {asked} after step {step}. {stop.way_on}")
+        step = self.position.step
+        raise TrainingStopped(f"stopped by {asked} after step {step}. {self._stop.way_on}")
+
+
+class RunningMetrics(keras.callbacks.Callback):
+    """Restores the metrics of a resumed epoch from a saved state; Keras would reset them.
+
+    Metrics consist of sums over batches. The saved sums are added to zeros before the first batch,
+    where the metrics have their variables by then; else after the first batch, to its sums, which
+    is equivalent. (A call of several steps always has them: see
+    `kbert.pipelines.replication.replicated_model`.) It must be the first callback.
+    """
+
+    def __init__(self, sums: Sequence[np.ndarray]) -> None:
+        super().__init__()
+        self._sums = list(sums)
+
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Adds the sums before the first batch, if all metrics have their variables."""
+        if len(self.model.metrics_variables) == len(self._sums):
+            self.on_train_batch_end(batch)
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Adds the sums after the first batch, if they were not added before."""
+        for variable, before in zip(self.model.metrics_variables, self._sums):
+            variable.assign_add(before.reshape(variable.shape))
+        self._sums = []
 
 
 def fit_from(
@@ -133,18 +267,12 @@ def fit_from(
     callbacks: Sequence[Any] = (),
     **kwargs: Any,
 ) -> None:
-    """Trains a model from a position on.
+    """Trains a compiled model that has the state of a position, from there on.
 
     Args:
-        model: A compiled model, with the state of the position.
-        position: From `kbert.training.resume.train_state.load_state`, or the beginning.
-        epochs: Number of epochs in all.
-        dataset: Returns the batches from an epoch and a batch of it on, see
-            `kbert.data.batches.dataset.batched_dataset`.
+        dataset: Returns the batches from an epoch and a batch of it on.
         batches: Batches of each epoch, where they may differ: Keras would assume the number of
             the first epoch for all.
-        callbacks: Keras callbacks for `fit`.
-        **kwargs: Further arguments of `fit`.
     """
     begin, done = position.epoch, position.batch
     while begin < epochs:

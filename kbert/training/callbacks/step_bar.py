@@ -1,8 +1,9 @@
-"""The progress bar of a training: on stderr, where that is a terminal."""
+"""The progress of a training: a bar on stderr where that is a terminal, else lines in the log."""
 
 import math
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,9 +22,11 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from kbert.training.callbacks.running_metrics import steps_done
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.callbacks.state_saver import steps_done
+from kbert.training.runs.run_log import RunLog, tell_stage
 
+# Between two log lines within an epoch, where no bar can be drawn.
+_SECONDS_BETWEEN_LINES = 30.0
 # The bar moves with the steps, and the time left is counted down between them.
 _DRAWN_A_SECOND = 4
 
@@ -34,10 +37,13 @@ def draws_bar() -> bool:
 
 
 @contextmanager
-def step_bar(done: int, epochs: int | None = None, steps: int | None = None) -> Iterator[list[Any]]:
+def step_bar(
+    done: int, epochs: int | None = None, steps: int | None = None, log: RunLog | None = None
+) -> Iterator[list[Any]]:
     """Draws a bar while the block trains, and removes it at the end of the block, also on errors.
 
-    Text written to `sys.stderr` meanwhile appears above the bar.
+    Text written to `sys.stderr` meanwhile appears above the bar. Where no bar can be drawn, the log
+    gets a line every 30 seconds.
 
     Args:
         done: Steps that an earlier process did: of the resumed epoch, or of all `steps`.
@@ -45,11 +51,11 @@ def step_bar(done: int, epochs: int | None = None, steps: int | None = None) -> 
         steps: Number of steps, for a training in intervals, which has one bar.
 
     Yields:
-        The Keras callbacks that move the bar, to be put first; none where it is not drawn.
+        The Keras callbacks that show the steps, to be put first.
     """
     tell_stage("compiling the first step")
     if not draws_bar():
-        yield []
+        yield [] if log is None else [StepLines(log, None if steps is None else done)]
         return
     columns = (
         SpinnerColumn(),  # the first step takes long, and moves nothing else
@@ -134,6 +140,38 @@ class StepBar(keras.callbacks.Callback):
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         """Restores the label of training."""
         self._progress.update(self._task, description=self._title)
+
+
+class StepLines(keras.callbacks.Callback):
+    """Logs loss and speed every 30 seconds within an epoch or interval.
+
+    Args:
+        log: The log of the run.
+        done: Steps that were done before, of a training in intervals, whose steps are counted from
+            its beginning; None counts those of each epoch.
+    """
+
+    def __init__(self, log: RunLog, done: int | None = None) -> None:
+        super().__init__()
+        self._log = log
+        self._done = done
+        self._begin = self._last = 0.0
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Starts the clock."""
+        self._begin = self._last = time.perf_counter()
+        self._before = self._done or 0
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Logs a line if it is time."""
+        done, now = steps_done(batch, self.params), time.perf_counter()
+        if self._done is not None:
+            self._done = self._before + done
+        if now - self._last < _SECONDS_BETWEEN_LINES:
+            return
+        self._last = now
+        loss, speed = float((logs or {}).get("loss", math.nan)), done / (now - self._begin)
+        self._log.line(f"  step {self._before + done}: loss {loss:.4f}, {speed:.2f} steps/s")
 
 
 class _Speed(ProgressColumn):

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.options.yaml_file import read_config_file
+from kbert.options.kinds import read_config_file
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.pretraining_config import PretrainingConfig
@@ -26,14 +26,11 @@ def config_class(task: Any) -> type[StoredConfig]:
     return TranslationConfig if task == TASK else RunConfig
 
 
-def config_from_dict(
-    values: Mapping[str, Any], source: str = "The configuration"
-) -> StoredConfig:
+def config_from_dict(values: Mapping[str, Any], source: str = "The configuration") -> StoredConfig:
     """Creates the configuration of the task that the values name.
 
     Args:
         values: Keys and values; absent keys have their defaults.
-        source: Name of their source, for the error message.
 
     Raises:
         ValueError: A key is unknown, or a value is wrong.
@@ -45,7 +42,6 @@ def config_from_yaml(path: str | os.PathLike[str], **overrides: Any) -> StoredCo
     """Creates the configuration of a YAML file, of the task that it names.
 
     Args:
-        path: The file.
         **overrides: Values that override the file's.
 
     Raises:

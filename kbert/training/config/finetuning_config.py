@@ -1,23 +1,30 @@
-"""`RunConfig`: all options of a fine-tuning run, and the single definition of their defaults."""
+"""`RunConfig`: all options of a fine-tuning run, their defaults and contradictions."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.options.kinds import choice, flag, grid, number, option, text, whole
-from kbert.options.shared import (
+from kbert.metrics.glue_names import glue_task_name
+from kbert.models.sizes import BERT_SIZES
+from kbert.options.configuration import (
     RUN,
+    TPU,
     TRAINING,
     EpochOptions,
     OptimizerOptions,
     PlacementOptions,
     RunOptions,
+    check_default,
+    wrong,
 )
+from kbert.options.kinds import choice, flag, grid, number, option, text, whole
 from kbert.tasks.classification.options import ClassificationOptions
 from kbert.tasks.ner.options import EntityOptions
 from kbert.tasks.question_answering.options import QuestionAnsweringOptions
+from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
 from kbert.tasks.span_tagging.options import SpanTaggingOptions
-from kbert.training.config.finetuning_checks import SCRATCH, TASKS, check_values
 
+TASKS = FINETUNED
+SCRATCH = "scratch:"
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
 _OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
@@ -127,7 +134,9 @@ class RunConfig(
 
     def check_together(self) -> None:
         """Checks the values against each other."""
-        check_values(self)
+        _check_model(self)
+        _check_data(self)
+        _check_choices(self)
         super().check_together()
 
     @property
@@ -135,3 +144,42 @@ class RunConfig(
         """The size after `scratch:`, or None for an encoder with pretrained weights."""
         encoder = self.encoder or ""
         return encoder.removeprefix(SCRATCH) if encoder.startswith(SCRATCH) else None
+
+
+def _check_model(config: RunConfig) -> None:
+    if config.encoder is None:
+        raise wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
+    size = config.scratch_size
+    if size is not None and size not in BERT_SIZES:
+        raise wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
+    if size is not None and config.vocabulary is None:
+        raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
+
+
+def _check_data(config: RunConfig) -> None:
+    if config.glue is not None:
+        name = glue_task_name(config.glue)
+        expected = next(task.name for task in finetuned_tasks() if task.is_of_glue(name))
+        if config.task != expected:
+            raise wrong("task", f"{expected} with glue={config.glue!r}", config.task)
+        if config.data is None:
+            raise wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
+    elif config.train is None:
+        raise wrong("train", "given: a file or tfds:NAME (or give glue and data)", None)
+    finetuned_task(config.task).check(config)
+
+
+def _check_choices(config: RunConfig) -> None:
+    own = finetuned_task(config.task).options
+    every = (key for task in finetuned_tasks() for key in task.options)
+    others = dict.fromkeys(key for key in every if key not in own)
+    check_default(config, others, f"with task={config.task!r}")
+    for key, given in (("grid", config.grid), ("strategy", config.strategy == TPU)):
+        if given and config.batch_tokens is not None:
+            raise wrong(
+                "batch_tokens", f"left out with {key}={getattr(config, key)}", config.batch_tokens
+            )
+    if config.glue is None and config.validation is None:
+        for key in ("early_stopping", "monitor", "grid"):
+            if getattr(config, key) not in (None, False):
+                raise wrong(key, "left out where there is no validation", getattr(config, key))

@@ -1,10 +1,11 @@
-"""`PretrainingConfig`: all options of a pretraining run, and the definition of their defaults."""
+"""All options of a pretraining run, and of preparing its records; defaults, contradictions."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from kbert.data.pretraining.corpus_cuts import BLOCK_BYTES
 from kbert.models.sizes import BERT_SIZES
-from kbert.options.kinds import choice, flag, number, option, patterns, text, whole
-from kbert.options.shared import (
+from kbert.options.configuration import (
     EXAMPLES,
     RUN,
     TRAINING,
@@ -12,16 +13,25 @@ from kbert.options.shared import (
     OptimizerOptions,
     PlacementOptions,
     RunOptions,
+    check_default,
+    wrong,
 )
-from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS
-from kbert.training.config.pretraining_checks import check_pretraining
+from kbert.options.kinds import choice, flag, number, option, patterns, text, whole
+from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS, is_causal
 
 TASK = "pretraining"
-_DATA, _MODEL = "Data", "Model"
+_DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
+# Fixed by the encoder from which a run continues.
+_OF_A_NEW_MODEL = (
+    *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"),
+    "positions",
+)
+# Fixed when records were prepared.
+_OF_TEXT = ("separator", "encoding_errors", "short_share")
+_OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
 _LEAST_ONE = whole(1, optional=True)
 _RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 _OF_A_SIZE = "Instead of the size's."
-_PATTERN = text("a regular expression")
 _ENCODER = text("an encoder")
 _TOKENS = text("a vocab.txt")
 _FOLDER = text("a folder")
@@ -116,7 +126,7 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
 
     def check_together(self) -> None:
         """Checks the values against each other."""
-        check_pretraining(self)
+        _check_pretraining(self)
         super().check_together()
 
     @property
@@ -125,3 +135,95 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
         if self.warmup_steps is not None:
             return self.warmup_steps
         return min(WARMUP_STEPS, self.steps // 10)
+
+
+def _check_pretraining(config: PretrainingConfig) -> None:
+    if config.records is not None:
+        _check_records(config)
+    elif config.text is None:
+        raise wrong("text", "given: the files to learn from", None)
+    given = {key: getattr(config, key) for key in ("encoder", "vocabulary", "vocabulary_size")}
+    if sum(value is not None for value in given.values()) != 1:
+        raise ValueError(
+            "One of `encoder`, to go on from, and `vocabulary` or `vocabulary_size`, to begin "
+            f"anew, must be given. Received: {', '.join(f'{k}={v!r}' for k, v in given.items())}"
+        )
+    if config.encoder is not None:
+        check_default(config, _OF_A_NEW_MODEL, "with encoder, which has its own")
+    elif config.max_sequence_length > config.positions:
+        wanted = f"at most {config.positions}, the positions of the new model"
+        raise wrong("max_sequence_length", wanted, config.max_sequence_length)
+    if is_causal(config.objective):
+        check_default(config, _OF_MASKS, f"with objective {config.objective}, which masks nothing")
+    if config.validation is None:
+        check_default(config, ("validation_steps",), "without validation")
+    if config.warmup > config.steps:
+        raise wrong("warmup_steps", f"at most {config.steps}, the steps", config.warmup_steps)
+    steps = config.steps_per_execution
+    if config.save_every % steps:
+        raise wrong("save_every", f"a multiple of steps_per_execution={steps}", config.save_every)
+
+
+def _check_records(config: PretrainingConfig) -> None:
+    if config.text is not None:
+        raise wrong("text", "left out with records", config.text)
+    check_default(config, (*_OF_TEXT, *_OF_MASKS), "with records, whose examples are ready")
+    if is_causal(config.objective):
+        raise wrong("objective", "mlm or mlm_nsp with records, which are masked", config.objective)
+    if config.vocabulary_size is not None:
+        expected = "left out with records: vocabulary is what they were made with"
+        raise wrong("vocabulary_size", expected, config.vocabulary_size)
+
+
+@dataclass(frozen=True)
+class PreparationConfig(ExampleOptions):
+    """The configuration of preparing pretraining records from plain text.
+
+    Raises:
+        ValueError: A value is of the wrong type or out of bounds, or one is missing.
+    """
+
+    text: list[str] | None = option(
+        None, patterns(), _DATA, "Files of plain text, or patterns, as of kbert pretrain."
+    )
+    block_bytes: int = option(
+        BLOCK_BYTES, whole(16), _DATA, "Bytes read at a time; other blocks have other examples."
+    )
+    vocabulary: str | None = option(None, _TOKENS, _DATA, "The tokens, one a line.")
+    lowercase: bool = option(True, flag(), _DATA, "Whether text is lower-cased without accents.")
+    objective: str = option(
+        "mlm_nsp", choice("mlm_nsp", "mlm"), EXAMPLES, "mlm_nsp: pairs of texts; mlm: one text."
+    )
+    copies: int = option(1, whole(1), EXAMPLES, "Passes over the text, each with other examples.")
+    seed: int = option(1, whole(0), EXAMPLES, "Seed of examples and masks.")
+    output: str | None = option(None, _FOLDER, _OUTPUT, "The folder to make.")
+    overwrite: bool = option(False, flag(), _OUTPUT, "Whether a folder there may be replaced.")
+    shards: int = option(1, whole(1), _OUTPUT, "Into how many files; examples go by turns.")
+    compress: bool = option(False, flag(), _OUTPUT, "Whether the files are gzipped.")
+
+    def check_together(self) -> None:
+        """Checks that all required values are given."""
+        for key, what in (
+            ("text", "the files to make examples of"),
+            ("vocabulary", "a file with a token a line"),
+            ("output", "the folder to make"),
+        ):
+            if getattr(self, key) is None:
+                raise wrong(key, f"given: {what}", None)
+
+    def check_output(self) -> Path:
+        """Checks whether the output folder may be created, without looking into it; returns it.
+
+        Raises:
+            FileExistsError: It exists, and may not be replaced.
+            NotADirectoryError: It is a file.
+        """
+        output = Path(self.output or "")
+        if output.exists() and not self.overwrite:
+            raise FileExistsError(
+                "`output` must not exist yet, unless overwrite is true (--overwrite). "
+                f"Received: output={output}"
+            )
+        if output.exists() and not output.is_dir():
+            raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output}")
+        return output

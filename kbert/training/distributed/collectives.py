@@ -1,4 +1,4 @@
-"""Collective operations of the workers of a run: gather and barrier.
+"""Collective operations of the workers of a run: gather, barrier, each one's share of a batch.
 
 Every worker must call these functions in the same order; without others, they return at once.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.options.configuration import MULTI_WORKER
 from kbert.training.distributed.tf_config import read_cluster
 
 
@@ -77,3 +78,21 @@ def _sum_function(made: tf.distribute.Strategy) -> Any:
         return made.run(of_replica, (value,))
 
     return every
+
+
+def own_share(config: Any) -> dict[str, int]:
+    """Returns this worker's share of a stream of examples.
+
+    Args:
+        config: The run's configuration, with `strategy` and `batch_size`.
+
+    Returns:
+        The arguments `batch_size`, `worker` and `workers` of
+        `kbert.data.pretraining.stream.ExampleStream`.
+    """
+    if config.strategy != MULTI_WORKER:
+        return {"batch_size": config.batch_size}
+    cluster = read_cluster()
+    workers = len(cluster.addresses)
+    share = {"worker": cluster.worker, "workers": workers}
+    return {"batch_size": config.batch_size // workers, **share}

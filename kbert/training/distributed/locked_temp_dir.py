@@ -20,9 +20,6 @@ def own_folder(kind: str) -> Iterator[Path]:
     """Creates a temporary folder for this process alone, and removes it at the end.
 
     This process holds its lock, so `remove_left` recognizes folders of killed processes.
-
-    Args:
-        kind: `WORKER` or `LAUNCH`.
     """
     name = f"{_beginning(kind)}{secrets.token_hex(6)}"
     folder = Path(tempfile.gettempdir(), name)
@@ -41,9 +38,6 @@ def own_folder(kind: str) -> Iterator[Path]:
 
 def remove_left(kind: str) -> list[Path]:
     """Removes the folders that killed processes of this user left on this machine.
-
-    Args:
-        kind: `WORKER` or `LAUNCH`.
 
     Returns:
         The removed folders.

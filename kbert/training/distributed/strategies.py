@@ -1,17 +1,50 @@
-"""Distribution strategies: one device, several of this machine, several processes, or a TPU."""
+"""Distribution strategies (a device, several, several processes, a TPU), and runs under them."""
 
-from collections.abc import Callable
-from typing import Any
+import atexit
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from kbert.data.tables.table import nearest
-from kbert.options.shared import MIRRORED, MULTI_WORKER, ONE, STRATEGIES, TPU
-from kbert.training.distributed.tf_config import read_cluster
-from kbert.training.distributed.worker_rendezvous import (
+from kbert.options.configuration import (
+    MIRRORED,
+    MULTI_WORKER,
+    ONE,
+    STRATEGIES,
+    TPU,
+    Configuration,
+    check_strategy,
+)
+from kbert.pipelines.replication.row_splitting import check_divisible
+from kbert.training.distributed.collectives import barrier
+from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
+from kbert.training.distributed.tf_config import Cluster, read_cluster
+from kbert.training.distributed.worker_watch import (
+    GRACE,
+    LostWorker,
+    end_within,
     ended_without_others,
+    lost,
     taken_port,
     wait_for_others,
+    watched,
+)
+from kbert.training.resume.resumed_run import goes_on
+from kbert.training.runs.run_directory import stopped_run
+
+Config = TypeVar("Config", bound=Configuration)
+# Errors that TensorFlow raises in a worker when another one is gone.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
 )
 
 
@@ -120,3 +153,76 @@ def _tpu(address: str | None) -> tf.distribute.Strategy:
             "tensorflow-tpu in the place of tensorflow (both together do not work). Received: "
             f"{' '.join(str(error).split())[:300]}"
         ) from error
+
+
+@contextmanager
+def in_its_place(config: Config) -> Iterator[Config]:
+    """Enters the scope of a run's strategy: models that are created inside train with it.
+
+    Of several workers only worker 0, the chief, writes the run directory. The others write to a
+    temporary folder, which is removed with their process (or, if that is killed, when the next
+    worker starts). They resume a stopped run from a copy of the chief's folder, so all need the
+    same file system.
+
+    Args:
+        config: The run's configuration, with `strategy`, `replicas` and `output`.
+
+    Yields:
+        The configuration of this process.
+
+    Raises:
+        ValueError: The strategy cannot be created, see
+            `kbert.training.distributed.strategies.strategy`, or `batch_size` is not divisible.
+        LostWorker: Another worker is gone.
+    """
+    values: Any = config
+    check_strategy(values)
+    if values.strategy == ONE:
+        yield config
+    elif values.strategy != MULTI_WORKER:
+        made = _made(values.strategy, values.replicas)
+        _check_batch(config, made)
+        with made.scope():
+            yield config
+    else:
+        with _with_others(config, read_cluster()) as own:
+            yield own
+
+
+@contextmanager
+def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
+    with watched(cluster):
+        try:
+            made = _made(MULTI_WORKER, None)
+            _check_batch(config, made)
+            with made.scope():
+                yield config if cluster.worker == 0 else _elsewhere(config)
+                barrier()
+        except _LOST as error:
+            end_within(GRACE)
+            reason = " ".join(str(error).split())
+            raise LostWorker(lost(cluster, [], f"no answer ({reason[-300:]})")) from error
+
+
+@lru_cache(maxsize=None)
+def _made(name: str, replicas: int | None) -> tf.distribute.Strategy:
+    """Caches one strategy per process: TensorFlow creates no second multi-worker strategy."""
+    return strategy(name, replicas)
+
+
+def _check_batch(config: Any, made: tf.distribute.Strategy) -> None:
+    if getattr(config, "batch_tokens", None) is None:
+        check_divisible("batch_size", config.batch_size, made.num_replicas_in_sync)
+
+
+def _elsewhere(config: Config) -> Config:
+    """Returns the configuration of a worker other than the chief, with a temporary output."""
+    remove_left(WORKER)
+    own = contextlib.ExitStack()
+    folder = own.enter_context(own_folder(WORKER))
+    atexit.register(own.close)
+    output = config.to_dict()["output"] or "run"
+    kept = stopped_run(output) if goes_on(config) else None
+    if kept is not None:
+        shutil.copytree(kept, folder / kept.name)
+    return config.with_values(output=str(folder / Path(output).name))

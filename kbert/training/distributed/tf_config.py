@@ -33,9 +33,6 @@ class Cluster:
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
     """Reads and checks TF_CONFIG.
 
-    Args:
-        environment: The environment variables of the process.
-
     Raises:
         ValueError: It is not set, not JSON, or invalid; the message says which.
     """
@@ -76,12 +73,7 @@ def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
 
 
 def worker_config(addresses: tuple[str, ...], worker: int) -> str:
-    """Returns the TF_CONFIG of one worker.
-
-    Args:
-        addresses: "host:port" of each worker.
-        worker: Its index, from 0.
-    """
+    """Returns the TF_CONFIG of one worker."""
     return json.dumps(
         {"cluster": {"worker": list(addresses)}, "task": {"type": "worker", "index": worker}}
     )

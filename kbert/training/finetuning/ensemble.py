@@ -29,9 +29,7 @@ class Averaged:
     task: FinetunedTask
 
 
-def predict_average(
-    directories: Iterable[str | os.PathLike[str]], examples: Any
-) -> Averaged:
+def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any) -> Averaged:
     """Predicts with several models, and averages their probabilities or scores.
 
     Only one model is in memory at a time.

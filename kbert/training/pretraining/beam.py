@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.storage.atomic_directory import atomic_directory
-from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.config.pretraining_config import PreparationConfig
 from kbert.training.pretraining.preparation import prepared_corpus, prepared_output, records_of_part
 
 try:
@@ -49,9 +49,7 @@ def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = 
     with atomic_directory(output, overwrite=config.overwrite) as folder:
         with beam.Pipeline(options=options) as pipeline:
             numbers = pipeline | "Parts" >> beam.Create(range(parts)) | beam.Reshuffle()
-            records = numbers | "Examples" >> beam.FlatMap(
-                records_of_part, parts, config.to_dict()
-            )
+            records = numbers | "Examples" >> beam.FlatMap(records_of_part, parts, config.to_dict())
             _ = records | "Write" >> _writer(folder, config)
 
 

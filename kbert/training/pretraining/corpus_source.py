@@ -18,16 +18,15 @@ from kbert.data.pretraining.stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining.objectives import has_pairs
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.distributed.collectives import all_gather
-from kbert.training.pretraining.found_records import found_records
+from kbert.training.distributed.collectives import all_gather, own_share
 from kbert.training.pretraining.input_files import found_files
 from kbert.training.pretraining.record_source import (
     RecordFiles,
     check_records,
+    found_records,
     held_out_records,
     record_batches,
 )
-from kbert.training.resume.placement import own_share
 
 # The input throughput is measured for about this long, and at least until a first block ends.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
@@ -41,12 +40,7 @@ _MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
 
 @dataclass(frozen=True)
 class PretrainingText:
-    """The text of a run.
-
-    Attributes:
-        train: The text to train on.
-        validation: The text to evaluate on, or None.
-    """
+    """The text of a run, to train on and to evaluate on."""
 
     train: Source
     validation: Source | None
@@ -68,9 +62,6 @@ class PretrainingText:
 
 def read_text(config: PretrainingConfig) -> PretrainingText:
     """Finds the files of a run and checks the beginning of each.
-
-    Args:
-        config: The run's configuration.
 
     Raises:
         ValueError: A file is not text, all are empty, or one is in both parts.
@@ -114,11 +105,6 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
 def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
     """Makes a first example of each part, since training would fail without one.
 
-    Args:
-        config: The run's configuration.
-        text: Its text.
-        tokenizer: The model's tokenizer.
-
     Raises:
         ValueError: A part has no example.
     """
@@ -138,9 +124,6 @@ def train_batches(
     """Returns the training batches, without end.
 
     Args:
-        config: The run's configuration.
-        corpus: The text, or the records.
-        tokenizer: The model's tokenizer.
         place: The position to begin at, from `place_after`; empty for the beginning.
 
     Returns:
@@ -150,19 +133,12 @@ def train_batches(
     if isinstance(corpus, RecordFiles):
         return record_batches(config, corpus, place.get("batches", 0), **share)
     number = share.get("worker", 0)
-    own = {
-        name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE
-    }
+    own = {name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE}
     return _batches(config, corpus, tokenizer, first_position=CorpusPosition(**own), **share)
 
 
 def place_after(dataset: Any, batches: int) -> dict[str, int]:
-    """Returns the position of a dataset after a number of batches, for `train_batches`.
-
-    Args:
-        dataset: From `train_batches`.
-        batches: Number of batches that have been trained on.
-    """
+    """Returns the position of a dataset after a number of batches, for `train_batches`."""
     if hasattr(dataset, "first_batch"):  # of records; all workers are equally far
         return {"batches": dataset.first_batch + batches}
     own = asdict(dataset.stream.position(batches))
@@ -197,11 +173,6 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
     It is measured from the first byte on, so that all of the work counts; the time of tracing the
     graph counts too, so the throughput of a long training is higher.
 
-    Args:
-        config: The run's configuration.
-        corpus: The text, or the records.
-        tokenizer: The model's tokenizer.
-
     Raises:
         ValueError: The input is not text, or not records.
     """
@@ -226,9 +197,6 @@ def validation_batches(
     """Returns the validation batches, the same ones each time.
 
     Args:
-        config: The run's configuration.
-        corpus: The held-out text, or records.
-        tokenizer: The model's tokenizer.
         steps: Number of batches, the first ones; None for all.
     """
     if isinstance(corpus, RecordFiles):
@@ -239,9 +207,7 @@ def validation_batches(
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
 
-def _batches(
-    config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, **stream: Any
-) -> Any:
+def _batches(config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, **stream: Any) -> Any:
     masking = {name: getattr(config, name) for name in _MASKING}
     return pretraining_dataset(
         corpus,

@@ -11,7 +11,6 @@ def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
     """Returns the files that match names and patterns, each once.
 
     Args:
-        key: The option of the patterns, for the error message.
         patterns: Names of files, or patterns with `*`, `?`, `[...]` and `**`; the files of a
             pattern are sorted.
 
@@ -36,12 +35,7 @@ def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
 
 
 def no_file(key: str, pattern: str) -> FileNotFoundError:
-    """Returns the error for a pattern that matches no file.
-
-    Args:
-        key: The option of the patterns.
-        pattern: The pattern.
-    """
+    """Returns the error for a pattern that matches no file."""
     folder = ", which is a folder" if ELSEWHERE not in pattern and Path(pattern).is_dir() else ""
     return FileNotFoundError(
         f"`{key}` must be files, or patterns that match some. Received: {pattern!r}{folder}"

@@ -1,21 +1,32 @@
-"""The model of a pretraining run: new, or continued from an encoder."""
+"""The model of a pretraining run: new with a vocabulary, or continued; and its evaluation."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from kbert.data.pretraining.corpus import Corpus
 from kbert.models.bert import Bert
 from kbert.models.sizes import bert_size
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.tasks.pretraining.objectives import is_causal
+from kbert.text.wordpiece.training import count_words, train_wordpiece
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.runs.run_directory import is_run, load_run
+from kbert.training.pretraining.corpus_source import Source, validation_batches
+from kbert.training.resume.resumed_run import check_unchanged
+from kbert.training.runs.run_directory import model_of
 
 _SIZES = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim")
 _OF_TRAINING = ("attention_dropout", "gradient_checkpointing")
 _STRIDE = 32
+VOCABULARY = "vocab.txt"
+# Number of characters from which a vocabulary is learned, in random blocks.
+_MOST_CHARACTERS = 1 << 28
+# Options that determine the tokens.
+_OF_VOCABULARY = ("vocabulary", "vocabulary_size", "lowercase")
 
 
 def build_pretrained(
@@ -24,7 +35,6 @@ def build_pretrained(
     """Creates the model of a run; heads that an encoder lacks are new, and a warning names them.
 
     Args:
-        config: The run's configuration.
         vocabulary: The vocabulary of a new model; None continues the configuration's encoder.
 
     Raises:
@@ -42,8 +52,7 @@ def build_pretrained(
     encoder: dict[str, Any] = {name: getattr(config, name) for name in _OF_TRAINING}
     encoder["causal"] = is_causal(config.objective)
     if vocabulary is None:
-        name = config.encoder or ""
-        source = load_run(name).model_directory if is_run(name) else name
+        source = model_of(config.encoder or "")
         encoder["encoder_dropout"] = config.dropout
         return MaskedLanguageModel.from_pretrained(source, from_other_task=True, **encoder, **typed)
     given = {name: getattr(config, name) for name in _SIZES}
@@ -61,12 +70,78 @@ def build_pretrained(
 
 
 def compile_pretrained(model: MaskedLanguageModel, config: PretrainingConfig) -> None:
-    """Compiles a model with the optimizer of Devlin et al. 2019, appendix A.2.
-
-    Args:
-        model: From `build_pretrained`.
-        config: The run's configuration.
-    """
+    """Compiles a model with the optimizer of Devlin et al. 2019, appendix A.2."""
     rate = WarmupLinearDecay(config.learning_rate, config.steps, config.warmup)
     optimizer = AdamW(rate, config.weight_decay, epsilon=1e-6, global_clipnorm=config.clip)
     model.compile(optimizer, steps_per_execution=config.steps_per_execution)
+
+
+def run_vocabulary(
+    config: PretrainingConfig, corpus: Any, kept: Path | None = None
+) -> Vocabulary | None:
+    """Returns the vocabulary of a new model, or None where an encoder brings its own.
+
+    Args:
+        corpus: The text to learn it from, a `Corpus`; nothing is learned from records.
+        kept: The folder of a stopped run, with the vocabulary that it began with.
+
+    Raises:
+        ValueError: The file is not a vocabulary, the vocabulary size is too small to be learned,
+            or the stopped run has its tokens from elsewhere.
+        FileNotFoundError: There is no such file.
+    """
+    if kept is not None and (kept / VOCABULARY).is_file():
+        check_unchanged(kept, config, _OF_VOCABULARY, f"the tokens in {kept / VOCABULARY}")
+        if config.encoder is None:
+            return Vocabulary.from_file(kept / VOCABULARY)
+    if config.encoder is not None:
+        return None
+    if config.vocabulary_size is None:
+        return Vocabulary.from_file(config.vocabulary or "")
+    counts = count_words(_documents(corpus, config.seed), config.lowercase)
+    if not counts:
+        raise ValueError(f"`text` must hold words to learn a vocabulary from. Received: {corpus}")
+    return train_wordpiece(counts, config.vocabulary_size)
+
+
+def _documents(corpus: Corpus, seed: int) -> Iterator[tuple[str, ...]]:
+    """Yields the documents of each block, until there are enough characters."""
+    read = 0
+    for block in corpus.blocks(seed):
+        yield block.documents
+        read += sum(map(len, block.documents))
+        if read >= _MOST_CHARACTERS:
+            return
+
+
+def measure_pretrained(
+    folder: Path, corpus: Source, config: PretrainingConfig, steps: int | None = None
+) -> dict[str, float]:
+    """Evaluates a saved model in float32, in which it is used.
+
+    Args:
+        steps: Number of batches to evaluate, the first ones; None for all.
+
+    Returns:
+        The losses, single and total, accuracies and perplexity.
+
+    Raises:
+        ValueError: The folder is not a pretrained model, or the files are not text or records.
+    """
+    model = MaskedLanguageModel.from_pretrained(folder, dtype="float32")
+    model.compile()
+    batches = validation_batches(config, corpus, model.tokenizer, steps)
+    measured: dict[str, float] = model.evaluate(batches, verbose=0, return_dict=True)
+    return measured
+
+
+def config_of_model(folder: Path) -> PretrainingConfig:
+    """Returns options of making examples for a model without a run."""
+    model: Any = MaskedLanguageModel.from_pretrained(folder)
+    return PretrainingConfig(
+        text=["-"],
+        encoder=str(folder),
+        output="-",
+        objective=model.objective,
+        max_sequence_length=model.max_sequence_length,
+    )

@@ -9,7 +9,7 @@ from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.records import is_record, serialized, write_records
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.config.pretraining_config import PreparationConfig
 from kbert.training.pretraining.input_files import found_files
 
 _ROWS = 64
@@ -37,15 +37,7 @@ def prepare_records(config: PreparationConfig) -> int:
     """
     output = prepared_output(config)
     corpus = prepared_corpus(config)
-    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
-    batches = pretraining_dataset(
-        corpus,
-        tokenizer,
-        batch_size=_ROWS,
-        shuffle=False,
-        epochs=config.copies,
-        **example_settings(config),
-    )
+    batches = _batches(config, corpus)
     about = {"text": str(corpus), "fingerprint": corpus.fingerprint, "config": config.to_dict()}
     with own_errors(batches):
         return write_records(
@@ -55,9 +47,6 @@ def prepare_records(config: PreparationConfig) -> int:
 
 def prepared_output(config: PreparationConfig) -> Path:
     """Returns the output folder, checked before any work.
-
-    Args:
-        config: The configuration.
 
     Raises:
         FileExistsError: It exists, and may not be replaced or holds other files than records.
@@ -76,31 +65,21 @@ def prepared_output(config: PreparationConfig) -> Path:
 
 
 def prepared_corpus(config: PreparationConfig) -> Corpus:
-    """Returns the text of a configuration.
-
-    Args:
-        config: The configuration.
-    """
+    """Returns the text of a configuration."""
     files = found_files("text", config.text or [])
     return Corpus(files, config.separator, config.block_bytes, config.encoding_errors)
 
 
-def example_settings(config: PreparationConfig) -> dict[str, Any]:
-    """Returns the options of making examples, for `pretraining_dataset`.
-
-    Args:
-        config: The configuration.
-    """
-    return {name: getattr(config, name) for name in _EXAMPLES}
+def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:
+    """Returns the examples of a text, or of a worker's part of it, in its order."""
+    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
+    settings = {name: getattr(config, name) for name in _EXAMPLES}
+    copies: dict[str, Any] = {"batch_size": _ROWS, "shuffle": False, "epochs": config.copies}
+    return pretraining_dataset(corpus, tokenizer, **copies, **settings, **part)
 
 
 def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
     """Yields the examples of a part of the text, as records.
-
-    Args:
-        part: Index of the part, from 0.
-        parts: Number of parts.
-        settings: The keys and values of a `PreparationConfig`.
 
     Yields:
         Serialized tf.train.Example.
@@ -109,17 +88,7 @@ def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator
         ValueError: The part has no example.
     """
     config = PreparationConfig.from_dict(settings)
-    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
-    batches = pretraining_dataset(
-        prepared_corpus(config),
-        tokenizer,
-        batch_size=_ROWS,
-        shuffle=False,
-        epochs=config.copies,
-        worker=part,
-        workers=parts,
-        **example_settings(config),
-    )
+    batches = _batches(config, prepared_corpus(config), worker=part, workers=parts)
     with own_errors(batches):
         for inputs, targets in batches:
             yield from serialized(inputs, targets)

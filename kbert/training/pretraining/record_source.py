@@ -1,7 +1,8 @@
-"""TFRecords as the input of a pretraining run."""
+"""TFRecords as the input of a pretraining run, found by names and patterns, also in a bucket."""
 
 import hashlib
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -13,6 +14,7 @@ from kbert.data.pretraining.dataset import own_errors
 from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.tasks.pretraining.objectives import has_pairs
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.pretraining.input_files import ELSEWHERE, found_files, no_file
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,6 @@ def record_batches(
     """Returns the training batches, without end.
 
     Args:
-        config: The run's configuration.
-        records: The files.
-        first_batch: Number of batches to skip.
         **options: Options that override the run's, such as `worker`, `workers` and `batch_size` of
             one of several workers; see `kbert.data.pretraining.records_dataset`.
     """
@@ -66,8 +65,6 @@ def held_out_records(config: PretrainingConfig, records: RecordFiles, steps: int
     """Returns the validation batches, the same ones each time.
 
     Args:
-        config: The run's configuration.
-        records: The files.
         steps: Number of batches, the first ones; None for all.
     """
     dataset = _batches(config, records, epochs=1, shuffle=False)
@@ -79,11 +76,6 @@ def held_out_records(config: PretrainingConfig, records: RecordFiles, steps: int
 
 def check_records(config: PretrainingConfig, records: RecordFiles, vocabulary_size: int) -> None:
     """Checks that the model can read the first records.
-
-    Args:
-        config: The run's configuration.
-        records: The files.
-        vocabulary_size: Number of tokens of the model.
 
     Raises:
         ValueError: They have another length, or ids of another vocabulary; or one is damaged.
@@ -111,3 +103,34 @@ def _batches(config: PretrainingConfig, records: RecordFiles, **arguments: Any) 
         seed=config.seed,
         **{"batch_size": config.batch_size, **arguments},
     )
+
+
+def found_records(key: str, patterns: Sequence[str]) -> list[str]:
+    """Returns the TFRecords that match names and patterns, each once.
+
+    Args:
+        patterns: Names or patterns for `found_files`; or, with a "://" in them, for `tf.io.gfile`,
+            in a bucket for example: names, or patterns with `*` and `?` within a folder.
+
+    Raises:
+        FileNotFoundError: One matches no file.
+        OSError: Its storage cannot be reached.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if ELSEWHERE not in pattern:
+            found.update(dict.fromkeys(map(str, found_files(key, [pattern]))))
+            continue
+        try:
+            is_name = tf.io.gfile.exists(pattern)
+            names = [pattern] if is_name else sorted(tf.io.gfile.glob(pattern))
+            files = [name for name in names if not tf.io.gfile.isdir(name)]
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"`{key}` must be in places that can be reached. Received: {pattern!r}. "
+                f"{' '.join(error.message.split())}"
+            ) from error
+        if not files:
+            raise no_file(key, pattern)
+        found.update(dict.fromkeys(files))
+    return list(found)

@@ -1,44 +1,34 @@
-"""Fine-tuning: a task's head on an encoder, trained on labelled examples."""
+"""Fine-tuning: a task's new head on an encoder, trained on labelled examples."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kbert.metrics.glue_names import GLUE_METRICS
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.models.bert import Bert
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.losses import SoftmaxCrossEntropy
+from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.registry import finetuned_task
-from kbert.training.callbacks.bad_batch import pieces_of
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.callbacks.epoch_record import EpochRecord
+from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import RunData, read_run_data
-from kbert.training.finetuning.model import build_model, compile_model
-from kbert.training.finetuning.report import report_lines, start_report
+from kbert.training.finetuning.examples import RunData, read_run_data, report_lines, start_report
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.resume.resumed_run import changed_data, order_of, sha256_of_arrays
-from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
-from kbert.training.runs.run_log import RunLog, tell_stage
+from kbert.training.resume.resumed_run import changed_data
+from kbert.training.resume.train_state import order_of, sha256_of_arrays
+from kbert.training.runs.run_directory import CHECKPOINTS
+from kbert.training.runs.run_log import tell_stage
 
 # With the examples they determine the next batch; a TPU also drops a smaller last one.
 _OF_THE_ORDER = ("batch_size", "batch_tokens", "seed")
 
 
-def train_once(config: RunConfig, data: RunData | None = None, log: RunLog | None = None) -> Path:
-    """Fine-tunes with one seed.
-
-    Args:
-        config: The configuration; its `seeds` and `grid` are ignored.
-        data: Its examples if they were read before.
-        log: The log; by default a new one.
-
-    Returns:
-        The run directory.
-
-    Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
-            `kbert.training.recipes.recipe.run_recipe`.
-    """
-    return run_recipe(Finetuning(config, data, log))
+def train_once(config: RunConfig, data: RunData | None = None) -> Path:
+    """Fine-tunes with one seed, whatever `seeds` and `grid` are; see `run_recipe`."""
+    return run_recipe(Finetuning(config, data))
 
 
 class Finetuning(EpochRecipe):
@@ -47,7 +37,6 @@ class Finetuning(EpochRecipe):
     config: RunConfig
     data: RunData | None
     read = staticmethod(read_run_data)
-    _glue: str | None
     _parts: dict[str, Any]
     _monitor: str
     _steps: list[int]
@@ -55,7 +44,7 @@ class Finetuning(EpochRecipe):
     def prepare(self, kept: Path | None) -> None:
         config, log = self.config, self.log
         data = read_run_data(config) if self.data is None else self.data
-        self._glue = data.glue
+        self.glue = data.glue
         task = finetuned_task(config.task)
         self._monitor = monitored_metric(config, data)
         # Its errors must come before the encoder is loaded.
@@ -96,29 +85,14 @@ class Finetuning(EpochRecipe):
     def pieces(self) -> Mapping[str, Any]:
         return {"token_ids": pieces_of(self.model.tokenizer.vocabulary.tokens)}
 
-    def finish(self, folder: Path) -> dict[str, Any]:
-        record, parts = self.record, self._parts
-        # One from before a stop may exist, with other weights.
-        with atomic_directory(folder / MODEL, overwrite=True) as model_folder:
-            shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
-        model = type(self.model).from_pretrained(folder / MODEL, dtype=self.config.precision)
-        held_out = [part for part in ("validation", "test") if part in parts]
-        return {
-            "task": self.config.task,
-            "glue": self._glue,
-            "monitor": record.monitor if "validation" in parts else None,
-            "kept_epoch": record.best_epoch,
-            "final": {part: parts[part].measured(model) for part in held_out},
-            "epochs": record.epochs,
-        }
+    def measured(self, folder: Path) -> dict[str, Any]:
+        model = type(self.model).from_pretrained(folder, dtype=self.config.precision)
+        held_out = [part for part in ("validation", "test") if part in self._parts]
+        return {part: self._parts[part].measured(model) for part in held_out}
 
 
 def monitored_metric(config: RunConfig, data: RunData) -> str:
     """Returns the metric that the epochs of a run are compared by.
-
-    Args:
-        config: The run's configuration.
-        data: The run's examples.
 
     Raises:
         ValueError: The task has no such metric.
@@ -131,3 +105,72 @@ def monitored_metric(config: RunConfig, data: RunData) -> str:
             f"`monitor` must be one of {', '.join(known)}. Received: monitor={config.monitor!r}"
         )
     return config.monitor
+
+
+def build_model(config: RunConfig, data: RunData) -> Any:
+    """Creates the model of a run, with new weights where the encoder has none.
+
+    Args:
+        data: The run's examples, which determine the labels, and whether inputs are pairs.
+
+    Returns:
+        A model of the task's class, not compiled.
+
+    Raises:
+        ValueError: Vocabulary, length or labels do not fit the encoder, or it is not an encoder.
+        FileNotFoundError: There is no such encoder or vocabulary.
+        OSError: The encoder cannot be fetched.
+    """
+    task = finetuned_task(config.task)
+    pipeline = task.model_class()
+    names = ("max_sequence_length", *task.settings)
+    chosen = {name: getattr(config, name) for name in names}
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    settings["dtype"] = config.precision
+    settings |= task.model_settings(config, data.train)
+    if data.labels is not None:
+        settings["labels"] = data.labels
+    encoder_settings = _encoder_settings(config)
+    if config.vocabulary is None:
+        if "dropout" in encoder_settings:  # a task's own dropout has that name here
+            encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
+        if config.adapter_dim is not None:
+            encoder_settings["adapter_dim"] = config.adapter_dim
+        model = pipeline.from_pretrained(
+            config.encoder, from_other_task=True, **encoder_settings, **settings
+        )
+        task.reset(model)
+        return model
+    if config.adapter_dim is not None:
+        raise ValueError(
+            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
+            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
+        )
+    vocabulary = Vocabulary.from_file(config.vocabulary)
+    tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
+    encoder_settings["dtype"] = config.precision
+    if config.scratch_size is None:
+        encoder = Bert.from_pretrained(config.encoder or "", **encoder_settings)
+    else:
+        encoder = Bert.from_size(config.scratch_size, len(vocabulary), **encoder_settings)
+    return pipeline(encoder, tokenizer, **settings)
+
+
+def _encoder_settings(config: RunConfig) -> dict[str, Any]:
+    """Returns the encoder's options by the names of `Bert`'s constructor arguments."""
+    rates = {}
+    if config.encoder_dropout is not None:
+        rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
+    return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
+
+
+def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:
+    """Compiles a model with AdamW, linear warm-up and decay, and the task's loss."""
+    schedule = WarmupLinearDecay(
+        config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
+    )
+    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
+    weights = finetuned_task(config.task).class_weights(config, data.train, data.labels)
+    loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
+    steps = config.steps_per_execution
+    model.compile(optimizer=optimizer, loss=loss, steps_per_execution=steps)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from kbert.data.pretraining.dataset import own_errors
-from kbert.training.callbacks.bad_batch import BadBatch, pieces_of
+from kbert.options.configuration import MULTI_WORKER
 from kbert.training.callbacks.interval_record import IntervalRecord
-from kbert.training.callbacks.running_metrics import RunningMetrics
-from kbert.training.callbacks.state_saver import Saving
+from kbert.training.callbacks.state_saver import BadBatch, RunningMetrics, Saving, pieces_of
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.distributed.stop_signals import StopSignals
+from kbert.training.distributed.collectives import own_share
+from kbert.training.distributed.strategies import in_its_place
 from kbert.training.pretraining.corpus_source import (
     PretrainingText,
     check_examples,
@@ -27,13 +27,17 @@ from kbert.training.pretraining.corpus_source import (
     train_batches,
     validation_batches,
 )
-from kbert.training.pretraining.evaluation import measure_pretrained
-from kbert.training.pretraining.model import build_pretrained, compile_pretrained
-from kbert.training.pretraining.vocabulary import VOCABULARY, run_vocabulary
+from kbert.training.pretraining.model import (
+    VOCABULARY,
+    build_pretrained,
+    compile_pretrained,
+    measure_pretrained,
+    run_vocabulary,
+)
 from kbert.training.recipes.recipe import STATES, Recipe, run_recipe, tensorboard
-from kbert.training.resume.placement import own_share, placed
-from kbert.training.resume.resumed_run import changed_data, order_of, position_in
-from kbert.training.resume.train_state import Position
+from kbert.training.resume.resumed_run import changed_data
+from kbert.training.resume.stop_signals import StopSignals
+from kbert.training.resume.train_state import Position, order_of, position_in
 from kbert.training.runs.run_directory import MODEL
 from kbert.training.runs.run_log import RunLog, tell_stage
 
@@ -44,7 +48,6 @@ _OF_THE_ORDER = (
 )
 
 
-@placed
 def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
     """Pretrains an encoder on plain text.
 
@@ -60,7 +63,8 @@ def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
         ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
             `kbert.training.recipes.recipe.run_recipe`.
     """
-    return run_recipe(Pretraining(config, None, log))
+    with in_its_place(config) as own:
+        return run_recipe(Pretraining(own, None, log))
 
 
 class Pretraining(Recipe):
@@ -127,9 +131,7 @@ class Pretraining(Recipe):
 
     def _batches(self, position: Position) -> Any:
         """Returns the training batches from a position on."""
-        return train_batches(
-            self.config, self._text.train, self.model.tokenizer, position.data
-        )
+        return train_batches(self.config, self._text.train, self.model.tokenizer, position.data)
 
     def fit(self, folder: Path, stop: StopSignals) -> None:
         config, model = self.config, self.model
@@ -138,13 +140,19 @@ class Pretraining(Recipe):
         pieces = dict.fromkeys(("token_ids", "masked_tokens"), words)
         bad_batch = BadBatch(folder, self._batches, pieces)
         record = self._record = IntervalRecord(
-            saving, self._tokens_per_step, config.steps, self.log, stop, bad_batch
+            saving,
+            self._tokens_per_step,
+            config.steps,
+            self.log,
+            stop,
+            bad_batch,
+            together=config.strategy == MULTI_WORKER,
         )
         record.input_speed = self.report["input_tokens_per_second"]
         position = position_in(folder / STATES, model, self.order, _at_next_pass)
         # Both by the interval in which it was saved, and by those of this configuration.
         within = position.batch > 0 and position.step % config.save_every > 0
-        record.restore(position if within else replace(position, sums=()))
+        record.start_at(position if within else replace(position, sums=()))
         if position.step:
             self.log.line(f"goes on after step {position.step}")
         callbacks = [record, *tensorboard(config, folder)]
@@ -153,7 +161,7 @@ class Pretraining(Recipe):
             steps = config.validation_steps
             text = self._text.validation
             held_out = validation_batches(config, text, model.tokenizer, steps)
-        with step_bar(position.step, steps=config.steps) as bar:
+        with step_bar(position.step, steps=config.steps, log=self.log) as bar:
             while record.position.step < config.steps:
                 self._fit_intervals([*bar, *callbacks], held_out)
 
@@ -213,8 +221,6 @@ def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:
     """Returns the next intervals of one length; to Keras they are epochs.
 
     Args:
-        step: Number of finished steps.
-        steps: Number of steps in all, more than `step`.
         every: Steps of an interval; the last one may be shorter, and a resumed one is.
 
     Returns:

@@ -1,35 +1,35 @@
 """The runner of all kinds of runs, and the base classes of their recipes."""
 
+import os
+import platform
 import shutil
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from kbert.training.callbacks.bad_batch import BadBatch
+import kbert
+from kbert.options.configuration import MULTI_WORKER
+from kbert.storage.atomic_directory import atomic_directory
 from kbert.training.callbacks.epoch_record import EpochRecord
-from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
+from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.any_config import StoredConfig
-from kbert.training.distributed.stop_signals import StopSignals, stop_signals
-from kbert.training.resume.resumed_run import (
-    goes_on,
-    is_measured,
-    kept_run,
-    position_in,
-    way_on,
-)
-from kbert.training.resume.train_state import Position
-from kbert.training.runs.environment import environment
+from kbert.training.resume.resumed_run import goes_on, is_measured, kept_run, way_on
+from kbert.training.resume.stop_signals import StopSignals, stop_signals
+from kbert.training.resume.train_state import Position, position_in
 from kbert.training.runs.run_directory import (
     CHECKPOINTS,
     ENVIRONMENT,
     LOG,
     METRICS,
+    MODEL,
     REPORT,
     check_output,
     run_directory,
@@ -39,6 +39,11 @@ from kbert.training.runs.run_directory import (
 from kbert.training.runs.run_log import RunLog, tell_stage
 
 STATES = "states"
+PACKAGES = (
+    *("tensorflow", "tensorflow-text", "keras", "numpy", "safetensors", "scikit-learn"),
+    "scipy",
+)
+VARIABLES = ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
 
 class Recipe(ABC):
@@ -76,28 +81,15 @@ class Recipe(ABC):
         """
 
     def write_start(self, folder: Path) -> None:
-        """Writes the files of this kind of run besides its configuration and report.
-
-        Args:
-            folder: The run directory.
-        """
+        """Writes the files of this kind of run besides its configuration and report."""
 
     @abstractmethod
     def fit(self, folder: Path, stop: StopSignals) -> None:
-        """Trains to the end, from the newest state on.
-
-        Args:
-            folder: The run directory.
-            stop: The signals that the process has received.
-        """
+        """Trains to the end, from the newest state on."""
 
     @abstractmethod
     def finish(self, folder: Path) -> dict[str, Any]:
-        """Writes the model, and returns its metrics.
-
-        Args:
-            folder: The run directory.
-        """
+        """Writes the model, and returns its metrics."""
 
 
 def run_recipe(recipe: Recipe) -> Path:
@@ -105,12 +97,6 @@ def run_recipe(recipe: Recipe) -> Path:
 
     The state is saved regularly. A stopped run of the same configuration is resumed from its newest
     state; batches, dropout and rates are then those of a run that was never stopped.
-
-    Args:
-        recipe: The recipe.
-
-    Returns:
-        The run directory.
 
     Raises:
         ValueError: Data, encoder or sizes do not fit, and nothing has been written; or the stopped
@@ -149,12 +135,7 @@ def run_recipe(recipe: Recipe) -> Path:
 
 
 def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
-    """Returns the TensorBoard callback, if the configuration asks for it.
-
-    Args:
-        config: The run's configuration.
-        folder: The run directory.
-    """
+    """Returns the TensorBoard callback, if the configuration asks for it."""
     if not config.tensorboard:
         return []
     return [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
@@ -165,20 +146,18 @@ class EpochRecipe(Recipe):
 
     Attributes:
         record: The record of epochs; set by `fit`.
+        glue: The GLUE task whose official metrics apply, or None.
     """
 
     record: EpochRecord
+    glue: str | None = None
     leftovers: tuple[str, ...] = (STATES, CHECKPOINTS)
     # Function that reads the examples of a configuration.
     read: Callable[..., Any]
 
     @abstractmethod
     def new_record(self, folder: Path) -> EpochRecord:
-        """Returns an empty record of epochs.
-
-        Args:
-            folder: The run directory.
-        """
+        """Returns an empty record of epochs."""
 
     @abstractmethod
     def batches(self, epoch: int, batch: int) -> Any:
@@ -198,13 +177,26 @@ class EpochRecipe(Recipe):
         return None
 
     def callbacks(self, folder: Path, position: Position) -> list[Any]:
-        """Returns callbacks of this kind of run, after the record.
-
-        Args:
-            folder: The run directory.
-            position: The position where the training begins.
-        """
+        """Returns callbacks of this kind of run, after the record."""
         return []
+
+    @abstractmethod
+    def measured(self, folder: Path) -> dict[str, Any]:
+        """Returns the metrics of the held-out parts, by the model that was written to a folder."""
+
+    def write_model(self, folder: Path) -> dict[str, Any]:
+        """Writes the model that stays into the run directory, and returns which epoch it is of."""
+        # One from before a stop may exist, with other weights.
+        with atomic_directory(folder / MODEL, overwrite=True) as model_folder:
+            shutil.copytree(self.record.kept, model_folder, dirs_exist_ok=True)
+        return {"kept_epoch": self.record.best_epoch}
+
+    def finish(self, folder: Path) -> dict[str, Any]:
+        epoch = self.write_model(folder)
+        final = self.measured(folder / MODEL)
+        monitor = self.record.monitor if "validation" in final else None
+        about = {"task": self.config.task, "glue": self.glue, "monitor": monitor, **epoch}
+        return {**about, "final": final, "epochs": self.record.epochs}
 
     def fit(self, folder: Path, stop: StopSignals) -> None:
         config, record = self.config, self.new_record(folder)
@@ -218,10 +210,17 @@ class EpochRecipe(Recipe):
         saving = Saving(folder / STATES, config.save_every, config.keep_states)
         bad_batch = BadBatch(folder, lambda at: self.batches(at.epoch, at.batch), self.pieces())
         # The last one: a state at the end of an epoch must include what the others recorded of it.
-        saver = StateSaver(saving, position, told=record.told, stop=stop, bad_batch=bad_batch)
+        saver = StateSaver(
+            saving,
+            position,
+            told=record.told,
+            stop=stop,
+            bad_batch=bad_batch,
+            together=config.strategy == MULTI_WORKER,
+        )
         if record.is_over(position.epoch):
             return
-        with step_bar(position.batch, epochs=config.epochs) as bar:
+        with step_bar(position.batch, epochs=config.epochs, log=self.log) as bar:
             fit_from(
                 self.model,
                 position,
@@ -239,3 +238,23 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def environment() -> dict[str, Any]:
+    """Returns the versions and the machine as a dict of JSON types."""
+    return {
+        "kbert": kbert.__version__,
+        "python": sys.version.split()[0],
+        "packages": {name: _version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "processors": len(os.sched_getaffinity(0)),
+        "devices": [device.name for device in tf.config.list_physical_devices()],
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -5,33 +5,37 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword.subword import Subword
-from kbert.training.callbacks.bad_batch import pieces_of
 from kbert.training.callbacks.epoch_record import EpochRecord
+from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.resume.resumed_run import changed_data, order_of, sha256_of_arrays
-from kbert.training.resume.train_state import Position
+from kbert.training.resume.resumed_run import changed_data
+from kbert.training.resume.train_state import Position, order_of, sha256_of_arrays
 from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
-from kbert.training.runs.run_log import RunLog, tell_stage
+from kbert.training.runs.run_log import tell_stage
 from kbert.training.translation.evaluation import (
     MeasuredPairs,
     check_language,
     measure_translator,
     searcher_of,
+    translation_lines,
+    translation_report,
 )
-from kbert.training.translation.examples import TranslationData, read_translation_data
-from kbert.training.translation.inputs import PreparedPairs, check_pairs, prepare_pairs
-from kbert.training.translation.model import (
-    build_translator,
-    compile_translator,
-    load_warm_start,
+from kbert.training.translation.examples import (
+    TranslationData,
+    read_translation_data,
+    run_subwords,
+    write_subwords,
 )
-from kbert.training.translation.report import translation_lines, translation_report
-from kbert.training.translation.subwords import run_subwords, write_subwords
-from kbert.training.translation.tpu_batches import train_buckets
+from kbert.training.translation.inputs import (
+    PreparedPairs,
+    check_pairs,
+    prepare_pairs,
+    train_buckets,
+)
+from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
 from kbert.training.translation.weight_average import (
     WeightsKeeper,
     average_weights,
@@ -44,24 +48,9 @@ EPOCHS = "epochs"
 _OF_THE_ORDER = ("batch_tokens", "accumulation_steps", "seed")
 
 
-def train_translation(
-    config: TranslationConfig, data: TranslationData | None = None, log: RunLog | None = None
-) -> Path:
-    """Trains a translator with one seed.
-
-    Args:
-        config: The configuration; its `seeds` is ignored.
-        data: Its pairs if they were read before.
-        log: The log; by default a new one.
-
-    Returns:
-        The run directory.
-
-    Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
-            `kbert.training.recipes.recipe.run_recipe`.
-    """
-    return run_recipe(TranslationTraining(config, data, log))
+def train_translation(config: TranslationConfig, data: TranslationData | None = None) -> Path:
+    """Trains a translator with one seed, whatever `seeds` is; see `run_recipe`."""
+    return run_recipe(TranslationTraining(config, data))
 
 
 class TranslationTraining(EpochRecipe):
@@ -154,31 +143,22 @@ class TranslationTraining(EpochRecipe):
         average = self.config.average
         return [] if average is None else [WeightsKeeper(folder / EPOCHS, average)]
 
-    def finish(self, folder: Path) -> dict[str, Any]:
-        config, record = self.config, self.record
-        averaged = None
-        shutil.rmtree(folder / MODEL, ignore_errors=True)  # from before a stop, with other weights
-        if config.average is None:
-            with atomic_directory(folder / MODEL) as model_folder:
-                shutil.copytree(record.kept, model_folder, dirs_exist_ok=True)
-        else:
-            epochs = kept_weights(folder / EPOCHS)
-            averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
-            average_weights(self.model, epochs)
-            self.model.save_pretrained(folder / MODEL)
-        # Evaluated in float32, in which the model is used.
-        model = Translator.from_pretrained(folder / MODEL, dtype="float32")
-        held_out = {part: text for part, text in self._texts.items() if part != "train"}
-        final = {
-            part: measure_translator(model, text, config.target_language, config.features)[0]
-            for part, text in held_out.items()
-        }
+    def write_model(self, folder: Path) -> dict[str, Any]:
+        if self.config.average is None:
+            return {**super().write_model(folder), "averaged_epochs": None}
+        epochs = kept_weights(folder / EPOCHS)
+        average_weights(self.model, epochs)
+        shutil.rmtree(folder / MODEL, ignore_errors=True)  # from before a stop
+        self.model.save_pretrained(folder / MODEL)
+        averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
+        return {"kept_epoch": None, "averaged_epochs": averaged}
+
+    def measured(self, folder: Path) -> dict[str, Any]:
+        # In float32, in which the model is used.
+        model = Translator.from_pretrained(folder, dtype="float32")
+        language, features = self.config.target_language, self.config.features
         return {
-            "task": config.task,
-            "glue": None,
-            "monitor": config.monitor if "validation" in final else None,
-            "kept_epoch": record.best_epoch if averaged is None else None,
-            "averaged_epochs": averaged,
-            "final": final,
-            "epochs": record.epochs,
+            part: measure_translator(model, text, language, features)[0]
+            for part, text in self._texts.items()
+            if part != "train"
         }

@@ -1,20 +1,17 @@
-"""Checks that a stopped run matches the run that resumes it."""
+"""Decides whether a run resumes a stopped one, and checks that both match."""
 
 import dataclasses
-import hashlib
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+import os
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kbert.options.configuration import Configuration
-from kbert.options.yaml_file import read_config_file
-from kbert.training.distributed.earlier_attempt import is_begun, note_begun
-from kbert.training.distributed.stop_signals import GO_ON
-from kbert.training.resume.train_state import Position, load_state
+from kbert.options.kinds import read_config_file
+from kbert.training.resume.stop_signals import GO_ON
 from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, stopped_run
 from kbert.training.runs.run_log import RunLog
 
@@ -32,25 +29,20 @@ _OF_WHAT = {
 
 # Suffix of the keys of hashes in a report.
 _HASH = "_sha256"
+# A file that worker 0 creates when its run has begun; and whether an earlier attempt did.
+_NOTE, _BEGUN = "KBERT_LAUNCH_NOTE", "KBERT_LAUNCH_BEGUN"
 
 
 def goes_on(config: Any) -> bool:
     """Returns whether a configuration resumes a stopped run.
 
     A later attempt of a launcher always does: the run is its own.
-
-    Args:
-        config: A configuration with `resume` and `overwrite`.
     """
     return is_begun() or _same_command_goes_on(config)
 
 
 def way_on(config: Any) -> str:
-    """Returns how to resume a run after a stop, as a sentence without its full stop.
-
-    Args:
-        config: A configuration with `output`, `resume` and `overwrite`.
-    """
+    """Returns how to resume a run after a stop, as a sentence without its full stop."""
     if _same_command_goes_on(config):
         return GO_ON
     if not config.overwrite:
@@ -63,11 +55,6 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
     """Returns whether a stopped run was complete except for renaming its folder.
 
     Metrics of another configuration or of other data are removed: such a run is resumed.
-
-    Args:
-        folder: The folder of the stopped run.
-        config: The configuration that resumes it.
-        report: The report of the resumed run, with the hashes of its data.
     """
     if not (folder / METRICS).is_file():
         return False
@@ -82,10 +69,6 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
 def kept_run(config: Any, log: RunLog) -> Path | None:
     """Returns the folder of the stopped run to resume, or None.
 
-    Args:
-        config: The configuration of the run.
-        log: The log, which reports the folder.
-
     Raises:
         ValueError: The stopped run had another configuration, see `check_same_run`.
     """
@@ -98,10 +81,6 @@ def kept_run(config: Any, log: RunLog) -> Path | None:
 
 def check_same_run(folder: Path, config: Configuration) -> list[str]:
     """Checks that a stopped run had the same configuration.
-
-    Args:
-        folder: The folder of the stopped run.
-        config: The configuration that resumes it.
 
     Returns:
         The keys that have changed, where `allow_config_change` allows that; a warning names them.
@@ -126,12 +105,7 @@ def check_same_run(folder: Path, config: Configuration) -> list[str]:
 
 
 def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
-    """Returns the keys in which a configuration differs from an earlier one.
-
-    Args:
-        before: Keys and values as written by a run.
-        config: The configuration.
-    """
+    """Returns the keys in which a configuration differs from an earlier one."""
     now = config.to_dict()
     # An earlier version of this package may not have had the key.
     before = {field.name: field.default for field in dataclasses.fields(config)} | dict(before)
@@ -142,9 +116,6 @@ def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of
     """Checks the keys that must not change when a stopped run is resumed.
 
     Args:
-        kept: The folder of the stopped run.
-        config: The configuration that resumes it.
-        keys: The keys that must not change.
         of: Description of what the weights belong to, for the error message.
 
     Raises:
@@ -165,8 +136,6 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     """Checks that a stopped run had the same data.
 
     Args:
-        folder: The folder of the stopped run.
-        hashes: Hashes of the data of the resumed run, by their keys in its report.
         may_change: Whether other data are allowed; then a warning names them.
 
     Returns:
@@ -196,90 +165,29 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     return changed
 
 
-def sha256_of_arrays(*arrays: np.ndarray) -> str:
-    """Returns a hash of examples, for `changed_data`.
-
-    Args:
-        *arrays: The arrays of the examples.
-    """
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
-
-
-def sha256_of_columns(examples: Any) -> str:
-    """Returns a hash of the columns of examples, for `changed_data`.
-
-    Args:
-        examples: Examples of any task, a dataclass.
-    """
-    values = {
-        field.name: getattr(examples, field.name)
-        for field in dataclasses.fields(examples)
-        if field.name != "source"
-    }
-    return hashlib.sha256(json.dumps(values, default=_plain).encode()).hexdigest()
-
-
-def order_of(*parts: Any) -> str:
-    """Returns a hash of all that the order of a run's batches depends on.
-
-    Args:
-        *parts: Hashes of the examples, and the options of batching and shuffling: JSON types, or
-            dataclasses of these.
-    """
-    return hashlib.sha256(json.dumps(parts, default=dataclasses.asdict).encode()).hexdigest()
-
-
-def at_epoch_begin(position: Position) -> Position:
-    """Returns the beginning of the epoch, for another order: batches of the old one do not count.
-
-    Args:
-        position: The position of the training.
-    """
-    return dataclasses.replace(position, batch=0)
-
-
-def position_in(
-    folder: Path,
-    model: Any,
-    order: str,
-    begun_anew: Callable[[Position], Position] = at_epoch_begin,
-) -> Position:
-    """Loads the newest state into a model, and returns the position to resume from.
-
-    The order in the state itself decides, not the other files of the folder: these may have been
-    overwritten by a process that saved no state.
-
-    Args:
-        folder: The folder of the states.
-        model: The compiled model.
-        order: From `order_of`.
-        begun_anew: Maps a position in another order to the one to resume from.
-
-    Returns:
-        The position; the beginning if there is no state.
-
-    Raises:
-        ValueError: The state is of another model.
-    """
-    note_begun()
-    position = load_state(folder, model) or Position()
-    if position.order not in ("", order):
-        logger.warning(
-            "the batches come in another order than those of %s: what was begun begins anew",
-            folder,
-        )
-        position = begun_anew(position)
-    return dataclasses.replace(position, order=order)
-
-
 def _same_command_goes_on(config: Any) -> bool:
     return bool(config.resume and not config.overwrite)
 
 
-def _plain(value: Any) -> Any:
-    """Converts a value without a JSON type to one that has it."""
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else vars(value)
+def attempt_variables(note: Path, worker: int, begun: bool) -> dict[str, str]:
+    """Returns the environment variables with which a launcher informs a worker of earlier attempts.
+
+    Args:
+        note: A path that all attempts share; no file exists there at first.
+        begun: Whether the file existed when this attempt started.
+    """
+    # Only worker 0 knows that an older output has been removed.
+    return {_NOTE: str(note) if worker == 0 else "", _BEGUN: "1" if begun else ""}
+
+
+def note_begun(environment: Mapping[str, str] = os.environ) -> None:
+    """Records for later attempts that the run of this command has its folder."""
+    note = environment.get(_NOTE)
+    if note:
+        with suppress(OSError):  # the launcher may have been killed, and its folder be gone
+            Path(note).touch()
+
+
+def is_begun(environment: Mapping[str, str] = os.environ) -> bool:
+    """Returns whether an earlier attempt of this command has begun the run."""
+    return bool(environment.get(_BEGUN))

@@ -5,13 +5,14 @@ position in the data, and the metrics so far. It is written atomically, all of i
 hash, and of several the newest undamaged one is used.
 """
 
+import dataclasses
 import hashlib
 import json
 import logging
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from safetensors.numpy import load_file
 from kbert.checkpoints.arrays.safetensors_files import write_safetensors
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.checksums import sha256_of, verify_sha256
+from kbert.training.resume.resumed_run import note_begun
 
 logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
@@ -91,10 +93,6 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
 
 def check_finite(variables: Mapping[str, Any], step: int) -> None:
     """Checks that all weights are finite.
-
-    Args:
-        variables: Variables or arrays by their names.
-        step: Their step of the training.
 
     Raises:
         FloatingPointError: A weight is NaN or infinite.
@@ -199,3 +197,71 @@ def _variables(model: Any) -> dict[str, Any]:
         for group, variables in groups.items()
         for number, variable in enumerate(variables)
     }
+
+
+def sha256_of_arrays(*arrays: np.ndarray) -> str:
+    """Returns a hash of the arrays of examples."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def sha256_of_columns(examples: Any) -> str:
+    """Returns a hash of the columns of examples of any task, a dataclass."""
+    values = {
+        field.name: getattr(examples, field.name)
+        for field in dataclasses.fields(examples)
+        if field.name != "source"
+    }
+    return hashlib.sha256(json.dumps(values, default=_plain).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Converts a value without a JSON type to one that has it."""
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else vars(value)
+
+
+def order_of(*parts: Any) -> str:
+    """Returns a hash of all that the order of a run's batches depends on.
+
+    Args:
+        *parts: Hashes of the examples, and the options of batching and shuffling: JSON types, or
+            dataclasses of these.
+    """
+    return hashlib.sha256(json.dumps(parts, default=dataclasses.asdict).encode()).hexdigest()
+
+
+def at_epoch_begin(position: Position) -> Position:
+    """Returns the beginning of the epoch: in another order its batches do not count."""
+    return replace(position, batch=0)
+
+
+def position_in(
+    folder: Path,
+    model: Any,
+    order: str,
+    begun_anew: Callable[[Position], Position] = at_epoch_begin,
+) -> Position:
+    """Loads the newest state into a model, and returns the position to resume from.
+
+    The order in the state itself decides, not the other files of the folder: these may have been
+    overwritten by a process that saved no state.
+
+    Args:
+        folder: The folder of the states; without one the position is the beginning.
+        begun_anew: Maps a position in another order to the one to resume from.
+
+    Raises:
+        ValueError: The state is of another model.
+    """
+    note_begun()
+    position = load_state(folder, model) or Position()
+    if position.order not in ("", order):
+        logger.warning(
+            "the batches come in another order than those of %s: what was begun begins anew",
+            folder,
+        )
+        position = begun_anew(position)
+    return replace(position, order=order)

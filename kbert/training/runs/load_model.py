@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from kbert.tasks.load import load
-from kbert.training.runs.run_directory import is_run, load_run
+from kbert.training.runs.run_directory import model_of
 
 
 def load_model(directory: str | os.PathLike[str]) -> Any:
@@ -17,4 +17,4 @@ def load_model(directory: str | os.PathLike[str]) -> Any:
         FileNotFoundError: There is no such folder, or the run is not finished.
         ValueError: It is neither a run nor a model.
     """
-    return load(load_run(directory).model_directory if is_run(directory) else directory)
+    return load(model_of(directory))

@@ -17,7 +17,7 @@ from kbert.storage.atomic_directory import (
     write_atomically,
 )
 from kbert.training.config.any_config import StoredConfig, config_from_dict
-from kbert.options.yaml_file import config_text, read_config_file
+from kbert.options.kinds import config_text, read_config_file
 from kbert.options.configuration import Configuration
 
 INCOMPLETE = ".incomplete"
@@ -31,17 +31,15 @@ CHECKPOINTS = "checkpoints"
 # A file in an unfinished run, which marks it as such even when copied or renamed.
 MARK = "INCOMPLETE"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_STOPPED = (
+    "Received a run that was stopped before its end, or is still being written: its numbers and "
+    "weights are not those of a finished run"
+)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run.
-
-    Attributes:
-        directory: Its folder.
-        config: Its configuration.
-        metrics: Its metrics (`metrics.json`).
-    """
+    """A finished run: its folder, `config.yaml` and `metrics.json`."""
 
     directory: Path
     config: StoredConfig
@@ -63,13 +61,10 @@ class Run:
         return folder
 
 
-def check_output(
-    output: str | os.PathLike[str], overwrite: bool, resume: bool = False
-) -> None:
+def check_output(output: str | os.PathLike[str], overwrite: bool, resume: bool = False) -> None:
     """Checks, before any work, that a run may be written.
 
     Args:
-        output: The run directory to create.
         overwrite: Whether a run, or the folder of a stopped run, may be replaced.
         resume: Whether to resume a stopped run.
 
@@ -108,7 +103,6 @@ def run_directory(
     to be resumed; it is never loaded as a run. A replaced run stays until the new one is complete.
 
     Args:
-        output: The run directory to create.
         overwrite: Whether a run, or the folder of a stopped run, may be replaced.
         resume: Whether to resume a stopped run.
 
@@ -135,11 +129,7 @@ def run_directory(
 
 
 def stopped_run(output: str | os.PathLike[str]) -> Path | None:
-    """Returns the folder of a stopped run, or None.
-
-    Args:
-        output: The run directory of the run.
-    """
+    """Returns the folder of a stopped run, or None."""
     partial = _partial(Path(output))
     return partial if partial.is_dir() else None
 
@@ -179,42 +169,31 @@ def load_run(directory: str | os.PathLike[str]) -> Run:
 
 
 def is_run(directory: str | os.PathLike[str]) -> bool:
-    """Returns whether a folder is a run, finished or not.
-
-    Args:
-        directory: The folder.
-    """
+    """Returns whether a folder is a run, finished or not."""
     folder = Path(directory)
     if not folder.exists() and _partial(folder).exists():
         return True
     return folder.is_dir() and ((folder / CONFIG).is_file() or (folder / MARK).exists())
 
 
-def write_config(config: Configuration, folder: Path) -> None:
-    """Writes `config.yaml`, with every key.
+def model_of(directory: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """Returns the folder of a run's model; what is no run, such as a name, as it is.
 
-    Args:
-        config: The configuration.
-        folder: The folder of the run.
+    Raises:
+        FileNotFoundError: The run is not finished, or keeps no model.
     """
+    return load_run(directory).model_directory if is_run(directory) else directory
+
+
+def write_config(config: Configuration, folder: Path) -> None:
+    """Writes `config.yaml`, with every key."""
     write_atomically(folder / CONFIG, config_text(config.to_dict()))
 
 
 def write_json(value: Any, path: Path) -> None:
-    """Writes a value as indented JSON; NaN is an error.
-
-    Args:
-        value: The value.
-        path: The file.
-    """
+    """Writes a value as indented JSON; NaN is an error."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_atomically(path, text + "\n")
-
-
-_STOPPED = (
-    "Received a run that was stopped before its end, or is still being written: its numbers and "
-    "weights are not those of a finished run"
-)
 
 
 def _partial(target: Path) -> Path:

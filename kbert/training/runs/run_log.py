@@ -34,11 +34,7 @@ class RunLog:
         self._handler = _Handler(self)
 
     def line(self, text: str) -> None:
-        """Writes one line, or several, to stderr and to the file.
-
-        Args:
-            text: The line.
-        """
+        """Writes one line, or several, to stderr and to the file."""
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
         stamp = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -65,11 +61,7 @@ class RunLog:
 
     @contextmanager
     def writing(self, path: Path) -> Iterator[None]:
-        """Writes lines to a file too while the block runs, the buffered ones first.
-
-        Args:
-            path: The file.
-        """
+        """Writes lines to a file too while the block runs, the buffered ones first."""
         with path.open("a", encoding="utf-8") as file:
             file.writelines(self._waiting)
             self._waiting, self._file = [], file
@@ -79,11 +71,7 @@ class RunLog:
                 self._file = None
 
     def warn(self, text: str) -> None:
-        """Writes a warning, and keeps it in `warnings`.
-
-        Args:
-            text: Its text.
-        """
+        """Writes a warning, and keeps it in `warnings`."""
         self.warnings.append(text)
         self.line(f"Warning: {text}")
 

@@ -1,22 +1,35 @@
-"""Evaluation of a translator: scores of its translations, and teacher-forced metrics."""
+"""Facts of a translation run before its first step, and metrics of its translator.
+
+A translator is evaluated by scores of its translations, and by teacher forcing.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from kbert.data.translation.parallel_batches import (
+    fixed_batch_plan,
+    fixed_padding_share,
+    parallel_batch_plan,
+    parallel_padding_share,
+)
+from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.data.translation.parallel_text import ParallelText
 from kbert.metrics.bleu import tokenized_lowercase_bleu, translation_metrics
 from kbert.tasks.translation.model import Translator
-from kbert.training.translation.inputs import PreparedPairs, left_out, prepare_pairs
+from kbert.training.config.translation_config import TranslationConfig
+from kbert.training.translation.examples import TranslationData
+from kbert.training.translation.inputs import PreparedPairs, left_out, prepare_pairs, train_buckets
+from kbert.training.translation.model import Built
 
 _FORCED = ("loss", "perplexity", "accuracy")
+# Number of names of new weights in a line.
+_SHOWN = 3
 
 
 def teacher_forced(model: Translator, prepared: PreparedPairs) -> dict[str, float]:
     """Measures the prediction of the next piece of reference translations (teacher forcing).
-
-    Args:
-        model: The translator.
-        prepared: Pairs in its pieces.
 
     Returns:
         "loss" (with smoothed labels), "perplexity" (per piece) and "accuracy" (of pieces), means
@@ -34,8 +47,6 @@ def translation_scores(
     """Scores translations, with the signatures that make scores comparable.
 
     Args:
-        translations: One per sentence.
-        references: The reference translations.
         language: Language of the translations, for the tokenised lower-cased BLEU of the
             literature; None omits that.
 
@@ -54,9 +65,6 @@ def translation_scores(
 def check_language(language: str) -> None:
     """Checks that there are tokenisation rules for a language, for `translation_scores`.
 
-    Args:
-        language: The language.
-
     Raises:
         ValueError: There are none.
     """
@@ -68,7 +76,6 @@ class MeasuredPairs:
     """Validation pairs of the epochs.
 
     Attributes:
-        prepared: The pairs.
         searcher: Translates them with the weights of the model in training; None for teacher-forced
             metrics only.
     """
@@ -77,11 +84,7 @@ class MeasuredPairs:
     searcher: Translator | None = None
 
     def measured(self, model: Translator) -> dict[str, Any]:
-        """Returns the metrics of an epoch.
-
-        Args:
-            model: The translator in training.
-        """
+        """Returns the metrics of an epoch."""
         found: dict[str, Any] = teacher_forced(model, self.prepared)
         if self.searcher is not None:
             text = self.prepared.text
@@ -95,7 +98,6 @@ def searcher_of(model: Translator, beam_size: int) -> Translator:
 
     Args:
         model: The other; both share the same variables, also while it trains.
-        beam_size: Number of hypotheses of the search.
     """
     return Translator(
         model.transformer,
@@ -121,7 +123,6 @@ def measure_translator(
     """Evaluates a translator on pairs.
 
     Args:
-        model: The translator.
         text: The pairs. Those with an empty side are translated but not scored.
         language: Language of the translations, for the tokenised lower-cased BLEU, or None.
         features: Folder of BERT's states, or None to compute them in each batch.
@@ -151,3 +152,105 @@ def measure_translator(
         "left_out": left_out(prepared.report),
     }
     return metrics, translations
+
+
+def translation_report(
+    config: TranslationConfig, data: TranslationData, built: Built, parts: dict[str, PreparedPairs]
+) -> dict[str, Any]:
+    """Returns the report of a run before its first step, as a dict of JSON types.
+
+    Raises:
+        ValueError: There are fewer batches than one update needs.
+    """
+    model, train = built.model, parts["train"].packed
+    count, padding = _batches(config, train, model.max_source_length)
+    updates = count // config.accumulation_steps
+    if not updates:
+        raise ValueError(
+            f"`accumulation_steps` must be at most the number of batches, {count}. Received: "
+            f"accumulation_steps={config.accumulation_steps}"
+        )
+    examples = {part: _about(data.parts[part], prepared) for part, prepared in parts.items()}
+    weights = [np.prod(variable.shape) for variable in model.trainable_variables]
+    return {
+        "task": config.task,
+        **data.hashes,
+        "examples": examples,
+        "subwords": {
+            "source": len(model.source_subwords),
+            "target": len(model.target_subwords),
+        },
+        "padding_share": padding,
+        "batches_per_epoch": updates * config.accumulation_steps,
+        "steps_per_epoch": updates,
+        "steps": updates * config.epochs,
+        "warmup_steps": config.warmup_steps,
+        "parameters": int(sum(weights)),
+        "warm_start": None if built.warm_start is None else _warm_start(built),
+    }
+
+
+def _batches(config: TranslationConfig, train: PackedPairs, positions: int) -> tuple[int, float]:
+    """Returns the number of batches of an epoch, and their share of padding."""
+    lengths = (train.sources.lengths, train.targets.lengths)
+    random: dict[str, Any] = {"shuffle": True, "seed": config.seed}
+    buckets = train_buckets(config, positions)
+    if buckets is not None:
+        fixed = fixed_batch_plan(*lengths, buckets, **random)
+        return len(fixed), fixed_padding_share(*lengths, fixed)
+    plan = parallel_batch_plan(*lengths, config.batch_tokens, **random)
+    return len(plan), parallel_padding_share(*lengths, plan)
+
+
+def _about(text: Any, prepared: PreparedPairs) -> dict[str, Any]:
+    sides = (prepared.packed.sources, prepared.packed.targets)
+    return {
+        "count": len(prepared),
+        "read": len(text),
+        "left_out": left_out(prepared.report),
+        "source": text.source,
+        "tokens": prepared.tokens,
+        "longest": int(max(side.lengths.max() for side in sides)),
+        "truncated_share": float(np.mean(sides[0].truncated | sides[1].truncated)),
+    }
+
+
+def _warm_start(built: Built) -> dict[str, Any]:
+    found: Any = built.warm_start
+    return {
+        "loaded": len(found.loaded),
+        "new": found.new,
+        "missing": found.missing,
+        "mismatched": found.mismatched,
+    }
+
+
+def translation_lines(report: dict[str, Any], parts: dict[str, PreparedPairs]) -> str:
+    """Returns a report as readable text."""
+    lines = []
+    for part, about in report["examples"].items():
+        lines.append(
+            f"{part}: {about['count']} pairs, {about['tokens']} tokens, the longest side has "
+            f"{about['longest']}; {about['truncated_share']:.1%} were cut"
+        )
+        lines += [f"  {line}" for line in str(parts[part].report).split("\n")]
+        if parts[part].cached is not None:
+            lines.append(f"  {parts[part].cached}")
+    pieces = report["subwords"]
+    lines.append(f"subwords: {pieces['source']} of the source, {pieces['target']} of the target")
+    warm = report["warm_start"]
+    if warm is not None:
+        shown = ", ".join(warm["new"][:_SHOWN])
+        more = ", ..." if len(warm["new"]) > _SHOWN else ""
+        lines.append(
+            f"warm start: {warm['loaded']} weights taken over, {len(warm['new'])} new"
+            f"{f' ({shown}{more})' if shown else ''}, {len(warm['missing'])} without a place, "
+            f"{len(warm['mismatched'])} of another shape"
+        )
+    lines.append(
+        f"steps: {report['steps']}, {report['steps_per_epoch']} an epoch "
+        f"({report['warmup_steps']} of warm-up); "
+        f"padding: {report['padding_share']:.1%} of the batches"
+    )
+    lines.append(f"parameters: {report['parameters']:,}")
+    return "\n".join(lines)

@@ -1,20 +1,30 @@
-"""Sentence pairs as the input of a run: tokenized, filtered, with BERT's states of the sources."""
+"""Sentence pairs as the input of a run: tokenized, filtered, with BERT's states of the sources.
 
+On a TPU, which compiles each shape, batches have a single fixed one.
+"""
+
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from kbert.data.encoder_features.feature_cache import CacheReport
 from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.parallel_batches import Bucket
 from kbert.data.translation.parallel_filters import FilterReport, filter_parallel
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.data.translation.parallel_text import ParallelText
+from kbert.options.configuration import TPU
 from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
+from kbert.training.config.translation_config import TranslationConfig
 
 # Longer than any limit: the number of pieces of a truncated text is unknown.
 _UNCOUNTED = np.iinfo("int32").max
+# Lengths are a multiple of it, and rows too if there are at least as many.
+_MULTIPLE = 8
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,6 @@ def prepare_pairs(
     Pairs with an empty side are always left out.
 
     Args:
-        model: The translator.
-        text: The pairs.
         max_length: Pairs with more pieces on a side are left out; None truncates longer sides.
         max_ratio: See `kbert.data.translation.parallel_filters.filter_parallel`.
         features: Folder of BERT's states, or None to compute them in each batch.
@@ -93,9 +101,6 @@ def prepare_pairs(
 def check_pairs(text: ParallelText) -> None:
     """Checks that some pair can be evaluated, without tokenizing any.
 
-    Args:
-        text: The pairs.
-
     Raises:
         ValueError: Each pair has an empty side.
     """
@@ -109,12 +114,52 @@ def _check_some(kept: ParallelText, text: ParallelText, report: FilterReport) ->
 
 
 def left_out(report: FilterReport) -> dict[str, Any]:
-    """Returns what a filter left out, as JSON types: reason -> count and the first lines.
-
-    Args:
-        report: The report of `PreparedPairs`.
-    """
+    """Returns what a filter left out, as JSON types: reason -> count and the first lines."""
     return {
         reason: {"count": found.count, "lines": found.lines}
         for reason, found in report.left_out.items()
     }
+
+
+def translation_bucket(
+    config: TranslationConfig, positions: int | None = None, replicas: int = 1
+) -> Bucket:
+    """Returns the shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
+
+    Args:
+        positions: The most pieces that the model reads, end token included; by default the
+            configuration's, which does not hold for a model that was trained before.
+        replicas: Number of replicas, which share the rows of a batch equally.
+
+    Raises:
+        ValueError: `batch_tokens` does not allow one pair per replica.
+    """
+    most = positions or config.max_sequence_length
+    longest = min(config.max_length or most, most - 1)
+    length = min(-(-(longest + 1) // _MULTIPLE) * _MULTIPLE, most)
+    rows = config.batch_tokens // length
+    if rows < replicas:
+        each = f"a pair of {length} tokens" + (f" for each of {replicas} cores" * (replicas > 1))
+        raise ValueError(
+            f"`batch_tokens` must be at least {replicas * length}, {each}. Received: "
+            f"batch_tokens={config.batch_tokens}"
+        )
+    multiple = math.lcm(_MULTIPLE, replicas)
+    return Bucket(rows - rows % (replicas if rows < multiple else multiple), length)
+
+
+def train_buckets(config: TranslationConfig, positions: int | None = None) -> list[Bucket] | None:
+    """Returns the fixed shapes of a run's batches, or None for length-bucketed batches.
+
+    Args:
+        config: The run's configuration; called within the scope of its strategy, whose replicas
+            share a batch.
+        positions: The most pieces that the model reads, end token included, or None.
+
+    Raises:
+        ValueError: `batch_tokens` does not allow one pair per replica.
+    """
+    if config.strategy != TPU:
+        return None
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return [translation_bucket(config, positions, replicas)]

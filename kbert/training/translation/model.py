@@ -18,7 +18,7 @@ from kbert.text.subword.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.load_model import load_model
-from kbert.training.runs.run_directory import is_run, load_run
+from kbert.training.runs.run_directory import model_of
 
 _NUMBERS = (
     *("num_encoder_layers", "num_decoder_layers", "hidden_dim", "num_heads"),
@@ -49,9 +49,6 @@ class Built:
 def load_warm_start(config: TranslationConfig) -> Translator | None:
     """Loads the translator of a run's warm start, or returns None.
 
-    Args:
-        config: The run's configuration.
-
     Raises:
         ValueError: It is not a translator, or one with a BERT.
         FileNotFoundError: There is no such run or model, or the run is not finished.
@@ -74,9 +71,7 @@ def build_translator(
     """Creates the model of a run.
 
     Args:
-        config: The run's configuration.
         subwords: Those of source and target, one object if they are one model; with `warm` its own.
-        warm: From `load_warm_start`.
 
     Raises:
         ValueError: Sizes do not fit each other, or weights would not be restored.
@@ -111,8 +106,6 @@ def compile_translator(
     """Compiles a translator with Adam and the schedule of Vaswani et al. 2017, section 5.3.
 
     Args:
-        model: From `build_translator`.
-        config: The run's configuration.
         steps_per_epoch: Updates per epoch, the unit of a cool-down.
     """
     rate = InverseSquareRootDecay(
@@ -141,7 +134,6 @@ def transformer_arguments(
     """Returns the arguments of a new Transformer.
 
     Args:
-        config: The run's configuration.
         subwords: Those of source and target, one object if they are one model; only their numbers
             of pieces are used.
 
@@ -178,6 +170,6 @@ def _arguments_of(warm: Translator, config: TranslationConfig) -> dict[str, Any]
 
 def _load_bert(name: str, dtype: str) -> tuple[Bert, WordPiece]:
     """Loads an encoder, or that of a run, with its tokenizer."""
-    checkpoint = read_checkpoint(load_run(name).model_directory if is_run(name) else name)
+    checkpoint = read_checkpoint(model_of(name))
     encoder = Bert.from_checkpoint(checkpoint, needs_pooler=False, dtype=dtype)
     return encoder, tokenizer_of(checkpoint)

@@ -53,22 +53,13 @@ class WeightsKeeper(keras.callbacks.Callback):
 
 
 def kept_weights(folder: Path) -> list[Path]:
-    """Returns the folders of a `WeightsKeeper`, the oldest epoch first.
-
-    Args:
-        folder: the folder of the `WeightsKeeper`.
-    """
+    """Returns the folders of a `WeightsKeeper`, the oldest epoch first."""
     entries = folder.iterdir() if folder.is_dir() else ()
     return sorted(entry for entry in entries if _NAME.fullmatch(entry.name))
 
 
 def remove_weights_after(folder: Path, epoch: int) -> None:
-    """Removes the weights of epochs after the last state, left by a killed process.
-
-    Args:
-        folder: the folder of a `WeightsKeeper`.
-        epoch: number of finished epochs.
-    """
+    """Removes the weights of epochs after the last state, left by a killed process."""
     for kept in kept_weights(folder):
         if int(kept.name.rpartition("-")[2]) > epoch:
             shutil.rmtree(kept)
@@ -76,10 +67,6 @@ def remove_weights_after(folder: Path, epoch: int) -> None:
 
 def average_weights(model: Any, epochs: Sequence[Path]) -> None:
     """Assigns the mean of several epochs' weights to a model; frozen weights stay.
-
-    Args:
-        model: the Keras model, or one built in the same way.
-        epochs: from `kept_weights`.
 
     Raises:
         ValueError: there are none, or they are of another model.

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from kbert.cli.show.errors import reported
-from kbert.training.distributed.stop_signals import TrainingStopped
+from kbert.training.resume.stop_signals import TrainingStopped
 
 
 def run(verb, **env):

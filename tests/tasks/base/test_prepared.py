@@ -7,7 +7,7 @@ from kbert.tasks.base.prepared import Prepared
 from kbert.tasks.ner.task import TASK as NER
 from kbert.tasks.question_answering.task import TASK
 from kbert.training.finetuning.examples import read_run_data
-from kbert.training.finetuning.model import build_model
+from kbert.training.recipes.finetuning import build_model
 from tests.tasks.scripted_reading import questions
 
 

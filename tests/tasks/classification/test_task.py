@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from kbert.tasks.classification.task import TASK, targets
+from kbert.training.callbacks.epoch_record import numbers
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.finetuning.examples import read_run_data
-from kbert.training.runs.monitor import numbers
 
 PROBABILITIES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
 

@@ -4,10 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training.callbacks.bad_batch import BadBatch
 from kbert.training.callbacks.interval_record import IntervalRecord, interval_line
-from kbert.training.callbacks.state_saver import Saving
-from kbert.training.distributed.stop_signals import StopSignals, TrainingStopped
+from kbert.training.callbacks.state_saver import BadBatch, Saving
+from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
 from kbert.training.resume.train_state import Position, load_state
 from kbert.training.runs.run_log import RunLog
 
@@ -73,7 +72,7 @@ def test_going_on_knows_what_was_before(tmp_path):
     trained, record = model(), record_in(tmp_path)
     fit(trained, record, 2)
     second = record_in(tmp_path)
-    second.restore(load_state(tmp_path / "states", trained))
+    second.start_at(load_state(tmp_path / "states", trained))
     assert [one["step"] for one in second.intervals] == [2, 4]
     seen = []
     second.place = lambda batches: seen.append(batches) or {}

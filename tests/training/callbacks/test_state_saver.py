@@ -8,9 +8,9 @@ import pytest
 import tensorflow as tf
 
 from kbert.tasks.classification.model import Classifier
-from kbert.training.callbacks.bad_batch import BadBatch
-from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
-from kbert.training.distributed.stop_signals import TrainingStopped, stop_signals
+from kbert.training.callbacks import state_saver
+from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
+from kbert.training.resume.stop_signals import StopSignals, TrainingStopped, stop_signals
 from kbert.training.resume.train_state import Position, load_state
 from tests.training.eager_steps import eager_steps
 
@@ -263,3 +263,22 @@ def test_a_training_that_ends_early_in_its_first_rest_has_ended(tiny, eagerly):
     rest = partial(batches_from, model)
     fit_from(model, Position(1, 0, 1), 3, rest, verbose=0, callbacks=[StopTraining()])
     assert model.optimizer.iterations == 2  # of three batches an epoch, one was done before
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_signal_of_another_worker_stops_those_that_train_together(
+    together, tiny, tmp_path, monkeypatch
+):
+    met = []
+    monkeypatch.setattr(state_saver, "any_signal", lambda own: "SIGTERM")
+    monkeypatch.setattr(state_saver, "barrier", lambda: met.append(1))
+    saving, stop = Saving(tmp_path / "states"), StopSignals("Go on")
+    saver = StateSaver(saving, stop=stop, together=together)
+    saver.set_model(classifier(tiny))
+    saver.model.optimizer.build(saver.model.trainable_variables)
+    if together:
+        with pytest.raises(TrainingStopped, match="stopped by SIGTERM after step 1. Go on"):
+            saver.on_train_batch_end(0)
+    else:
+        saver.on_train_batch_end(0)
+    assert met == [1] * together and saving.folder.exists() == together

@@ -3,6 +3,7 @@ import os
 import pty
 import select
 import sys
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -138,3 +139,23 @@ def test_elsewhere_nothing_is_drawn(monkeypatch, capsys):
     with step_bar(0, epochs=2) as callbacks:
         assert callbacks == []
     assert capsys.readouterr().err == "compiling the first step ...\n"
+
+
+@pytest.mark.parametrize("how, numbers", [({"epochs": 2}, (2, 1)), ({"steps": 9}, (5, 6))])
+def test_where_no_bar_is_drawn_a_line_comes_every_half_minute(how, numbers, monkeypatch, capsys):
+    """Three steps were done before, which count in intervals; each step takes 20 seconds."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
+    with step_bar(3, log=RunLog(), **how) as (lines,):
+        for epoch, steps in enumerate((2, 1)):
+            lines.on_epoch_begin(epoch)
+            for batch in range(steps):
+                clock[0] += 20.0 * (epoch + 1)
+                lines.on_train_batch_end(batch, {"loss": 0.5})
+            lines.on_epoch_end(epoch)
+    first, second = (f"  step {number}: loss 0.5000" for number in numbers)
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling the first step ...",
+        f"{first}, 0.05 steps/s",
+        f"{second}, 0.03 steps/s",  # 1 / 40
+    ]

@@ -6,7 +6,7 @@ import socket
 import pytest
 import tensorflow as tf
 
-from kbert.options.shared import STRATEGIES
+from kbert.options.configuration import STRATEGIES
 from kbert.training.distributed.strategies import strategy
 from kbert.training.distributed.tf_config import worker_config
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.pretraining.records import shard_paths
-from kbert.training.config.preparation_config import PreparationConfig
+from kbert.training.config.pretraining_config import PreparationConfig
 from kbert.training.pretraining.preparation import prepare_records
 from tests.training.tiny_corpus import TinyCorpus
 

@@ -15,10 +15,10 @@ from safetensors.numpy import load_file
 
 from kbert.tasks.load import load
 from kbert.training.callbacks.epoch_record import EpochRecord
-from kbert.training.distributed.stop_signals import TrainingStopped
 from kbert.training.finetuning.examples import RunData
 from kbert.training.recipes import recipe as recipe_module
 from kbert.training.recipes.finetuning import monitored_metric, train_once
+from kbert.training.resume.stop_signals import TrainingStopped
 from kbert.training.runs.run_directory import load_run, write_json
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps

@@ -12,11 +12,11 @@ from kbert.tasks.classification.model import Classifier
 from kbert.tasks.load import load
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.training.callbacks.interval_record import IntervalRecord
-from kbert.training.distributed.stop_signals import TrainingStopped
 from kbert.training.distributed.tf_config import worker_config
 from kbert.training.pretraining.corpus_source import read_text
 from kbert.training.recipes import pretraining as pretraining_run
 from kbert.training.recipes.pretraining import intervals_from, pretrain
+from kbert.training.resume.stop_signals import TrainingStopped
 from kbert.training.runs.run_directory import load_run
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps

@@ -9,20 +9,23 @@ from kbert.data.questions.question_examples import Answer, QuestionExamples
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.tasks.classification.model import Classifier
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.distributed.earlier_attempt import attempt_variables
 from kbert.training.resume.resumed_run import (
-    at_epoch_begin,
+    attempt_variables,
     changed_data,
     check_same_run,
     goes_on,
     kept_run,
-    order_of,
-    position_in,
-    sha256_of_arrays,
-    sha256_of_columns,
     way_on,
 )
-from kbert.training.resume.train_state import Position, save_state
+from kbert.training.resume.train_state import (
+    Position,
+    at_epoch_begin,
+    order_of,
+    position_in,
+    save_state,
+    sha256_of_arrays,
+    sha256_of_columns,
+)
 from kbert.training.runs.run_directory import write_config, write_json
 from kbert.training.runs.run_log import RunLog
 

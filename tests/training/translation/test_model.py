@@ -6,11 +6,7 @@ from kbert.models.encoder_arrays import encoder_arrays
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.text.subword.subword import Subword
 from kbert.text.subword.training import train_subwords
-from kbert.training.translation.model import (
-    build_translator,
-    compile_translator,
-    load_warm_start,
-)
+from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
 from tests.training.tiny_translations import SOURCES, TARGETS
 
 

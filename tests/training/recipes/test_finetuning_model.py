@@ -1,0 +1,107 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kbert.training.finetuning.examples import read_run_data
+from kbert.training.recipes.finetuning import build_model, compile_model
+from tests.training.tiny_runs import TOKENS
+
+
+def build(config):
+    data = read_run_data(config)
+    return build_model(config, data), data
+
+
+def test_a_pretrained_encoder_keeps_its_weights(tiny, tmp_path):
+    one, _ = build(tiny.config(tmp_path / "o", head="two_layer", dropout=0.3))
+    two, _ = build(tiny.config(tmp_path / "o", gradient_checkpointing=True))
+    assert (one.head, one.dropout, one.max_sequence_length) == ("two_layer", 0.3, 16)
+    assert one.labels == ["down", "up"] and one.pair is False
+    assert two.encoder.gradient_checkpointing
+    for a, b in zip(one.encoder.weights, two.encoder.weights):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_encoder_of_a_model_of_another_task(tiny, tmp_path, caplog):
+    reader, _ = build(tiny.reading(tmp_path / "o", "question-answering", tiny.questions))
+    folder = reader.save_pretrained(tmp_path / "reader")
+    model, _ = build(tiny.config(tmp_path / "o", encoder=str(folder)))
+    for one, same in zip(reader.encoder.weights, model.encoder.weights):
+        np.testing.assert_array_equal(one, same)
+    assert f"{folder} is a QuestionAnswerer: its encoder is taken" in caplog.text
+
+
+def test_random_weights_of_a_published_size(tiny, tmp_path):
+    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary), "lowercase": False}
+    model, _ = build(tiny.config(tmp_path / "o", **values))
+    # Turc et al. 2019: tiny has 2 layers of width 128.
+    assert (model.encoder.num_layers, model.encoder.hidden_dim) == (2, 128)
+    assert model.encoder.vocabulary_size == len(TOKENS)
+    assert model.tokenizer.lowercase is False
+
+
+@pytest.mark.parametrize("vocabulary", [False, True])
+def test_the_encoder_keeps_its_dropout_or_gets_another(tiny, tmp_path, vocabulary):
+    given = {"vocabulary": str(tiny.vocabulary)} if vocabulary else {}
+    config = tiny.config(tmp_path / "o", dropout=0.3, **given)
+    own, _ = build(config)
+    other, _ = build(replace(config, encoder_dropout=0.25))
+    assert (own.dropout, own.encoder.dropout, own.encoder.attention_dropout) == (0.3, 0.1, 0.1)
+    encoder = other.encoder
+    assert (other.dropout, encoder.dropout, encoder.attention_dropout) == (0.3, 0.25, 0.25)
+
+
+def test_an_encoder_of_random_weights_gets_the_dropout(tiny, tmp_path):
+    values = {"encoder": "scratch:tiny", "vocabulary": str(tiny.vocabulary)}
+    config = tiny.config(tmp_path / "o", **values)
+    assert build(config)[0].encoder.dropout == 0.1  # Devlin et al. 2019
+    none, _ = build(replace(config, encoder_dropout=0.0))
+    assert (none.encoder.dropout, none.encoder.attention_dropout) == (0, 0)
+
+
+def test_the_precision_reaches_the_encoder(tiny, tmp_path):
+    model, _ = build(tiny.config(tmp_path / "o", precision="mixed_bfloat16"))
+    assert model.dtype_policy.name == model.encoder.dtype_policy.name == "mixed_bfloat16"
+
+
+def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
+    larger = tmp_path / "larger.txt"
+    larger.write_text("".join(f"{token}\n" for token in [*TOKENS, "extra"]), encoding="utf-8")
+    with pytest.raises(ValueError, match="`tokenizer` must not have more tokens than"):
+        build(tiny.config(tmp_path / "o", vocabulary=str(larger)))
+    with pytest.raises(ValueError, match=r"`max_sequence_length` must be in \[3, 24\]"):
+        build(tiny.config(tmp_path / "o", max_sequence_length=25))
+    with pytest.raises(FileNotFoundError, match="Received: 'all-MiniLM-L6-v9'. Did you mean"):
+        build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
+
+
+def test_adapters_need_an_encoder_that_was_trained(tiny, tmp_path):
+    config = tiny.reading(tmp_path / "o", "question-answering", tiny.questions, adapter_dim=2)
+    assert type(build(config)[0].encoder).__name__ == "AdapterBert"
+    with pytest.raises(ValueError, match="`adapter_dim` must come with a published encoder"):
+        build(replace(config, vocabulary=str(tiny.vocabulary)))
+
+
+@pytest.mark.parametrize(
+    "task, name, old, new",
+    [("question-answering", "null_threshold", -3.5, None), ("span-tagging", "outside_bias", -2, 0)],
+)
+def test_a_threshold_of_before_is_not_that_of_what_comes(tiny, tmp_path, task, name, old, new):
+    model, _ = build(tiny.reading(tmp_path / "o", task, tiny.questions))
+    setattr(model, name, old)
+    saved = str(model.save_pretrained(tmp_path / "saved"))
+    again, _ = build(tiny.reading(tmp_path / "o", task, tiny.questions, encoder=saved))
+    assert getattr(again, name) == new
+
+
+def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
+    config = tiny.config(tmp_path / "o", warmup_fraction=0.25, clip=0.5, weight_decay=0.1)
+    model, data = build(config)
+    compile_model(model, config, data, total_steps=10)
+    rate = model.optimizer._learning_rate
+    assert (rate.peak, rate.total_steps, rate.warmup_steps) == (0.01, 10, 2)
+    assert (model.optimizer.decay, model.optimizer.global_clipnorm) == (0.1, 0.5)
+    balanced = tiny.config(tmp_path / "o", class_weights={"up": 3.0, "down": 1.0})
+    compile_model(model, balanced, data, total_steps=10)
+    assert model.loss.class_weights == [1.0, 3.0]  # in the order of the labels

@@ -1,0 +1,78 @@
+import signal
+import threading
+
+import pytest
+
+from kbert.training.resume.stop_signals import TrainingStopped, stop_signals
+
+send = signal.raise_signal  # in this thread, at once
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c_is_heard():
+    """What a shell runs in the background ignores Ctrl-C, and so would these tests there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_signal_waits_while_it_must(capfd):
+    with stop_signals() as stop:
+        with pytest.raises(TrainingStopped, match="stopped by SIGTERM. The same command goes on"):
+            with stop.deferred():
+                assert stop.received is None
+                send(signal.SIGTERM)
+                assert stop.received == "SIGTERM"
+    assert "SIGTERM: stops when the running step is done and saved" in capfd.readouterr().err
+
+
+def test_within_another_block_the_way_on_is_that_of_the_outer_one():
+    with stop_signals("Outer"), pytest.raises(TrainingStopped, match="by SIGTERM. Outer$"):
+        with stop_signals("Inner") as stop, stop.deferred():
+            send(signal.SIGTERM)
+    with stop_signals("Inner") as stop:
+        assert stop.way_on == "Inner"
+
+
+def test_where_nothing_has_to_be_waited_for_it_stops_at_once():
+    with stop_signals():
+        with pytest.raises(TrainingStopped, match="stopped by SIGTERM"):
+            send(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGINT)
+
+
+def test_the_second_ctrl_c_does_not_wait():
+    with stop_signals() as stop, pytest.raises(KeyboardInterrupt):
+        with stop.deferred():
+            send(signal.SIGINT)
+            assert stop.received == "SIGINT"
+            send(signal.SIGINT)
+            raise AssertionError("not reached")
+
+
+def test_handlers_are_as_before_and_what_was_ignored_stays_so():
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        own = signal.getsignal(signal.SIGINT)
+        with stop_signals() as stop:
+            send(signal.SIGTERM)
+            assert stop.received is None
+            assert signal.getsignal(signal.SIGINT) == stop.handle
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_another_thread_takes_none():
+    found = []
+
+    def work():
+        with stop_signals():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]
