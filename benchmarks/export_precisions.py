@@ -20,13 +20,13 @@ import keras
 from side_by_side.results import Row, parser, write
 
 import kbert
-from kbert.cli.results.precision_measures import examples_of, metrics_of, rows_of
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 from kbert.serving.export.multi_task_export import export_together
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.serving.format.servable import sizes_of
 from kbert.serving.loading.exported import Exported, load_export
+from kbert.tasks.registry import task_of
 
 BASE = "all-MiniLM-L6-v2"
 FILES = {
@@ -58,14 +58,15 @@ def timed(found: Exported, rows: list[Any]) -> tuple[float, float]:
 
 def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
     """A row for each precision of one model."""
-    examples = examples_of(model, base / name, sample_path(FILES[name]))
-    rows = rows_of(examples)
+    task: Any = task_of(model)
+    examples = task.measured_examples(sample_path(FILES[name]), {}, model)
+    rows = task.rows(examples)
     exports, metrics = {}, {}
     for precision in PRECISIONS:
         exports[precision] = load_export(
             kbert.export(model, base, f"{name}-{precision}", precision=precision)
         )
-        found = metrics_of(in_precision(model, precision), examples)
+        found = task.measure(in_precision(model, precision), examples)[0]
         metrics[precision] = 100 * found[METRICS[name]] / (100 if name == "minilm-squad" else 1)
         timed(exports[precision], rows)  # the first call makes the graph ready
     times: dict[str, list[tuple[float, float]]] = {precision: [] for precision in PRECISIONS}

@@ -28,9 +28,8 @@ from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
 from kbert.metrics.entities import entity_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.tasks.ner.evaluation import measure_entities
 from kbert.tasks.ner.model import EntityRecognizer
-from kbert.tasks.ner.task import tag_names
+from kbert.tasks.ner.task import measure_entities, tag_names
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "ner.json"

@@ -17,9 +17,10 @@ from shipped_entity_recognizer import common_types
 from side_by_side.results import write
 
 import kbert
-from kbert.cli.results.precision_measures import examples_of, metrics_of, rows_of
+from kbert.cli.models.model_kinds import columns_of
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.serving.export.precision import PRECISIONS, in_precision
+from kbert.tasks.registry import task_of
 
 RESULTS = Path(__file__).parent / "results" / "precision_metrics.json"
 SHOWN = ("accuracy", "exact_match", "f1", "exact")
@@ -27,7 +28,8 @@ SHOWN = ("accuracy", "exact_match", "f1", "exact")
 
 def answered(model: Any, examples: Any) -> list[list[tuple[Any, ...]]]:
     """Place and label of all that a model finds in each text, without scores."""
-    columns = list(zip(*rows_of(examples)))
+    task: Any = task_of(model)
+    columns = list(zip(*task.rows(examples)))
     found = model.answers(list(columns[0]) if len(columns) == 1 else tuple(map(list, columns)))
     each = [one if isinstance(one, list) else [one] for one in found]
     return [[(a["start"], a["end"], a.get("label")) for a in one] for one in each]
@@ -36,14 +38,15 @@ def answered(model: Any, examples: Any) -> list[list[tuple[Any, ...]]]:
 def measured(name: str, file: Path) -> list[dict[str, Any]]:
     """A row a precision of one model."""
     model = kbert.load(name)
-    examples = examples_of(model, Path(name), file)
+    task: Any = task_of(model)
+    examples = task.measured_examples(file, columns_of(name, {}), model)
     if isinstance(examples, TaggedSentences):
         examples = common_types(examples)
     rows: list[dict[str, Any]] = []
     said: list[Any] = []
     for precision in PRECISIONS:
         rounded = in_precision(model, precision)
-        found, answers = metrics_of(rounded, examples), answered(rounded, examples)
+        found, answers = task.measure(rounded, examples)[0], answered(rounded, examples)
         said = said or answers
         changed = sum(a != b for a, b in zip(said, answers, strict=True))
         # The official script of SQuAD tells hundredths, the others parts of one.

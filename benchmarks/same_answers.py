@@ -22,8 +22,8 @@ from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.serving.loading.session_loader import Session
-from kbert.tasks.question_answering.evaluation import measure_answers
 from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.question_answering.task import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "same_answers.json"
 KEY = ("file", "model", "questions")

@@ -22,9 +22,8 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.base.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
-from kbert.tasks.ner.evaluation import measure_entities
 from kbert.tasks.ner.model import EntityRecognizer
-from kbert.tasks.ner.task import tag_names
+from kbert.tasks.ner.task import measure_entities, tag_names
 
 BASE = "all-MiniLM-L6-v2"
 TYPES = {

@@ -22,8 +22,8 @@ from kbert.data.questions.question_splits import split_by_title, with_non_answer
 from kbert.data.questions.squad import read_squad
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.tasks.question_answering.evaluation import measure_answers
 from kbert.tasks.question_answering.model import QuestionAnswerer
+from kbert.tasks.question_answering.task import measure_answers
 
 RESULTS = Path(__file__).parent / "results" / "unanswerable.json"
 KEY = ("model", "answerable", "share", "rate")

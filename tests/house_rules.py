@@ -72,7 +72,7 @@ SUB_FLOORS = {
         ("loading",),
         ("batch_prediction", "client"),
     ),
-    "cli": (("show",), ("models",), ("results",), ("demo", "options"), ("commands",), (".",)),
+    "cli": (("models",), ("results",), ("commands",), ("demo",), (".",)),
 }
 # Rooms apart, and the modules that work without them, by themselves and by all that they import.
 APART = ("launch", "tpu_check", "export_check", "local_server")

@@ -82,6 +82,10 @@ WRONG = {
     "convert minilm-squat out --format kbert": "Did you mean `minilm-squad`",
     "plot minilm-squat --text a --output a.png": "Did you mean `minilm-squad`",
     "evaluate minilm-squat t.tsv": "Did you mean `minilm-squad`",
+    # The head of a saved model of the same task, which the run would go on with.
+    "train classification --train t.tsv --encoder two --output new": (
+        "`head` must be 'two_layer', as that of two. Received: head='pooler'"
+    ),
     # Exports where one is meant, none, or no such task.
     "predict exports --text a": "path='exports', a folder of the models ['topics']: name one",
     "check exports": "path='exports', a folder of the models ['topics']: name one",
@@ -123,6 +127,8 @@ def told(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> dict[str
     (folder / "t.conll").write_text("red O\n")
     (folder / "wrong.yaml").write_text("batchsize: 3\n")
     checkpoint = read_huggingface(write_hf(folder / "model", hf_tensors()))
+    checkpoint.pipeline = {"class": "Classifier", "head": "two_layer"}
+    write_native(checkpoint, folder / "two")
     checkpoint.pipeline = {"class": "Classifier"}
     write_native(checkpoint, folder / "run" / "model")
     run = {"train": "t.tsv", "encoder": "model", "output": "run"}

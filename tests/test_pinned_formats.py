@@ -15,7 +15,7 @@ import tensorflow as tf
 from kbert.serving.export.export import export
 from kbert.serving.export.multi_task_export import Together
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
-from kbert.tasks.answers import json_answer
+from kbert.tasks.registry import json_answer
 from tests import pinned
 from tests import small_pipelines as small
 from tests.pinned import check_pinned, files_in, structure

@@ -8,8 +8,8 @@ from side_by_side.multi30k_data import read_split
 
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
-from kbert.tasks.translation.ctranslate2_folder import save_ctranslate2
 from kbert.tasks.translation.model import Translator
+from kbert.tasks.translation.saved_translator import save_ctranslate2
 from kbert.text.subword.training import train_subwords
 
 VOCABULARY = 16_000

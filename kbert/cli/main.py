@@ -19,12 +19,11 @@ from kbert.cli.commands.info import info
 from kbert.cli.commands.launch import PASSED_ON, launch
 from kbert.cli.commands.plot import plot
 from kbert.cli.commands.predict import predict
-from kbert.cli.commands.prepare import prepare
-from kbert.cli.commands.pretrain import pretrain
+from kbert.cli.commands.pretrain import prepare, pretrain
 from kbert.cli.commands.serve import serve
 from kbert.cli.commands.train import TrainCommand, train
+from kbert.cli.commands.verb import DEBUG
 from kbert.cli.demo.command import demo
-from kbert.cli.show.errors import DEBUG
 
 app = typer.Typer(
     name="kbert",

@@ -30,10 +30,9 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-cache",
 }
-# Tasks of models that kbert did not export, by names among the outputs.
-_BY_OUTPUTS = (
+# Tasks of models that have not all outputs of kbert's, by one of them.
+_BY_ONE_OUTPUT = (
     ("translation", "translation"),
-    ("question_answering", "nbest_answer"),
     ("question_answering", "answer"),
     ("spans", "answers"),
     ("entities", "entity"),
@@ -92,13 +91,15 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
 
 
 def task_of(about: dict[str, Any], outputs: list[str]) -> str:
-    """Returns the task by the class of the model, or else by the names of the outputs, or "other".
+    """Returns the page of the task of a model's class, or else of its outputs, or "other".
 
     `about` is the metadata of the task in kbert.json, or {}.
     """
     if about.get("class") in _BY_CLASS:
         return _BY_CLASS[about["class"]]
-    return next((task for task, output in _BY_OUTPUTS if output in outputs), "other")
+    pages = [task.page for task in all_tasks() if task.has_outputs(outputs)]
+    pages += [page for page, output in _BY_ONE_OUTPUT if output in outputs]
+    return next(iter(pages), "other")
 
 
 def _in_order(signature: str, version: LoadedVersion) -> list[dict[str, Any]]:

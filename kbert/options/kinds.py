@@ -178,6 +178,11 @@ def number(expected: str, accepts: Callable[[float], bool], optional: bool = Fal
     return Kind(expected, lambda v: _is_number(v) and accepts(v), float, optional)
 
 
+def rate(optional: bool = False) -> Kind:
+    """Returns the kind of a share below 1, such as a dropout rate."""
+    return number("a number in [0, 1)", lambda v: 0 <= v < 1, optional)
+
+
 def names() -> Kind:
     """Returns the kind of a list of two or more different names, or None."""
     return Kind(

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 _PARTS = {"training": ("#1f77b4", "--"), "validation": ("#d62728", "-")}
 _WIDTH, _HEIGHT, _MARGIN = 6.0, 2.0, 0.3  # inches; height of one metric
 _FEW = 8  # points, below which markers are drawn: a single point is no line
-# Names of the loss among validation metrics; the loss of training always has the first.
-_LOSSES = ("loss", "cross_entropy", "mse")
 
 
 def plot_curves(
@@ -20,6 +18,7 @@ def plot_curves(
     metrics: Sequence[str],
     place: str,
     kept: Sequence[int] = (),
+    losses: Sequence[str] = ("loss",),
 ) -> "Figure":
     """Draws metrics of training and validation, each over the steps or epochs.
 
@@ -31,6 +30,7 @@ def plot_curves(
         metrics: names of the metrics to draw, one above the other.
         place: "epoch" or "step": the key that the records are numbered by.
         kept: numbers of the records whose weights were kept, which are marked.
+        losses: names of the loss among validation metrics; that of training has the first.
 
     Raises:
         ValueError: there is no record, or no record has such a metric.
@@ -49,7 +49,7 @@ def plot_curves(
     axes.remove()
     panels = figure.subplots(len(metrics), sharex=True, squeeze=False)[:, 0]
     for axes, name in zip(panels, metrics):
-        _draw(axes, records, place, name)
+        _draw(axes, records, place, name, losses if name == losses[0] else (name,))
         for number in kept:
             label = "kept" if number == kept[0] else None
             axes.axvline(number, color="#2ca02c", linestyle=":", linewidth=2, zorder=0, label=label)
@@ -59,7 +59,11 @@ def plot_curves(
     return figure
 
 
-def usual_metrics(records: Sequence[Mapping[str, Any]], monitor: str | None = None) -> list[str]:
+def usual_metrics(
+    records: Sequence[Mapping[str, Any]],
+    monitor: str | None = None,
+    losses: Sequence[str] = ("loss",),
+) -> list[str]:
     """Returns the metrics to plot by default: those of the training, and the monitored one.
 
     A loss that is a sum is replaced by its parts; perplexity is left out, it repeats its loss.
@@ -67,19 +71,23 @@ def usual_metrics(records: Sequence[Mapping[str, Any]], monitor: str | None = No
     Args:
         records: `epochs` or `intervals` of a run's metrics.json, see `plot_curves`.
         monitor: the metric that epochs were compared by.
+        losses: names of the loss, see `plot_curves`.
     """
     names = [name for record in records[:1] for name in record["training"]]
     if any(name.endswith("_loss") for name in names):
         names.remove("loss")
-    if monitor is not None and monitor not in (*names, *_LOSSES):
+    if monitor is not None and monitor not in (*names, *losses):
         names.append(monitor)
     return [name for name in names if name != "perplexity"]
 
 
-def _draw(axes: Any, records: Sequence[Mapping[str, Any]], place: str, name: str) -> None:
+def _draw(
+    axes: Any, records: Sequence[Mapping[str, Any]], place: str, name: str, names: Sequence[str]
+) -> None:
+    """Draws a metric; of several names of it, the first that a part has."""
     for part, (color, style) in _PARTS.items():
         measured = {known for record in records for known in record.get(part, {})}
-        own = next((one for one in _LOSSES if one in measured), name) if name == "loss" else name
+        own = next((one for one in names if one in measured), name)
         found = [(r[place], r[part][own]) for r in records if own in r.get(part, {})]
         if found:
             marker = "o" if len(found) < _FEW else ""

@@ -1,11 +1,15 @@
-"""The tasks of kbert, one line each. Their modules are imported on demand."""
+"""The tasks of kbert, one line each. Their modules are imported on demand.
+
+The outputs of a main signature decide which task they are of, so that the answers of a server and
+of exports that others wrote are read too: as JSON, as an object, as marks in the text.
+"""
 
 import importlib
 from functools import cache
 from typing import Any
 
-from kbert.tasks.base.finetuned_task import FinetunedTask
-from kbert.tasks.base.task import Task
+from kbert.tasks.base.answers import plain_values
+from kbert.tasks.base.task import FinetunedTask, Task
 
 # Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (
@@ -35,20 +39,12 @@ def finetuned_tasks() -> tuple[FinetunedTask, ...]:
 
 
 def finetuned_task(name: str) -> FinetunedTask:
-    """Returns the task of a name in a checked `RunConfig`.
-
-    Args:
-        name: The name.
-    """
+    """Returns the task of a name in a checked `RunConfig`."""
     return next(task for task in finetuned_tasks() if task.name == name)
 
 
 def task_named(name: str) -> Task:
-    """Returns the task of a name in a checked configuration.
-
-    Args:
-        name: The name.
-    """
+    """Returns the task of a name in a checked configuration."""
     return next(task for task in all_tasks() if task.name == name)
 
 
@@ -69,3 +65,45 @@ def task_of(model: Any) -> Task | None:
     """
     found = (task_of_class(kind.__name__) for kind in type(model).__mro__)
     return next((task for task in found if task is not None), None)
+
+
+def json_answer(row: dict[str, Any]) -> dict[str, Any]:
+    """Returns the outputs for one row as plain Python values, as JSON can hold them.
+
+    Scores get the names of their classes; lists that are padded to the longest of a batch lose the
+    padding and become lists of dicts. Outputs that no task has stay as they are.
+
+    Args:
+        row: Name of each output -> its NumPy value for the row.
+    """
+    plain = plain_values(row)
+    task = next((task for task in all_tasks() if task.has_outputs(plain)), None)
+    found: dict[str, Any] = plain if task is None else task.json_answer(plain)
+    return found
+
+
+def typed_answer(row: dict[str, Any]) -> Any:
+    """Returns the outputs for one row as an object of the task's class, or as `json_answer`."""
+    answer = json_answer(row)
+    task = _task_of_answer(answer)
+    return answer if task is None else task.typed_answer(answer)
+
+
+def show_answer(row: tuple[str, ...], answer: dict[str, Any], console: Any) -> None:
+    """Prints the last of the texts that a model read with what it found there.
+
+    Args:
+        row: The texts.
+        answer: From `json_answer`.
+        console: A `rich.console.Console`.
+
+    Raises:
+        ValueError: The answer has no places in a text.
+    """
+    task = _task_of_answer(answer)
+    (task or Task()).show_answer(row, answer, console)
+    console.print()
+
+
+def _task_of_answer(answer: dict[str, Any]) -> Task | None:
+    return next((task for task in all_tasks() if task.is_answer(answer)), None)

@@ -8,12 +8,14 @@ import os
 from functools import singledispatch
 from pathlib import Path
 
+from kbert.checkpoints.arrays.json_object import read_json_object
+from kbert.checkpoints.native.encoder_folder import CONFIG
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.tables.table import check_columns, nearest
-from kbert.options.configuration import RunOptions
-from kbert.tasks.base.finetuned_task import TFDS
+from kbert.options.configuration import RunOptions, wrong
+from kbert.tasks.base.task import TFDS
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
@@ -134,6 +136,20 @@ def _look_at_run(config: RunConfig) -> None:
             check_table(config.task, given, columns)
     if config.scratch_size is None:
         _check_encoder(config.encoder)
+        _check_head(config)
+
+
+def _check_head(config: RunConfig) -> None:
+    """Checks that the head of a saved model of the run's task, which goes on, is the chosen one."""
+    task, found = finetuned_task(config.task), find_name(config.encoder or "")
+    if "head" not in task.settings or config.vocabulary is not None or not isinstance(found, Path):
+        return
+    folder = detect_format(found)
+    if folder.name != "kbert":
+        return
+    saved = read_json_object(folder.path / CONFIG).get("pipeline", {})
+    if saved.get("class") == task.model_name and saved.get("head", config.head) != config.head:
+        raise wrong("head", f"{saved['head']!r}, as that of {config.encoder}", config.head)
 
 
 @look_first.register

@@ -10,6 +10,7 @@ import tensorflow as tf
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.local_server.web_page import described, task_of
 from kbert.serving.format.signatures import Signature, SignatureTensor
+from kbert.tasks.registry import all_tasks
 from tests.local_server.conftest import FREE
 
 PATHS = ("/", "/web/page.css", "/web/page.js", "/web/answers.js", "/web/examples.js")
@@ -58,6 +59,13 @@ def test_tasks():
     assert task_of({}, ["translation", "score"]) == "translation"
     assert task_of({}, ["label", "scores"]) == "classification"
     assert task_of({}, ["weight"]) == "other"
+    assert task_of({}, ["entity", "score"]) == "entities"
+
+
+def test_pages_of_models_that_others_exported():
+    """The registry knows the outputs of each task, so a new one needs no line in the page."""
+    for task in all_tasks():
+        assert task_of({}, list(task.outputs)) == task.page, task.name
 
 
 def test_a_model_without_signatures_is_not_listed():

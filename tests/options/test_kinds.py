@@ -20,6 +20,8 @@ from kbert.options import kinds as kinds
             [0, "1", True, None, float("nan"), float("inf")],
             "a number above 0",
         ),
+        (kinds.rate(), [0, 0.5], [1, -0.1, None, "0"], "a number in [0, 1)"),
+        (kinds.rate(optional=True), [None, 0.5], [1.0], "a number in [0, 1), or nothing"),
         (kinds.patterns(), [["a"], ["*", "*"], None], [[], [""], "a.txt", [1]], "list of files"),
         (kinds.names(), [["a", "b"], None], [["a"], ["a", "a"], "ab", ["a", 1]], "two different"),
         (

@@ -4,6 +4,7 @@ import pytest
 
 from kbert.plots.curves import plot_curves, usual_metrics
 
+LOSSES = ("loss", "cross_entropy", "mse")
 EPOCHS = [
     {"epoch": 1, "training": {"loss": 2.0}, "validation": {"f1": 0.25, "per_class": {"a": 1}}},
     {"epoch": 2, "training": {"loss": 1.0}, "validation": {"f1": 0.5}},
@@ -45,16 +46,16 @@ def test_both_losses_stand_together_and_what_was_kept_is_marked(loss, label):
         {"epoch": number, "training": {"loss": 1 / number}, "validation": {loss: 2 / number}}
         for number in (1, 2)
     ]
-    (axes,) = plot_curves(records, ["loss"], "epoch", [2]).axes
+    (axes,) = plot_curves(records, ["loss"], "epoch", [2], LOSSES).axes
     assert drawn(axes) == {
         "training": [(1, 1.0), (2, 0.5)],
         label: [(1, 2.0), (2, 1.0)],
         "kept": [(2, 0), (2, 1)],  # from the bottom to the top
     }
-    (axes,) = plot_curves(records, ["loss"], "epoch", [1, 2]).axes
+    (axes,) = plot_curves(records, ["loss"], "epoch", [1, 2], LOSSES).axes
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["training", label, "kept"]
-    assert usual_metrics(records, "cross_entropy") == ["loss"]
+    assert usual_metrics(records, "cross_entropy", LOSSES) == ["loss"]
 
 
 def test_epochs_are_whole_numbers():

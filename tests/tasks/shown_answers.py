@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from kbert.tasks.answers import show_answer
+from kbert.tasks.registry import show_answer
 
 
 def shown(row, answer):

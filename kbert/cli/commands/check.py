@@ -6,8 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from kbert.cli.show.errors import FAILURE, reported
-from kbert.cli.show.json_output import write_result
+from kbert.cli.commands.verb import FAILURE, reported, write_result
 from kbert.training.runs.run_log import tell_stage
 
 

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
+from kbert.cli.commands.verb import reported, write_result
 from kbert.data.tables.table import nearest
 
 FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2")
@@ -56,6 +55,6 @@ def convert(
         raise FileExistsError(
             f"`DST` must not exist yet, unless --overwrite is given. Received: {target}"
         )
-    from kbert.cli.models.encoder_conversion import convert_checkpoint
+    from kbert.cli.models.conversion import convert_checkpoint
 
     write_result(convert_checkpoint(source, target, format, overwrite))

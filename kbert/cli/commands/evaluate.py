@@ -1,14 +1,12 @@
 """`kbert evaluate`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
-from kbert.cli.show.tables import show_labels
-from kbert.tasks.base.finetuned_task import TFDS
+from kbert.cli.commands.verb import reported, write_result
+from kbert.tasks.base.task import TFDS
 from kbert.tasks.registry import FINETUNED, finetuned_task
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
@@ -98,20 +96,19 @@ def evaluate(
     task = _look_first(runs, file, (source, target), (glue, data, split), given)
     translated = of_pairs or task == TRANSLATION
     _check_options(task, predictions, None if translated else language or translations)
+    from kbert.cli.results import evaluation
+
     if translated:
-        from kbert.cli.results.translation_results import evaluate_translation
-
-        write_result(evaluate_translation(runs, file, (source, target), language, translations))
-        return
-    from kbert.cli.results.evaluation_data import evaluate_runs, read_examples
-
-    found = _of_long_texts(task, runs, file, label, predictions)
-    if found is not None:
-        write_result(found)
-        return
-    examples, glue_name = read_examples(runs[0], file, (glue, data, split), given)
-    result = evaluate_runs(runs, examples, glue_name, split, submission)
-    show_labels(result.get("metrics", {}))
+        pair = (source, target)
+        result = evaluation.evaluate_translation(runs, file, pair, language, translations)
+    elif file is not None and _reads(task):
+        result = evaluation.evaluate_reading(runs, file, label, predictions)
+    elif file is not None and task == PRETRAINING:
+        result = evaluation.evaluate_pretraining(runs, file)
+    else:
+        examples, glue_name = evaluation.read_examples(runs[0], file, (glue, data, split), given)
+        result = evaluation.evaluate_runs(runs, examples, glue_name, split, submission)
+        evaluation.show_labels(result.get("metrics", {}))
     write_result(result)
 
 
@@ -149,24 +146,6 @@ def _check_options(task: str | None, predictions: Path | None, of_translators: o
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
     if predictions is not None and not _reads(task):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
-
-
-def _of_long_texts(
-    task: str | None,
-    runs: list[Path],
-    file: Path | None,
-    label: str | None,
-    predictions: Path | None,
-) -> dict[str, Any] | None:
-    """Evaluates a task that reads texts in windows; returns None for other tasks."""
-    from kbert.cli.results.pretraining_results import evaluate_pretraining
-    from kbert.cli.results.reading_results import evaluate_reading
-
-    if file is not None and _reads(task):
-        return evaluate_reading(runs, file, label, predictions)
-    if file is not None and task == PRETRAINING:
-        return evaluate_pretraining(runs, file)
-    return None
 
 
 def _reads(task: str | None) -> bool:

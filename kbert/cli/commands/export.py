@@ -7,8 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
+from kbert.cli.commands.verb import reported, write_result
 from kbert.data.tables.table import nearest
 from kbert.serving.format.metadata import PRECISIONS
 
@@ -77,37 +76,28 @@ def export(
 
       kbert export runs/topics exports --with runs/names --with runs/answers
     """
-    _look_first([run, *(also or [])], (base, name, version), precision, measure)
+    runs = _look_first([run, *(also or [])], (base, name, version), precision, measure)
+    from kbert.cli.results.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
-    from kbert.serving.format.signatures import read_meta_graph, signatures_of
+    from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.format.version_folders import model_name
     from kbert.training.runs.load_model import load_model
 
     settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
+    settings["precision"] = precision
+    measured: dict[str, Any] = {}
     if also:
-        path = _exported_together([run, *also], base, name or "tasks", precision, settings)
-        measured = None
+        models = {task: load_model(one) for task, one in runs.items()}
+        path = export_together(models, base, name or "tasks", **settings)
     else:
-        model = load_model(run)
-        about, measured = _about(run), _measured(model, run, measure, precision)
-        if measured is not None:
-            about = {**(about or {}), "precisions": measured}
+        model, about = load_model(run), _about(run)
+        if measure is not None:
+            both = list(dict.fromkeys(("float32", precision)))
+            measured = {"measured": measure_precisions(model, run, measure, both)}
+            about = {**(about or {}), "precisions": measured["measured"]}
         named = model_name(run) if name is None else name
-        path = write_export(model, base, named, about=about, precision=precision, **settings)
-    signatures = signatures_of(read_meta_graph(path))
-    write_result(
-        {
-            "export": str(path),
-            "signatures": {
-                key: {
-                    "inputs": {k: tensor.as_json() for k, tensor in signature.inputs.items()},
-                    "outputs": {k: tensor.as_json() for k, tensor in signature.outputs.items()},
-                }
-                for key, signature in signatures.items()
-            },
-            **({} if measured is None else {"measured": measured}),
-        }
-    )
+        path = write_export(model, base, named, about=about, **settings)
+    write_result({"export": str(path), "signatures": _signatures(path), **measured})
 
 
 def _look_first(
@@ -115,8 +105,8 @@ def _look_first(
     place: tuple[Path, str | None, int | None],
     precision: str | None,
     measure: Path | None,
-) -> None:
-    """Checks the options before TensorFlow is imported."""
+) -> dict[str, Path]:
+    """Checks the options before TensorFlow is imported; returns the runs by their tasks' names."""
     from kbert.cli.models.model_kinds import check_model
     from kbert.serving.format.version_folders import new_version
     from kbert.training.first_look import check_file
@@ -125,7 +115,7 @@ def _look_first(
         raise ValueError("`--measure` must not be given together with `--with`.")
     for run in runs:
         check_model(run, exports=False)
-    _named(runs)
+    named = _named(runs)
     base, name, version = place
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`BASE` must be a folder. Received a file: {base}")
@@ -138,17 +128,7 @@ def _look_first(
         )
     if measure is not None:
         check_file("--measure", measure)
-
-
-def _exported_together(
-    runs: list[Path], base: Path, name: str, precision: str | None, settings: dict[str, Any]
-) -> Path:
-    """Exports several runs into one export, each under the name of its folder."""
-    from kbert.serving.export.multi_task_export import export_together
-    from kbert.training.runs.load_model import load_model
-
-    models = {task: load_model(run) for task, run in _named(runs).items()}
-    return export_together(models, base, name, precision=precision, **settings)
+    return named
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:
@@ -166,15 +146,17 @@ def _named(runs: list[Path]) -> dict[str, Path]:
     return named
 
 
-def _measured(
-    model: Any, run: Path, file: Path | None, precision: str | None
-) -> dict[str, Any] | None:
-    """Measures float32 and the chosen precision on labelled examples."""
-    if file is None:
-        return None
-    from kbert.cli.results.precision_measures import measure_precisions
+def _signatures(path: Path) -> dict[str, Any]:
+    """Returns the signatures of an export, with their inputs and outputs."""
+    from kbert.serving.format.signatures import read_meta_graph, signatures_of
 
-    return measure_precisions(model, run, file, list(dict.fromkeys(("float32", precision))))
+    return {
+        key: {
+            "inputs": {name: tensor.as_json() for name, tensor in signature.inputs.items()},
+            "outputs": {name: tensor.as_json() for name, tensor in signature.outputs.items()},
+        }
+        for key, signature in signatures_of(read_meta_graph(path)).items()
+    }
 
 
 def _about(run: Path) -> dict[str, Any] | None:

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
+from kbert.cli.commands.verb import reported, write_result
 
 
 @reported

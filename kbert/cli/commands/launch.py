@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kbert.cli.show.errors import reported
+from kbert.cli.commands.verb import reported
 from kbert.launch.launcher import launch_workers
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}

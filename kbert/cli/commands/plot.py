@@ -7,8 +7,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
+from kbert.cli.commands.verb import reported, write_result
 
 
 class Picture(str, Enum):
@@ -85,22 +84,23 @@ def plot(
 
 def _curve(directory: Path, metrics: str | None) -> Any:
     from kbert.plots.curves import plot_curves, usual_metrics
+    from kbert.training.callbacks.epoch_record import losses
     from kbert.training.runs.run_directory import load_run
 
-    found = load_run(directory).metrics
+    found, known = load_run(directory).metrics, losses()
     records = found.get("epochs") or found.get("intervals") or []
     if not records:
         raise ValueError(
             f"`--picture curve` must be given for the run of one training. Received: {directory}, "
             "which has no epochs"
         )
-    names = usual_metrics(records, found.get("monitor"))
+    names = usual_metrics(records, found.get("monitor"), known)
     if metrics is not None:
         names = [name.strip() for name in metrics.split(",")]
     if not found.get("epochs"):
-        return plot_curves(records, names, "step")
+        return plot_curves(records, names, "step", losses=known)
     kept = [number for number in (found.get("kept_epoch"),) if number]
-    return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept)
+    return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept, known)
 
 
 def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:

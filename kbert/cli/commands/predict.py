@@ -8,9 +8,7 @@ from typing import Annotated, Optional
 import typer
 from rich.console import Console
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_line, write_result
-from kbert.cli.show.text_lines import read_batches
+from kbert.cli.commands.verb import reported, write_line, write_result
 
 _BATCH_SIZE = 256
 _Show = Annotated[
@@ -107,8 +105,8 @@ def predict(
         _answer_file(model, source, output, has_texts, nbest, task, (text_a, text_b))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
-    from kbert.cli.models.answering import open_model
-    from kbert.tasks.answers import show_answer
+    from kbert.cli.models.answering import open_model, read_batches
+    from kbert.tasks.registry import show_answer
 
     answering = open_model(model, nbest, task)
     if rows is not None:
@@ -131,8 +129,7 @@ def _look_first(model: Path, task: str | None) -> None:
     from kbert.cli.models.model_kinds import check_model, check_task_of_export
 
     check_model(model)
-    if task is not None:
-        check_task_of_export(model, task)
+    check_task_of_export(model, task)
 
 
 def _answer_file(

@@ -1,4 +1,4 @@
-"""`kbert pretrain`."""
+"""`kbert pretrain`, and `kbert prepare`, which makes its examples ahead."""
 
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -6,15 +6,14 @@ from typing import Annotated, Any, Optional
 import typer
 
 from kbert.cli.commands.train import run_and_tell
-from kbert.cli.options.run_options import (
+from kbert.cli.commands.verb import (
     ConfigFile,
-    check_config_file,
-    configured,
-    given_values,
+    checked_config,
+    reported,
     with_run_options,
+    write_result,
 )
-from kbert.cli.show.errors import reported
-from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 
 
 @reported
@@ -43,13 +42,49 @@ def pretrain(
 
       kbert pretrain --config run.yaml
     """
-    check_config_file(config)
-    values = given_values(given, PretrainingConfig)
-    if files:
-        if "text" in values:
-            raise ValueError("`--text` must be left out where files are given without an option.")
-        values["text"] = [str(file) for file in files]
-    run_and_tell(configured(PretrainingConfig, values, config), ("final", "seconds"))
+    checked = checked_config(PretrainingConfig, config, given, **_text(given, files))
+    run_and_tell(checked, ("final", "seconds"))
 
 
+@reported
+def prepare(
+    files: Annotated[
+        Optional[list[Path]],
+        typer.Argument(help="Files of plain text; or give --text.", metavar="TEXT"),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Make examples to pretrain on of plain text, as TFRecords.
+
+    They are in the layout of google-research/bert, for kbert pretrain
+    --records and for other programs. The folder is whole when it is
+    there, with manifest.json beside the records. The result on stdout
+    is JSON.
+
+    Example:
+
+      kbert prepare corpus/*.txt --vocabulary vocab.txt --copies 10 \\
+          --shards 64 --output records
+    """
+    config = checked_config(PreparationConfig, None, given, **_text(given, files))
+
+    from kbert.training.first_look import look_first
+
+    look_first(config)
+    from kbert.training.pretraining.preparation import prepare_records
+
+    count = prepare_records(config)
+    write_result({"records": config.output, "examples": count, "shards": config.shards})
+
+
+def _text(given: dict[str, Any], files: list[Path] | None) -> dict[str, Any]:
+    """Returns the value of the option `text` where files are given as arguments."""
+    if not files:
+        return {}
+    if given.get("text") is not None:
+        raise ValueError("`--text` must be left out where files are given without an option.")
+    return {"text": [str(file) for file in files]}
+
+
+prepare = with_run_options(prepare, PreparationConfig)
 pretrain = with_run_options(pretrain, PretrainingConfig)

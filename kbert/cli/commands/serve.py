@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_line
+from kbert.cli.commands.verb import reported, write_line
 
 
 @reported

@@ -1,4 +1,4 @@
-"""`kbert train`, which has other options for translation: its first word or its file decides."""
+"""`kbert train`, which has other options for translation."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Optional
@@ -6,15 +6,14 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.core import TyperCommand
 
-from kbert.cli.options.run_options import (
+from kbert.cli.commands.verb import (
     ConfigFile,
     check_config_file,
-    configured,
-    given_values,
+    checked_config,
+    reported,
     with_run_options,
+    write_result,
 )
-from kbert.cli.show.errors import reported
-from kbert.cli.show.json_output import write_result
 from kbert.data.tables.table import nearest
 from kbert.options.kinds import read_config_file
 from kbert.training.config.any_config import StoredConfig
@@ -22,11 +21,6 @@ from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_log import tell_stage
-
-_SHOWN = (
-    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
-    *("mean", "standard_deviation", "final"),
-)
 
 
 @reported
@@ -65,8 +59,7 @@ def train(
         raise ValueError(f"`{TRANSLATION}` must be the first word: kbert train {TRANSLATION} ...")
     check_config_file(config)
     _check_task(read_config_file(config).get("task") if task is None and config else task)
-    values = given_values({**given, "task": task}, RunConfig)
-    run_and_tell(configured(RunConfig, values, config), _SHOWN)
+    run_and_tell(checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
 
 
 @reported
@@ -95,9 +88,8 @@ def train_translation(
 
       kbert train translation --config run.yaml
     """
-    check_config_file(config)
-    values = {**given_values(given, TranslationConfig), "task": task or TRANSLATION}
-    run_and_tell(configured(TranslationConfig, values, config), _SHOWN)
+    checked = checked_config(TranslationConfig, config, given, task=task or TRANSLATION)
+    run_and_tell(checked, _SHOWN)
 
 
 def _check_task(task: Any) -> None:
@@ -111,12 +103,7 @@ def _check_task(task: Any) -> None:
 
 
 def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
-    """Trains a configuration, and writes the result to stdout.
-
-    Args:
-        config: The configuration.
-        keys: The metrics that are part of the result, where the run has them.
-    """
+    """Trains, and writes the result to stdout, with the metrics of `keys` that the run has."""
     from kbert.training.first_look import look_first
 
     look_first(config)
@@ -129,35 +116,25 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
-train = with_run_options(train, RunConfig)
-train_translation = with_run_options(train_translation, TranslationConfig)
-
-
 class TrainCommand(TyperCommand):
     """The command `kbert train`, which delegates to another command for translation."""
 
     def make_context(
         self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Parses the arguments, or lets `kbert train translation` parse them.
-
-        Args:
-            info_name: The verb.
-            args: The arguments after it.
-            parent: The program's context.
-            **extra: Further arguments of typer's `make_context`.
-        """
-        if asks_for_translation(args):
-            return _translation_command().make_context(info_name, args, parent, **extra)
-        return super().make_context(info_name, args, parent, **extra)
+        """Parses the arguments, or lets `kbert train translation` parse them."""
+        if not asks_for_translation(args):
+            return super().make_context(info_name, args, parent, **extra)
+        # A typer app with a single command is that command.
+        app = typer.Typer(
+            add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+        )
+        app.command(context_settings={"help_option_names": ["-h", "--help"]})(train_translation)
+        return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
 
 
 def asks_for_translation(args: list[str]) -> bool:
-    """Returns whether arguments of `kbert train` are for translation.
-
-    Args:
-        args: The arguments.
-    """
+    """Returns whether arguments of `kbert train` are for translation, by first word or file."""
     if args and not args[0].startswith("-"):
         return args[0] == TRANSLATION
     file = _value_of("--config", args)
@@ -178,10 +155,9 @@ def _value_of(option: str, args: list[str]) -> str | None:
     return None
 
 
-def _translation_command() -> Any:
-    # A typer app with a single command is that command.
-    app = typer.Typer(
-        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
-    )
-    app.command(context_settings={"help_option_names": ["-h", "--help"]})(train_translation)
-    return typer.main.get_command(app)
+_SHOWN = (
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
+    *("mean", "standard_deviation", "final"),
+)
+train = with_run_options(train, RunConfig)
+train_translation = with_run_options(train_translation, TranslationConfig)

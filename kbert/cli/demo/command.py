@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kbert.cli.show.errors import reported
+from kbert.cli.commands.verb import reported
 
 
 @reported

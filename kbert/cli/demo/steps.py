@@ -13,9 +13,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kbert.cli.demo.readers import ENTITY_MODEL, QUESTION_MODEL, ask_questions, find_names
-from kbert.cli.demo.translation import demo_translation
-from kbert.cli.show.tables import show_labels
+from kbert.cli.demo.parts import (
+    ENTITY_MODEL,
+    QUESTION_MODEL,
+    ask_questions,
+    demo_translation,
+    find_names,
+)
+from kbert.cli.results.evaluation import show_labels
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 from kbert.serving.export.export import export
@@ -46,13 +51,8 @@ QUESTIONS = (
 def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
     """Trains, exports and queries a classifier; queries the bundled models; trains a translator.
 
-    Args:
-        output: The folder to work in.
-        console: The console to print to; by default stdout.
-
-    Returns:
-        The metrics of the test messages, the folders of run and export, the answers; the metrics
-        of the sample questions and sentences; and the return value of `demo_translation`.
+    Returns the metrics of the test messages, the folders of run and export, the answers; the
+    metrics of the sample questions and sentences; and the return value of `demo_translation`.
 
     Raises:
         OSError: The encoder is not installed and cannot be fetched; the message says how.
@@ -100,11 +100,7 @@ def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
 
 
 def demo_config(output: Path) -> RunConfig:
-    """Returns the configuration of the demo's run.
-
-    Args:
-        output: The folder to work in.
-    """
+    """Returns the configuration of the demo's run, in the folder `output`."""
     return RunConfig.from_dict(
         {
             **{part: str(sample_path(f"support/{part}.tsv")) for part in PARTS},
@@ -117,14 +113,7 @@ def demo_config(output: Path) -> RunConfig:
 
 
 def ask_in_new_process(exported: Path, questions: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Queries an export with `kbert predict`, in a process of its own.
-
-    Args:
-        exported: The export.
-        questions: The texts.
-
-    Returns:
-        One answer per text.
+    """Queries an export with `kbert predict`, in a process of its own; one answer per text.
 
     Raises:
         RuntimeError: The process failed; its message is in the error.

@@ -1,23 +1,26 @@
-"""A common interface to runs, saved models and exports: rows of texts in, answers out."""
+"""A common interface to runs, saved models and exports: rows of texts in, answers out.
+
+Rows come from options, or from a stream of any length, in batches and constant memory.
+"""
 
 import functools
 import json
 import os
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
 
 from kbert.cli.models.model_kinds import check_task_of_export, is_export
-from kbert.cli.show.text_lines import Row
 from kbert.pipelines.inference.size_batches import answers_of_rows
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.loading.exported import load_export
-from kbert.tasks.answers import json_answer
-from kbert.tasks.registry import task_of
+from kbert.tasks.registry import json_answer, task_of
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run
 
+Row = tuple[str, ...]
 BATCH_ROWS = 32
 # Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
 # for each [MASK].
@@ -44,17 +47,10 @@ class Answering:
         self._nbest = nbest
 
     def split(self, line: str, number: int) -> Row:
-        """Splits a line of input at its tabs, or reads it as a JSON object.
+        """Splits a line of input, numbered for errors, at its tabs, or reads it as a JSON object.
 
         Where a row holds several texts, a line may be an object with their names, so that a text
         may hold line breaks.
-
-        Args:
-            line: The line.
-            number: Its number, for the error message.
-
-        Raises:
-            ValueError: The number of its parts is not that of the model's inputs.
         """
         named = self._named(line, number)
         if named is not None:
@@ -86,15 +82,7 @@ class Answering:
         return texts
 
     def check(self, rows: list[Row], source: str) -> None:
-        """Checks that rows hold the model's inputs.
-
-        Args:
-            rows: The rows.
-            source: Name of their source, for the error message.
-
-        Raises:
-            ValueError: A row has too few or too many texts.
-        """
+        """Raises a ValueError, which names the rows' source, for too few or too many texts."""
         choices = self.inputs == ("context", "choices")
         for row in rows:
             if len(row) >= 3 if choices else len(row) == len(self.inputs):
@@ -109,14 +97,7 @@ class Answering:
             )
 
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
-        """Answers rows, in their order.
-
-        Args:
-            rows: Rows that `check` accepts.
-
-        Raises:
-            ValueError: Rows have different numbers of choices.
-        """
+        """Answers rows that `check` accepts, in their order."""
         if self.inputs == ("context", "choices"):
             return self._answer([row[0] for row in rows], [list(row[1:]) for row in rows])
         answers = self._answer(*(list(column) for column in zip(*rows)))
@@ -135,13 +116,8 @@ def open_model(
         nbest: Number of the best translations of a translator, or of the best words for each
             [MASK]; None for the model's own number.
         task: The signature of one of several tasks of an export; None for the first.
-
-    Raises:
-        FileNotFoundError: There is none, or the run is not finished.
-        ValueError: It is something else, has fewer than `nbest` answers, or has no such task.
     """
-    if task is not None:
-        check_task_of_export(path, task)
+    check_task_of_export(path, task)
     if not is_run(path) and is_export(path):
         exported = load_export(path)
         signature = SERVING_DEFAULT if task is None else task
@@ -181,11 +157,7 @@ def _with_fewer(answer: dict[str, Any], nbest: int) -> dict[str, Any]:
 
 
 def live_answering(model: Any) -> Answering:
-    """Wraps a model in Python in the interface of its export: the same function, the same names.
-
-    Args:
-        model: A model on raw texts with `signatures()`.
-    """
+    """Wraps a model with `signatures()` as its export would be: the same function and names."""
     function, specs = model.signatures()[SERVING_DEFAULT]
     # Traced once, for batches of any size; without AutoGraph, as in an export: it takes seconds.
     compiled = tf.function(function, input_signature=specs, autograph=False)
@@ -200,3 +172,37 @@ def live_answering(model: Any) -> Answering:
         return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
 
     return Answering(inputs, answer)
+
+
+def read_batches(
+    stream: BinaryIO, split: Callable[[str, int], Row], batch_size: int
+) -> Iterator[list[Row]]:
+    """Yields the lines of a UTF-8 stream as rows, in batches that are never empty.
+
+    Lines end in `\\n` or `\\r\\n` only. An empty line is an empty text, so that there are as many
+    answers as lines. A byte order mark at the start is skipped.
+
+    Args:
+        stream: The stream.
+        split: Maps a line and its number (from 1) to a row.
+        batch_size: Rows of a batch; the last one may have fewer.
+    """
+    batch: list[Row] = []
+    for number, line in enumerate(stream, start=1):
+        batch.append(split(_decoded(line, number), number))
+        if len(batch) == batch_size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _decoded(line: bytes, number: int) -> str:
+    content = line.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        return content.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"stdin, line {number}: the text must be UTF-8. Received: byte "
+            f"{content[error.start]:#04x} at position {error.start}"
+        ) from error

@@ -19,16 +19,7 @@ _OF_TRANSLATORS = ("kbert", "ctranslate2")
 
 
 def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
-    """Checks that something is a run, an export, a model's folder or a known name.
-
-    Args:
-        path: The path or name.
-        exports: Whether it may be an export.
-
-    Raises:
-        FileNotFoundError: It does not exist, or is an unfinished run or a folder of exports.
-        ValueError: It is something else.
-    """
+    """Raises an error for what is no run, export (if these are allowed), model's folder or name."""
     if is_run(path):
         load_run(path).model_directory
     elif is_export(path):
@@ -53,11 +44,7 @@ def _check_checkpoint(path: Path, exports: bool) -> None:
 
 
 def is_export(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a folder is an export: BASE/<model>, or BASE/<model>/<version>.
-
-    Args:
-        path: The folder.
-    """
+    """Returns whether a folder is an export: BASE/<model>, or BASE/<model>/<version>."""
     try:
         find_export(path)
     except FileNotFoundError:
@@ -71,15 +58,7 @@ def is_translator(path: str | os.PathLike[str]) -> bool:
 
 
 def check_format(model: str | os.PathLike[str], format: str) -> None:
-    """Checks that a format fits the model's kind.
-
-    Args:
-        model: A model's folder, or a known name.
-        format: A format of `kbert convert`.
-
-    Raises:
-        ValueError: It is for encoders only, or for translators only.
-    """
+    """Raises a ValueError for a format of `kbert convert` that does not fit the model's kind."""
     if is_translator(model):
         if format not in _OF_TRANSLATORS:
             raise ValueError(
@@ -93,16 +72,10 @@ def check_format(model: str | os.PathLike[str], format: str) -> None:
         )
 
 
-def check_task_of_export(path: str | os.PathLike[str], task: str) -> None:
-    """Checks that an export has a task.
-
-    Args:
-        path: A path that `check_model` accepts.
-        task: The task's name.
-
-    Raises:
-        ValueError: It has no such task, or is not an export of several tasks.
-    """
+def check_task_of_export(path: str | os.PathLike[str], task: str | None) -> None:
+    """Raises a ValueError if a path that `check_model` accepts is no export with the task."""
+    if task is None:
+        return
     if is_run(path) or not is_export(path):
         raise ValueError(
             f"`--task` must be given for an export of several tasks only. Received: {task!r}"
@@ -134,11 +107,7 @@ def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dic
 
 
 def task_of(run: str | os.PathLike[str]) -> str:
-    """Returns the task of a run, or of a folder of a saved model.
-
-    Args:
-        run: The folder.
-    """
+    """Returns the task of a run, or of a folder of a saved model."""
     if is_run(run):
         return load_run(run).config.task
     if is_translator(run):

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from kbert.checkpoints.pretrained import resolve
-from kbert.cli.models.answering import is_export, open_model
+from kbert.cli.models.answering import open_model
+from kbert.cli.models.model_kinds import is_export
 from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.version_folders import find_export
 from kbert.storage.checksums import sha256_of, sha256_of_folder
@@ -28,22 +29,8 @@ def answer_file(
 ) -> dict[str, Any]:
     """Answers the rows of a file; the bar is shown where stderr is a terminal.
 
-    Args:
-        model: A run, a model's folder or name, or an export.
-        source: The file.
-        output: The file to create.
-        nbest: Number of the best translations or words for [MASK]; None for the model's own.
-        task: The signature of one of several tasks of an export; None for the first.
-        columns: The columns of the model's first and second text, or None for the run's own.
-
-    Returns:
-        The output, the number of rows, and the seconds, as JSON types.
-
-    Raises:
-        ValueError: The model, its options or the file are wrong, see `open_model` and
-            `kbert.serving.batch_prediction.file_prediction.predict_file`.
-        FileNotFoundError: The model, the file or the output's folder does not exist.
-        FileExistsError: The output exists.
+    Model, `nbest` and `task` are those of `open_model`, columns those of `columns_to_read`. Returns
+    the output, the number of rows, and the seconds.
     """
     answering = open_model(model, nbest, task)
     read = columns_to_read(model, answering.inputs, columns)
@@ -89,9 +76,6 @@ def columns_to_read(
     Returns:
         Choices of one column per input, of which the first that exists counts. The last choice is
         the inputs' own names, unless others were given.
-
-    Raises:
-        ValueError: There are too few or too many.
     """
     named = [name for name in given if name is not None]
     if len(inputs) == 1 and any(name is not None for name in given[1:]):
@@ -121,11 +105,7 @@ def _is_name(column: Any) -> bool:
 
 
 def model_checksum(model: Path) -> str:
-    """Returns a checksum of all files of a model, wherever it is.
-
-    Args:
-        model: A run, a model's folder, file or name, or an export.
-    """
+    """Returns a checksum of all files of a run, an export, or a model's folder, file or name."""
     if is_run(model):
         return sha256_of_folder(load_run(model).model_directory)
     path = find_export(model) if is_export(model) else resolve(model)

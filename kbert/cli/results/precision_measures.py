@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.cli.models.answering import live_answering
+from kbert.cli.models.answering import Row, live_answering
 from kbert.cli.models.model_kinds import columns_of
-from kbert.cli.show.text_lines import Row
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.precision import in_precision
 from kbert.serving.export.weight_substitutes import (
@@ -20,7 +19,7 @@ from kbert.serving.export.weight_substitutes import (
     is_stored_as_int8,
 )
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.tasks.base.task import FinetunedTask
 from kbert.tasks.registry import task_of
 
 _MOST_ROWS = 256
@@ -36,18 +35,8 @@ def measure_precisions(
     The speed is that of the exported function, called in Python with batches of 32 rows at most:
     the median of three rounds over the file's first 256 rows, after a warm-up round.
 
-    Args:
-        model: The model.
-        run: Its run directory.
-        file: Labelled examples.
-        precisions: Precisions for `kbert.serving.export.precision.in_precision`; each is measured
-            once.
-
-    Returns:
-        The entry of precisions for `kbert.serving.bundle.model_card`.
-
-    Raises:
-        ValueError: The file has no labels, or does not fit the model.
+    The precisions are those of `in_precision`; what is returned is the entry of precisions for
+    `kbert.serving.bundle.model_card`.
     """
     task = _measured_task(model)
     examples = task.measured_examples(file, columns_of(run, {}), model)

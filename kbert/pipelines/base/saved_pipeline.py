@@ -99,6 +99,12 @@ def load_pipeline(
         checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings
     )
     head = _head(checkpoint, cls) if is_own else {}
+    own_head = checkpoint.pipeline.get("head", "pooler")  # Hugging Face knows no other
+    if head and settings.get("head", own_head) != own_head:
+        raise ValueError(
+            f"`head` must be {own_head!r}, as that of {name_or_directory}. "
+            f"Received: head={settings['head']!r}"
+        )
     if hasattr(cls, "labels"):
         settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
     model = cls(encoder, tokenizer, **settings)

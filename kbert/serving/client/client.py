@@ -14,7 +14,7 @@ from kbert.serving.client.typed_answers import AnyAnswer
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature, checked_call
 from kbert.serving.loading.row_batches import in_batches
-from kbert.tasks.answers import typed_answer
+from kbert.tasks.registry import typed_answer
 
 Result = TypeVar("Result")
 

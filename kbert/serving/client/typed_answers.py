@@ -3,12 +3,12 @@
 from typing import Any
 
 from kbert.tasks.base.answers import Span, Spans
-from kbert.tasks.classification.answers import Classification
-from kbert.tasks.multiple_choice.answers import Choice
-from kbert.tasks.pretraining.answers import Filling, Mask
-from kbert.tasks.question_answering.answers import Answer
-from kbert.tasks.regression.answers import Score
-from kbert.tasks.translation.answers import Translation
+from kbert.tasks.classification.task import Classification
+from kbert.tasks.multiple_choice.task import Choice
+from kbert.tasks.pretraining.task import Filling, Mask
+from kbert.tasks.question_answering.task import Answer
+from kbert.tasks.regression.task import Score
+from kbert.tasks.translation.task import Translation
 
 AnyAnswer = (
     Classification | Score | Choice | Answer | Spans | Translation | Filling | dict[str, Any]

@@ -15,8 +15,8 @@ from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import exports_in, find_export
 from kbert.serving.loading.loaded_model import LoadedModel
 from kbert.serving.loading.row_batches import in_batches, size_of
-from kbert.tasks.answers import json_answer
 from kbert.tasks.load import load as load_model
+from kbert.tasks.registry import json_answer
 
 _BATCH_ROWS = 32
 
@@ -127,7 +127,7 @@ class Exported:
             signature: The name of the signature, which of several tasks is the task's name.
 
         Returns:
-            A dict a row, of plain Python values; see `kbert.tasks.answers.json_answer`.
+            A dict a row, of plain Python values; see `kbert.tasks.registry.json_answer`.
         """
         columns = self._columns(texts, signature)
 

@@ -1,48 +1,40 @@
-"""Batches of a run from tokenized examples."""
+"""Examples of a run, tokenized once: their batches, and the metrics of a model on them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan, padding_share, whole_batches
-
-TPU = "tpu"
+from kbert.data.batches.windowed_examples import WindowedExamples, choose_windows
+from kbert.options.configuration import TPU
+from kbert.pipelines.base.batching import EVALUATION_TOKENS
 
 
 def batch_sizes(config: Any) -> dict[str, int | None]:
-    """Returns the arguments `batch_size` and `batch_tokens` of `batch_plan` for a run.
-
-    Args:
-        config: The run's configuration.
-    """
+    """Returns the arguments `batch_size` and `batch_tokens` of `batch_plan` for a run."""
     if config.batch_tokens is not None:
         return {"batch_size": None, "batch_tokens": config.batch_tokens}
     return {"batch_size": config.batch_size, "batch_tokens": None}
 
 
-def fixed_shapes(model: Any, config: Any) -> dict[str, Any]:
-    """Returns the arguments of `batched_dataset` for batches of one shape on a TPU.
-
-    A TPU compiles each shape; elsewhere the dict is empty, and batches are length-bucketed.
-
-    Args:
-        model: The run's model.
-        config: The run's configuration.
-    """
-    if not _is_fixed(config):
-        return {}
-    return {"fixed_length": model.max_sequence_length, "drop_remainder": True}
-
-
-def _is_fixed(config: Any) -> bool:
-    return config.strategy == TPU
-
-
+@dataclass(frozen=True)
 class PackedInput:
-    """Examples in length-bucketed batches; a subclass has their token ids in `packed`."""
+    """Texts or pairs in length-bucketed batches.
 
-    packed: PackedExamples
+    Attributes:
+        examples: Their token ids, as the model's `dataset` takes them.
+    """
+
+    examples: Any
+
+    @property
+    def packed(self) -> PackedExamples:
+        """The token ids."""
+        packed: PackedExamples = self.examples
+        return packed
 
     @property
     def lengths(self) -> np.ndarray:
@@ -55,22 +47,174 @@ class PackedInput:
         return self.packed.truncated
 
     def steps(self, config: Any) -> list[int]:
-        """Returns the number of steps of each epoch.
-
-        Args:
-            config: The run's configuration.
-        """
+        """Returns the number of steps of each epoch."""
         return [len(self._plan(config, epoch)) for epoch in range(config.epochs)]
 
     def padding_share(self, config: Any) -> float:
-        """Returns the share of padding in the batches of the first epoch, 0 to 1.
-
-        Args:
-            config: The run's configuration.
-        """
+        """Returns the share of padding in the batches of the first epoch, 0 to 1."""
         return padding_share(self.lengths, self._plan(config, 0))
 
     def _plan(self, config: Any, epoch: int) -> list[np.ndarray]:
         sizes = batch_sizes(config)
         found = batch_plan(self.lengths, **sizes, shuffle=True, seed=config.seed, epoch=epoch)
-        return whole_batches(found, config.batch_size) if _is_fixed(config) else found
+        return whole_batches(found, config.batch_size) if config.strategy == TPU else found
+
+    def dataset(
+        self,
+        model: Any,
+        config: Any,
+        targets: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
+    ) -> Any:
+        """Returns the training batches, which are shuffled again in each pass.
+
+        Args:
+            model: The model that the examples were tokenized for.
+            config: The run's configuration.
+            targets: Their targets, or None.
+            first_epoch: Index of the first pass.
+            first_batch: Number of batches to skip in a resumed epoch.
+        """
+        cut: dict[str, Any] = batch_sizes(config)
+        if config.strategy == TPU:  # it compiles each shape
+            cut |= {"fixed_length": model.max_sequence_length, "drop_remainder": True}
+        cut |= {"first_epoch": first_epoch, "first_batch": first_batch}
+        return model.dataset(self.examples, targets, **cut, shuffle=True, seed=config.seed)
+
+    def predict(self, model: Any) -> np.ndarray:
+        """Returns the prediction of a model with the same tokenizer for each example, in order."""
+        found: np.ndarray = model.batching.predict_packed(self.packed)
+        return found
+
+
+@dataclass(frozen=True)
+class WindowInput(PackedInput):
+    """Long texts, cut into windows.
+
+    Attributes:
+        examples: The windows.
+        targets: Their targets.
+    """
+
+    examples: WindowedExamples
+    targets: np.ndarray
+
+    @property
+    def packed(self) -> PackedExamples:
+        """The windows' token ids; a window counts as truncated if its question was."""
+        return self.examples.packed
+
+    def with_others(self, others: int, seed: int) -> "WindowInput":
+        """Returns the windows with an answer, and a number of others for each question, drawn."""
+        has_answer = windows_with_answer(self.examples, self.targets)
+        kept = choose_windows(self.examples.row, has_answer, others, seed)
+        # Targets of tokens are not selected: windows point to their tokens.
+        is_by_window = self.targets.ndim == 3
+        targets = self.targets[kept] if is_by_window else self.targets
+        return WindowInput(self.examples.select(kept), targets)
+
+
+def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
+    """Returns the mask of windows with an answer to learn, bool (W,).
+
+    Args:
+        windows: All windows of the questions.
+        targets: (W, K, 2), positions of K answers or [CLS]; or (tokens, 3), the shares of B, I and
+            O, where a window has an answer if tokens of one count in it.
+    """
+    if targets.ndim == 3:
+        return targets[:, 0, 0] > 0
+    if not len(windows):
+        return np.zeros(0, bool)
+    return np.add.reduceat(targets[:, :2].sum(axis=1), windows.packed.starts) > 0
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Labelled examples with one prediction each.
+
+    Attributes:
+        input: The tokenized examples.
+        right: The targets.
+        measure: Maps targets and predictions to the metrics.
+    """
+
+    input: Any
+    right: np.ndarray
+    measure: Callable[[np.ndarray, np.ndarray], dict[str, Any]]
+
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics of the predictions of a model with the same tokenizer."""
+        return self.measure(self.right, self.input.predict(model))
+
+    def trained(self, config: Any) -> "Prepared":
+        """Returns the part of these examples to train on."""
+        return self
+
+    @property
+    def validating(self) -> Any:
+        """The examples to evaluate the epochs of a run on."""
+        return self
+
+
+@dataclass(frozen=True)
+class PreparedReading:
+    """Long texts in windows, evaluated by the answers that are combined from them.
+
+    Attributes:
+        input: The windows.
+        examples: The examples.
+        measure: Maps a model, the examples, and whether to tune the model's threshold on them, to
+            the metrics.
+    """
+
+    input: WindowInput
+    examples: Any
+    measure: Callable[[Any, Any, bool], dict[str, Any]]
+
+    @property
+    def right(self) -> np.ndarray:
+        """The targets of the windows."""
+        return self.input.targets
+
+    def loss(self, model: Any) -> float:
+        """Returns the mean loss of the windows, by a compiled model."""
+        cut = {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
+        batches = model.dataset(self.input.examples, self.right, **cut)
+        return float(model.evaluate(batches, verbose=0, return_dict=True)["loss"])
+
+    def measured(self, model: Any, tune: bool = False) -> dict[str, Any]:
+        """Returns the metrics of a model's answers.
+
+        Args:
+            model: The model that the examples were prepared for.
+            tune: Whether to set the model's threshold to the best one for these examples.
+        """
+        return self.measure(model, self.examples, tune)
+
+    def trained(self, config: Any) -> "PreparedReading":
+        """Returns the windows to train on: all, or with an answer and `other_windows` others."""
+        if config.other_windows is None:
+            return self
+        return replace(self, input=self.input.with_others(config.other_windows, config.seed))
+
+    @property
+    def validating(self) -> Any:
+        """The examples to evaluate the epochs of a run on; they also tune the threshold."""
+        return TuningReading(self)
+
+
+@dataclass(frozen=True)
+class TuningReading:
+    """Validation examples: each evaluation of a model on them also tunes its threshold."""
+
+    part: PreparedReading
+
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics with the best threshold, and the loss, of a compiled model."""
+        metrics = self.part.measured(model, tune=True)
+        # Several replicas evaluate together, in batches of one shape: the loss is unknown there.
+        if model.replication.is_active:
+            return metrics
+        return {"loss": self.part.loss(model), **metrics}

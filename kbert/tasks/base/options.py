@@ -1,40 +1,19 @@
-"""Options that several tasks share."""
+"""Options of the tasks on an encoder: most serve several of them."""
 
 from dataclasses import dataclass
 
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import choice, column, number, option, whole
-
-RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
+from kbert.options.kinds import choice, column, flag, names, option, rate, weights, whole
 
 
 @dataclass(frozen=True)
-class HeadOptions(Configuration):
-    """Options of a head with dropout."""
-
-    dropout: float = option(0.1, RATE, "Model", "Dropout rate before the head.")
-
-
-@dataclass(frozen=True)
-class SequenceHeadOptions(HeadOptions):
-    """Options of a head on the first position of a sequence."""
-
-    head: str = option("pooler", choice("pooler", "two_layer"), "Model", "pooler or two_layer.")
-
-
-@dataclass(frozen=True)
-class LabelColumnOptions(Configuration):
-    """The option of the column that has the labels."""
+class TaskOptions(Configuration):
+    """Options of heads, of the texts that they read, and of the columns of their examples."""
 
     label: str | int | None = option(
         None, column(), "Data", "Column of the label or score; of ner by default the last."
     )
-
-
-@dataclass(frozen=True)
-class WindowOptions(Configuration):
-    """Options of tasks that read long texts in windows."""
-
+    dropout: float = option(0.1, rate(), "Model", "Dropout rate before the head.")
     stride: int | None = option(
         None,
         whole(0, optional=True),
@@ -47,4 +26,40 @@ class WindowOptions(Configuration):
         "Model",
         "Of tasks that read: train bottleneck adapters of this width and leave the encoder as it "
         "is.",
+    )
+    tag_scheme: str = option(
+        "bio", choice("bio", "iobes"), "Data", "Of ner: the tags that are learned, bio or iobes."
+    )
+    max_question_length: int | None = option(
+        None, whole(1, optional=True), "Model", "Longest question in tokens, by default 64."
+    )
+    other_windows: int | None = option(
+        None,
+        whole(0, optional=True),
+        "Data",
+        "Of questions: how many windows without the answer each question trains on, drawn by the "
+        "seed; by default all.",
+    )
+    soft: bool = option(
+        True, flag(), "Model", "Of span-tagging: several answers are opinions to be averaged."
+    )
+    max_answer_length: int | None = option(
+        None, whole(1, optional=True), "Model", "Longest answer in tokens, by default 30."
+    )
+    all_occurrences: bool = option(
+        False,
+        flag(),
+        "Data",
+        "Of questions: an answer counts wherever its text stands, where its place was guessed.",
+    )
+    head: str = option("pooler", choice("pooler", "two_layer"), "Model", "pooler or two_layer.")
+    text_a: str | int | None = option(
+        None, column(), "Data", "Column of the text, by name or index; by default it is looked for."
+    )
+    text_b: str | int | None = option(None, column(), "Data", "Column of the second text.")
+    labels: list[str] | None = option(
+        None, names(), "Data", "Labels in their order, a,b,c; by default the training's, sorted."
+    )
+    class_weights: str | dict[str, float] = option(
+        "none", weights(), "Training", "none, balanced, or a weight for each label: {a: 1, b: 2}."
     )

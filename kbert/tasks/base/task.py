@@ -4,6 +4,9 @@ import importlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+TFDS = "tfds:"
+SPLITS = {"train": "train", "validation": "validation", "test": "test"}
+
 
 class Task:
     """Names and descriptions of a task's models; each task has one object.
@@ -41,42 +44,39 @@ class Task:
         """Returns the class of the task's models."""
         return getattr(importlib.import_module(self.module), self.model_name)
 
-    @property
-    def answers(self) -> Any:
-        """The task's module of `json_answer`, `typed_answer` and perhaps `show_answer`."""
-        return importlib.import_module(f"{self.module.rpartition('.')[0]}.answers")
-
     def has_outputs(self, names: Collection[str]) -> bool:
-        """Returns whether outputs are those of the task's main signature.
-
-        Args:
-            names: The names of the outputs.
-        """
+        """Returns whether outputs are those of the task's main signature."""
         return set(self.outputs) <= set(names)
 
     def is_answer(self, answer: Mapping[str, Any]) -> bool:
-        """Returns whether an answer as JSON is one of this task.
-
-        Args:
-            answer: The answer.
-        """
+        """Returns whether an answer as JSON is one of this task."""
         return set(self.answer_keys) <= set(answer)
 
-    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
-        """Returns whether a checkpoint of another package is a model of this task.
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        """Returns the outputs for one row, from `plain_values`, as JSON has the answer."""
+        return plain
 
-        Args:
-            architecture: The transformers class named in its configuration, or None.
-            checkpoint: A `kbert.checkpoints.arrays.checkpoint.Checkpoint`.
+    def typed_answer(self, answer: Mapping[str, Any]) -> Any:
+        """Returns an answer, from `json_answer`, as an object of the task's class."""
+        raise NotImplementedError
+
+    def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
+        """Prints the last of the texts that a model read with what was found in it.
+
+        Raises:
+            ValueError: The answers of the task are no places in a text.
+        """
+        raise ValueError("`--show` must be given for a model that marks places in a text.")
+
+    def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
+        """Returns whether a `Checkpoint` of another package is a model of this task.
+
+        `architecture` is the transformers class named in its configuration, or None.
         """
         return False
 
     def give_more(self, model: Any, nbest: int) -> None:
         """Sets the number of alternatives in a model's answers, where `has_nbest`.
-
-        Args:
-            model: A model of this task.
-            nbest: The number of alternatives.
 
         Raises:
             ValueError: There are fewer alternatives.
@@ -101,26 +101,183 @@ class Task:
         return attention_of_text(model, texts)
 
     def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
-        """Returns the text columns of a run's training, by name or index.
-
-        Args:
-            config: The configuration of the run.
-        """
+        """Returns the text columns of a run's training, by name or index."""
         return ()
 
     def usual_columns(self, count: int) -> list[list[str]]:
-        """Returns the text columns to look for where none are given.
-
-        Args:
-            count: Number of texts of a row.
-        """
+        """Returns the text columns to look for where none are given, for rows of `count` texts."""
         return []
 
     def request_words(self, longest: int) -> int:
-        """Returns the number of words of the long texts of sample requests.
-
-        Args:
-            longest: The maximum sequence length of the model.
-        """
+        """Returns the words of the long texts of sample requests, for a longest sequence."""
         # Two windows of a model that reads in windows.
         return longest * 3 // 2 if self.has_windows else longest
+
+
+class FinetunedTask(Task):
+    """A task of `kbert train`, which fine-tunes an encoder: its examples, inputs and metrics.
+
+    Arguments of its methods: `config` is the `RunConfig` of a run; `part` is "train", "validation"
+    or "test"; `examples` are the return value of `read`, and `train` those of training; `labels`
+    are the class names in the model's order, or None; `glue` is the GLUE task whose official
+    metrics apply, or None.
+
+    Attributes:
+        settings: Keys of the configuration that are also arguments of the model's constructor.
+        options: Keys of the configuration that only this task and some others have.
+        averages: Whether the predictions of several models can be averaged.
+        falling: Those of its metrics that are the better the smaller they are.
+        has_answer_file: Whether there is an official format of a file of answers.
+        fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
+            train the task.
+    """
+
+    is_finetuned = True
+    settings: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    averages = False
+    falling: tuple[str, ...] = ("cross_entropy",)
+    has_answer_file = False
+    fixed_length: int | None = None
+
+    def check(self, config: Any) -> None:
+        """Raises a ValueError for values of a configuration that this task does not support."""
+
+    def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
+        """Raises a ValueError if the first lines of a file lack `text_a`, `text_b` or `label`.
+
+        The columns are given by name or index; None is for those that are looked for.
+        """
+
+    def is_of_glue(self, name: str) -> bool:
+        """Returns whether a GLUE task is of this kind."""
+        return False
+
+    def glue_of(self, config: Any) -> str | None:
+        """Returns the GLUE task whose official metrics apply to a run, or None."""
+        return None
+
+    def source(self, config: Any, part: str) -> str | None:
+        """Returns the source of a part of the examples, or None where there is none."""
+        given: str | None = getattr(config, part)
+        return given
+
+    def read(self, config: Any, part: str) -> Any:
+        """Reads a part of the examples that has a `source`.
+
+        Raises:
+            ValueError: The file is wrong; the message names the line or entry.
+            FileNotFoundError: There is no such file.
+        """
+        given: str = getattr(config, part)
+        if given.startswith(TFDS):
+            name, _, split = given.removeprefix(TFDS).partition("@")
+            return self.read_tfds(name, split or SPLITS[part], config, part)
+        return self.read_file(given, config, part)
+
+    def read_file(self, path: str, config: Any, part: str) -> Any:
+        """Reads a file of examples."""
+        raise NotImplementedError
+
+    def read_tfds(self, name: str, split: str, config: Any, part: str) -> Any:
+        """Reads the split of a dataset of TensorFlow Datasets."""
+        raise NotImplementedError
+
+    def labels(self, config: Any, train: Any, glue: str | None) -> list[str] | None:
+        """Returns the class names or tags in the model's order; None for a task without."""
+        return None
+
+    def check_part(self, part: str, examples: Any, train: Any, labels: list[str] | None) -> None:
+        """Raises a ValueError if a part of the examples does not fit those of training."""
+
+    def label_counts(self, examples: Any, labels: Sequence[str]) -> dict[str, float] | None:
+        """Returns how many examples each label has; None for a task without classes."""
+        return None
+
+    def class_weights(
+        self, config: Any, train: Any, labels: list[str] | None
+    ) -> dict[str, float] | None:
+        """Returns a weight for each class; None for equal weights."""
+        return None
+
+    def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
+        """Returns arguments of the model's constructor that depend on the examples."""
+        return {}
+
+    def reset(self, model: Any) -> None:
+        """Resets what an earlier training tuned for its own weights, such as a threshold."""
+
+    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+        """Returns the metrics that epochs may be compared by, the default first."""
+        raise NotImplementedError
+
+    def target_spec(self, rows: int) -> Any:
+        """Returns the `tf.TensorSpec` of the targets of `rows` examples in batches of one shape."""
+        raise NotImplementedError
+
+    def inputs(self, model: Any, examples: Any) -> Any:
+        """Tokenizes examples, labelled or not, for a model of this task.
+
+        Returns:
+            An object with `lengths`, `truncated`, `steps`, `dataset` and `padding_share`, see
+            `kbert.tasks.base.inputs.PackedInput`; where `averages`, with `predict` too.
+
+        Raises:
+            ValueError: The examples are of another task, or do not fit the model.
+        """
+        raise NotImplementedError
+
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        """Tokenizes labelled examples for training and evaluation with a model of this task.
+
+        Returns:
+            An object with `input`, `right` and `measured`, see `kbert.tasks.base.inputs.Prepared`.
+
+        Raises:
+            ValueError: The examples have no labels, unknown labels, or are of another task.
+        """
+        from kbert.tasks.base.inputs import Prepared
+
+        labels = getattr(model, "labels", None)
+
+        def measured(right: Any, predictions: Any) -> dict[str, Any]:
+            return self.measure_predictions(right, predictions, labels, glue)
+
+        return Prepared(self.inputs(model, examples), self.targets(examples, labels), measured)
+
+    def targets(self, examples: Any, labels: Sequence[str] | None) -> Any:
+        """Returns the targets of labelled examples, where `averages`.
+
+        Returns:
+            int64 (n,) class or choice ids; float32 (n,) scores; float32 (n, C) soft labels.
+        """
+        raise NotImplementedError
+
+    def measure_predictions(
+        self, right: Any, predictions: Any, labels: Sequence[str] | None, glue: str | None = None
+    ) -> dict[str, Any]:
+        """Returns the metrics of predictions, where `averages`.
+
+        Args:
+            right: The targets, from `targets`.
+            predictions: Probabilities (n, C), or scores (n,).
+            labels: The class names, or None.
+            glue: The GLUE task, or None.
+        """
+        raise NotImplementedError
+
+    def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
+        """Reads a file of examples to evaluate a finished model on.
+
+        `columns` are those of `check_columns`, as far as they are known; the model is needed where
+        reading the file depends on its tags.
+        """
+        raise NotImplementedError
+
+    def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
+        """Evaluates a model; returns metrics, and id -> answer of a task with an answer file."""
+        return self.prepare(model, examples).measured(model), {}
+
+    def rows(self, examples: Any) -> list[tuple[Any, ...]]:
+        """Returns the inputs of a model's main signature for each example."""
+        raise NotImplementedError

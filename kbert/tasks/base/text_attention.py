@@ -10,15 +10,7 @@ from kbert.text.sequences.packing import pack
 
 
 def attention_of_text(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
-    """Returns the attention probabilities of a model's encoder on one text, or one pair.
-
-    Args:
-        model: a model on raw texts.
-        texts: one text or two; longer texts than the model reads are truncated.
-
-    Returns:
-        The T tokens, special ones included, and for each layer the probabilities (N, T, T).
-    """
+    """Returns tokens and attention of a model on raw texts, see `Task.attention`."""
     vocabulary = model.tokenizer.vocabulary
     segments = [model.tokenizer.tokenize(tf.constant([text])) for text in texts]
     packed = pack(segments, vocabulary, model.max_sequence_length)

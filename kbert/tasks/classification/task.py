@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,23 @@ from kbert.data.classification.text_pairs import (
     usual_columns,
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
-from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
+from kbert.tasks.base.task import TFDS, FinetunedTask
 
 # GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
 SCORED = "stsb"
+# Of examples without and with a second text.
+_KINDS = ("single texts", "pairs of texts")
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The class of a text: its name, its probability, and the probabilities of all classes."""
+
+    label: str
+    score: float
+    scores: dict[str, float]
+    truncated: bool | None = None
 
 
 class TextTask(FinetunedTask):
@@ -78,20 +91,30 @@ class TextTask(FinetunedTask):
         if labels is not None:
             check_labels(examples, labels)
         if (examples.text_b is None) != (train.text_b is None):
-            kinds = ("single texts", "pairs of texts")
             raise ValueError(
                 f"{examples.source}: the {part} examples must be "
-                f"{kinds[train.text_b is not None]}, as those of training. Received: "
-                f"{kinds[examples.text_b is not None]}"
+                f"{_KINDS[train.text_b is not None]}, as those of training. Received: "
+                f"{_KINDS[examples.text_b is not None]}"
             )
 
     def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
         return {"pair": train.text_b is not None}
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.classification.run_inputs import text_input
+        from kbert.tasks.base.inputs import PackedInput
 
-        return text_input(model, examples)
+        if not isinstance(examples, TextExamples):
+            raise ValueError(
+                f"{examples.source}: the examples must be texts for a {type(model).__name__}. "
+                "Received: multiple choice"
+            )
+        if model.pair != (examples.text_b is not None):
+            raise ValueError(
+                f"{examples.source}: the examples must be {_KINDS[model.pair]}, as the model was "
+                f"trained on. Received: {_KINDS[examples.text_b is not None]}"
+            )
+        texts = [examples.text_a] + ([] if examples.text_b is None else [examples.text_b])
+        return PackedInput(model.pack(*texts))
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         return read_text_examples(path, **columns, regression=self.is_regression)
@@ -121,6 +144,15 @@ class ClassificationTask(TextTask):
 
     def is_answer(self, answer: Mapping[str, Any]) -> bool:
         return super().is_answer(answer) and isinstance(answer["scores"], dict)
+
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        labels = plain.pop("labels")
+        plain["scores"] = dict(zip(labels, plain["scores"]))
+        return plain
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Classification:
+        cut = answer.get("truncated")
+        return Classification(answer["label"], answer["score"], answer["scores"], cut)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return sequence_outputs(architecture, checkpoint) > 1
@@ -184,14 +216,6 @@ class ClassificationTask(TextTask):
 
         return tf.TensorSpec((rows,), tf.int32)
 
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.prepared import Prepared
-
-        def measured(right: np.ndarray, predictions: np.ndarray) -> dict[str, Any]:
-            return self.measure_predictions(right, predictions, model.labels, glue)
-
-        return Prepared(self.inputs(model, examples), targets(examples, model.labels), measured)
-
     def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
         return targets(examples, labels or [])
 
@@ -214,15 +238,7 @@ class ClassificationTask(TextTask):
 
 
 def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
-    """Returns the targets of a classifier.
-
-    Args:
-        examples: Labelled texts.
-        labels: The class names in the model's order.
-
-    Returns:
-        int64 (n,) class ids; float32 (n, C) soft labels.
-    """
+    """Returns the targets of a classifier: int64 (n,) class ids; float32 (n, C) soft labels."""
     values = required_labels(examples)
     if isinstance(values[0], (dict, list)):
         return label_probabilities(examples, labels)
@@ -232,12 +248,7 @@ def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
 
 
 def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
-    """Returns the number of outputs of Hugging Face's sequence head, 0 for another head.
-
-    Args:
-        architecture: The transformers class named in the configuration, or None.
-        checkpoint: The checkpoint.
-    """
+    """Returns the number of outputs of Hugging Face's sequence head, 0 for another head."""
     if architecture != "BertForSequenceClassification":
         return 0
     return int(checkpoint.heads["classifier.weight"].shape[0])

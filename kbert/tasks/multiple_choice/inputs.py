@@ -1,4 +1,4 @@
-"""Forms of contexts with choices for `fit`, `evaluate` and `predict`."""
+"""Contexts with choices: their forms for `fit`, `evaluate` and `predict`, and batches of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.data.batches.packed_examples import PackedExamples
 from kbert.pipelines.base.text_inputs import as_column, checked_texts, is_texts, read_columns
 
 
@@ -93,3 +94,61 @@ def check_indices(y: Any, inputs: ChoiceInputs) -> np.ndarray:
 
 def _within(values: np.ndarray, count: int) -> bool:
     return bool(values.min() >= 0 and values.max() < count)
+
+
+@dataclass(frozen=True)
+class ChoiceBatches:
+    """Contexts with choices, in the batches of a run; the model tokenizes them batch by batch.
+
+    Attributes:
+        contexts: The contexts (n,).
+        choices: The choices (n, K).
+        packed: Each context with each of its choices (n K,), for token counts.
+    """
+
+    contexts: list[str]
+    choices: list[list[str]]
+    packed: PackedExamples
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Number of real tokens of each example, over all its choices, int (n,)."""
+        return self._by_choice(self.packed.lengths).sum(axis=1)
+
+    @property
+    def truncated(self) -> np.ndarray:
+        """Mask of examples with a truncated choice, bool (n,)."""
+        return np.any(self._by_choice(self.packed.truncated), axis=1)
+
+    def dataset(
+        self,
+        model: Any,
+        config: Any,
+        targets: Any = None,
+        first_epoch: int = 0,
+        first_batch: int = 0,
+    ) -> Any:
+        """Returns the training batches, see `kbert.tasks.base.inputs.PackedInput.dataset`."""
+        place = {"first_epoch": first_epoch, "first_batch": first_batch}
+        x = (self.contexts, self.choices)
+        return model.batching.choices(x, targets, config.batch_size, True, config.seed, **place)
+
+    def steps(self, config: Any) -> list[int]:
+        """Returns the number of steps of each epoch."""
+        return [-(-len(self.contexts) // config.batch_size)] * config.epochs
+
+    def padding_share(self, config: Any) -> float:
+        """Returns the share of padding, 0 to 1, in batches in the order of the file."""
+        widths = self._by_choice(self.packed.lengths)
+        batches = [
+            widths[start : start + config.batch_size]
+            for start in range(0, len(widths), config.batch_size)
+        ]
+        return 1.0 - int(widths.sum()) / sum(batch.size * int(batch.max()) for batch in batches)
+
+    def predict(self, model: Any) -> np.ndarray:
+        """Returns the probabilities of the choices (n, K)."""
+        return model.predict((self.contexts, self.choices))
+
+    def _by_choice(self, column: np.ndarray) -> np.ndarray:
+        return column.reshape(len(self.contexts), -1)

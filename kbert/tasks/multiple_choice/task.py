@@ -1,6 +1,7 @@
 """The task multiple choice: the best of K continuations of a context."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,17 @@ from kbert.data.classification.multiple_choice import (
     read_choice_examples,
 )
 from kbert.options.configuration import wrong
-from kbert.tasks.base.finetuned_task import TFDS, FinetunedTask
+from kbert.tasks.base.task import TFDS, FinetunedTask
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The index of the best choice, its probability, and the probabilities of all."""
+
+    choice: int
+    score: float
+    scores: list[float]
+    truncated: bool | None = None
 
 
 class MultipleChoiceTask(FinetunedTask):
@@ -27,6 +38,10 @@ class MultipleChoiceTask(FinetunedTask):
     answer_keys = ("choice", "scores")
     settings = ("head", "dropout")
     averages = True
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Choice:
+        cut = answer.get("truncated")
+        return Choice(answer["choice"], answer["score"], answer["scores"], cut)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return architecture == "BertForMultipleChoice"
@@ -60,15 +75,17 @@ class MultipleChoiceTask(FinetunedTask):
         return ["accuracy", "cross_entropy"]
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.multiple_choice.run_inputs import choice_input
+        from kbert.tasks.multiple_choice.inputs import ChoiceBatches
 
-        return choice_input(model, examples)
-
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.prepared import Prepared
-
-        right = self.targets(examples, None)
-        return Prepared(self.inputs(model, examples), right, self.measure_predictions)
+        if not isinstance(examples, ChoiceExamples):
+            kind = "single texts" if examples.text_b is None else "pairs of texts"
+            raise ValueError(
+                f"{examples.source}: the examples must be multiple choice, as the model was "
+                f"trained on. Received: {kind}"
+            )
+        contexts = [c for c, row in zip(examples.contexts, examples.choices) for _ in row]
+        flat = [choice for row in examples.choices for choice in row]
+        return ChoiceBatches(examples.contexts, examples.choices, model.pack(contexts, flat))
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
         return np.asarray(required_labels(examples), "int64")

@@ -15,8 +15,8 @@ from kbert.pipelines.base.saved_pipeline import load_pipeline
 from kbert.pipelines.base.signatures import Signature, label_maps, text_specs
 from kbert.pipelines.base.text_inputs import read_single_texts
 from kbert.tasks.base.answers import plain_values
-from kbert.tasks.ner.answers import json_answer
 from kbert.tasks.ner.head import TokenClassification
+from kbert.tasks.ner.task import TASK
 from kbert.tasks.ner.token_tagging import TokenTagging
 from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
 from kbert.text.sequences.entities import entity_types, unreachable_tags
@@ -175,7 +175,7 @@ class EntityRecognizer(TokenClassification):
         Returns:
             For each text a list of dicts: `entity`, `label`, `score` and the offsets.
         """
-        return [json_answer(plain_values(row))["entities"] for row in self.predict(x)]
+        return [TASK.json_answer(plain_values(row))["entities"] for row in self.predict(x)]
 
     def text_columns(self, x: Any) -> list[Any] | None:
         """Returns the columns of `x` that `recognize` takes; None if it is something else.

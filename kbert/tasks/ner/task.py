@@ -1,12 +1,26 @@
 """The task ner: named entities in texts of any length."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from rich.text import Text
 
 from kbert.data.entities.conll import read_conll
 from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
 from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
-from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.tasks.base.answers import Spans, records, spans
+from kbert.tasks.base.task import FinetunedTask
+
+_COLUMNS = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
+_STYLES = (
+    "bold black on cyan",
+    "bold black on yellow",
+    "bold white on magenta",
+    "bold white on blue",
+    "bold black on green",
+    "bold white on red",
+)
 
 
 class EntityTask(FinetunedTask):
@@ -22,6 +36,28 @@ class EntityTask(FinetunedTask):
     has_windows = True
     settings = ("stride", "dropout")
     options = ("stride", "adapter_dim")
+
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        found = records({key: plain.pop(key) for key in _COLUMNS})
+        return {"entities": found[: plain.pop("count")], **plain}
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Spans:
+        return Spans(spans(answer["entities"], "entity"))
+
+    def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
+        content, entities = row[-1], answer["entities"]
+        labels = sorted({one["label"] for one in entities})
+        styles = {label: _STYLES[number % len(_STYLES)] for number, label in enumerate(labels)}
+        shown = Text()
+        end = 0
+        for one in entities:
+            shown.append(content[end : one["start"]])
+            # Brackets show the ends where there are no colours.
+            shown.append(f"[{one['entity']}", styles[one["label"]])
+            shown.append(f" {one['label']}]", "dim")
+            end = one["end"]
+        shown.append(content[end:])
+        console.print(shown)
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         is_labeller = architecture == "BertForTokenClassification"
@@ -50,7 +86,7 @@ class EntityTask(FinetunedTask):
         return ["f1", "precision", "recall", "strict_f1"]
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.question_answering.run_inputs import WindowInput
+        from kbert.tasks.base.inputs import WindowInput
 
         if not isinstance(examples, TaggedSentences):
             raise ValueError(
@@ -62,7 +98,7 @@ class EntityTask(FinetunedTask):
         return WindowInput(*model.examples(model.read_inputs(examples), examples.tags))
 
     def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.prepared import PreparedReading
+        from kbert.tasks.base.inputs import PreparedReading
 
         def measured(model: Any, examples: Any, tune: bool) -> dict[str, Any]:
             return self.measure(model, examples)[0]  # nothing is tuned
@@ -70,19 +106,42 @@ class EntityTask(FinetunedTask):
         return PreparedReading(self.inputs(model, examples), examples, measured)
 
     def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        from kbert.tasks.ner.evaluation import measure_entities
-
         return measure_entities(model, examples), {}
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
-        scheme = "iobes" if any(tag[:2] in ("E-", "S-") for tag in model.labels) else "bio"
         column = columns.get("label")
         if isinstance(column, str) and column.lstrip("-").isdecimal():
             column = int(column)
-        return read_sentences(str(path), scheme, column)
+        return read_sentences(str(path), scheme_of(model.labels), column)
 
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
         return [(" ".join(words),) for words in examples.words]
+
+
+def measure_entities(model: Any, sentences: TaggedSentences) -> dict[str, Any]:
+    """Evaluates an `EntityRecognizer` on sentences of given words, with tags in its scheme.
+
+    A warning names entity types that the model does not know.
+    """
+    from kbert.metrics.entities import entity_metrics
+    from kbert.text.sequences.entities import entity_types
+
+    known = entity_types(model.labels)
+    tags = sorted({tag for row in sentences.tags or [] for tag in row})
+    unknown = [kind or "(none)" for kind in entity_types(tags) if kind not in known]
+    if unknown:
+        warnings.warn(
+            f"{sentences.source}: the model finds no entities of the types {', '.join(unknown)}. "
+            f"Its types: {', '.join(kind or '(none)' for kind in known)}",
+            stacklevel=2,
+        )
+    found = model.predict_tags(sentences.words)
+    return entity_metrics(sentences.tags or [], found, scheme_of(model.labels))
+
+
+def scheme_of(tags: Sequence[str]) -> str:
+    """Returns the scheme of tags: "bio" or "iobes"."""
+    return "iobes" if any(tag[:2] in ("E-", "S-") for tag in tags) else "bio"
 
 
 def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -> TaggedSentences:
@@ -105,23 +164,13 @@ def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -
 
 
 def is_span_tagger(architecture: str | None, checkpoint: Any) -> bool:
-    """Returns whether a Hugging Face checkpoint with token labels tags spans without types.
-
-    Args:
-        architecture: The transformers class named in its configuration, or None.
-        checkpoint: The checkpoint.
-    """
+    """Returns whether a Hugging Face checkpoint with token labels tags spans without types."""
     named = checkpoint.source_config.get("id2label") or {}
     return architecture == "BertForTokenClassification" and list(named.values()) == list("BIO")
 
 
 def tag_names(types: Sequence[str], scheme: str) -> list[str]:
-    """Returns the tags of entity types, "O" first.
-
-    Args:
-        types: The types.
-        scheme: "bio" or "iobes".
-    """
+    """Returns the tags of entity types, in the scheme "bio" or "iobes", "O" first."""
     letters = {"bio": "BI", "iobes": "BIES"}[scheme]
     return ["O", *(f"{letter}-{kind}" for kind in types for letter in letters)]
 

@@ -16,8 +16,8 @@ from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
 from kbert.pipelines.base.text_inputs import holds_texts, read_single_texts
 from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
-from kbert.tasks.pretraining.answers import json_answer
 from kbert.tasks.pretraining.head import Pretraining
+from kbert.tasks.pretraining.task import TASK
 from kbert.text.masking.token_masking import filled
 from kbert.text.sequences.packing import pack
 from kbert.text.sequences.windows import cut_windows, lay_out, map_in_chunks
@@ -248,7 +248,7 @@ class MaskedLanguageModel(Pretraining):
             For each text `filled`, and `masks`, a dict for each [MASK]: `words`, each with `word`
             and `score`, and its offsets. A text without [MASK] has none.
         """
-        return [json_answer(plain_values(row)) for row in self.predict(x)]
+        return [TASK.json_answer(plain_values(row)) for row in self.predict(x)]
 
     def read_inputs(self, x: Any) -> None:
         """Returns None, since it trains on prepared batches; `x` is anything but texts.

@@ -1,10 +1,34 @@
 """The task pretraining: masked tokens in texts of any length, and the next sentence."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from rich.text import Text
+
+from kbert.tasks.base.answers import ANSWER_STYLE, records
 from kbert.tasks.base.task import Task
 
 _ARCHITECTURES = ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
+
+_OFFSETS = ("start", "end", "start_byte", "end_byte")
+
+
+@dataclass(frozen=True)
+class Mask:
+    """One [MASK]: its offsets in characters, and the likeliest words with their probabilities."""
+
+    start: int
+    end: int
+    words: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A text whose [MASK] are filled with the likeliest words, and the candidates for each."""
+
+    filled: str
+    masks: list[Mask]
 
 
 class PretrainingTask(Task):
@@ -19,6 +43,33 @@ class PretrainingTask(Task):
     answer_keys = ("filled", "masks")
     has_windows = True
     has_nbest = True
+
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        ranked = zip(plain.pop("word"), plain.pop("score"), strict=True)
+        words = [records({"word": word, "score": score}) for word, score in ranked]
+        found = records({"words": words, **{key: plain.pop(key) for key in _OFFSETS}})
+        return {"filled": plain.pop("filled"), "masks": found[: plain.pop("count")], **plain}
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Filling:
+        masks = [
+            Mask(one["start"], one["end"], [(word["word"], word["score"]) for word in one["words"]])
+            for one in answer["masks"]
+        ]
+        return Filling(answer["filled"], masks)
+
+    def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
+        content, masks = row[-1], answer["masks"]
+        shown = Text()
+        end = 0
+        for mask in masks:
+            shown.append(content[end : mask["start"]])
+            shown.append(mask["words"][0]["word"], ANSWER_STYLE)
+            end = mask["end"]
+        shown.append(content[end:])
+        console.print(shown)
+        for number, mask in enumerate(masks, start=1):
+            words = ", ".join(f"{one['word']} {one['score']:.3f}" for one in mask["words"])
+            console.print(Text(f"  {number}. {words}", style="dim"))
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         # Some formats have no class name.

@@ -11,10 +11,10 @@ from kbert.models.encoder import Encoder
 from kbert.pipelines.base.signatures import Signature, question_specs
 from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
-from kbert.tasks.question_answering.answers import json_answer
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, read_answers, span_targets
+from kbert.tasks.question_answering.task import TASK
 from kbert.text.sequences.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
 from kbert.text.sequences.windows import Windows, WindowTokens
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -208,7 +208,7 @@ class QuestionAnswerer(SpanExtraction):
             A dict a question, with what `answer` returns as plain values; `nbest` is a list of
             dicts with `answer`, `score`, `start` and `end`.
         """
-        return [json_answer(plain_values(row)) for row in self.predict(x)]
+        return [TASK.json_answer(plain_values(row)) for row in self.predict(x)]
 
     def text_columns(self, x: Any) -> list[Any] | None:
         """Returns the columns of `x` that `answer` takes; None if it is something else.

@@ -80,11 +80,6 @@ def span_targets(
 
     A window has the answers that lie in it completely. One without any has [CLS], position 0.
 
-    Args:
-        windows: the windows of n examples.
-        contexts: the n contexts.
-        answers: the answers of each example.
-
     Returns:
         int32 (W, K, 2), the positions of the first and the last token of each answer in the window;
         -1 where there are fewer than K.
@@ -116,32 +111,12 @@ def span_targets(
     return targets
 
 
-def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
-    """Returns the mask of windows with an answer to learn, bool (W,).
-
-    Args:
-        windows: all windows of the questions.
-        targets: (W, K, 2), from `span_targets`; or (tokens, 3), the shares of B, I and O, where a
-            window has an answer if tokens of one count in it.
-    """
-    if targets.ndim == 3:
-        return targets[:, 0, 0] > 0
-    if not len(windows):
-        return np.zeros(0, bool)
-    return np.add.reduceat(targets[:, :2].sum(axis=1), windows.packed.starts) > 0
-
-
 def answer_tokens(
     windows: WindowedExamples,
     contexts: Sequence[Any],
     answers: Sequence[Sequence[tuple[str, int]]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Finds the tokens that each answer overlaps.
-
-    Args:
-        windows: the windows of n examples.
-        contexts: the n contexts.
-        answers: the answers of each example.
 
     Returns:
         The index of the example, the index in its answers, the first and the last context token of

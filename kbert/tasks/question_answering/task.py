@@ -2,15 +2,33 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from rich.text import Text
 
 from kbert.data.questions.answer_alignment import align_answers, all_occurrences
 from kbert.data.questions.question_examples import QuestionExamples, required_answers
 from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
-from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.metrics.answers import squad2_metrics, squad_metrics
+from kbert.tasks.base.answers import ANSWER_STYLE, Span, around, records, spans
+from kbert.tasks.base.task import FinetunedTask
 
 logger = logging.getLogger(__name__)
+
+_NBEST = ("answer", "score", "start", "end")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a question; `best` is None if the context has none; `nbest` is best first."""
+
+    best: Span | None
+    nbest: list[Span]
+    has_answer: bool
+    null_score: float | None = None
+    truncated: bool | None = None
 
 
 class QuestionTask(FinetunedTask):
@@ -39,7 +57,7 @@ class QuestionTask(FinetunedTask):
         return all_occurrences(examples) if config.all_occurrences else examples
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.question_answering.run_inputs import WindowInput
+        from kbert.tasks.base.inputs import WindowInput
 
         if not isinstance(examples, QuestionExamples):
             raise ValueError(
@@ -54,7 +72,7 @@ class QuestionTask(FinetunedTask):
         return WindowInput(*model.examples(model.read_inputs(examples), answers))
 
     def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.prepared import PreparedReading
+        from kbert.tasks.base.inputs import PreparedReading
 
         return PreparedReading(self.inputs(model, examples), examples, self.tuned_metrics)
 
@@ -95,6 +113,28 @@ class QuestionAnsweringTask(QuestionTask):
     settings = ("stride", "max_question_length", "max_answer_length")
     options = (*settings, "adapter_dim", "all_occurrences", "other_windows")
 
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        # Lists are padded to the longest of a batch, with scores of 0.
+        nbest = records({key: plain.pop(f"nbest_{key}") for key in _NBEST})
+        return {**plain, "nbest": [one for one in nbest if one["score"] > 0]}
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Answer:
+        has_answer = bool(answer.get("has_answer", True))
+        best = spans([answer], "answer")[0] if has_answer else None
+        nbest = spans(answer.get("nbest", []), "answer")
+        return Answer(best, nbest, has_answer, answer.get("null_score"), answer.get("truncated"))
+
+    def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
+        console.print(Text(row[0], style="bold"))
+        if not answer["has_answer"]:
+            console.print(Text(f"no answer ({answer['score']:.2f})", style="red"))
+            return
+        text = Text(row[1])
+        text.stylize(ANSWER_STYLE, answer["start"], answer["end"])
+        console.print(around(text, answer["start"], answer["end"]))
+        for number, one in enumerate(answer["nbest"], start=1):
+            console.print(Text(f"  {number}. {one['answer']}  {one['score']:.3f}", style="dim"))
+
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return architecture == "BertForQuestionAnswering"
 
@@ -111,14 +151,54 @@ class QuestionAnsweringTask(QuestionTask):
         model.null_threshold = None
 
     def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
-        from kbert.tasks.question_answering.evaluation import measure_answers
-
         return measure_answers(model, examples, tune)[0]
 
     def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        from kbert.tasks.question_answering.evaluation import measure_answers
-
         return measure_answers(model, examples)
+
+
+def measure_answers(
+    model: Any, examples: QuestionExamples, find_threshold: bool = False
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Evaluates a `QuestionAnswerer` with the official metrics of SQuAD 1.1 or 2.0.
+
+    Args:
+        model: The model.
+        examples: Questions; SQuAD 2.0's metrics apply where some have no answer.
+        find_threshold: Whether to set the model's threshold to the best one for these questions,
+            if some have no answer.
+
+    Returns:
+        The metrics, and the answer of each question by its id.
+    """
+    rows = model.predict(examples)
+    gold = examples.answer_texts
+    spans = {name: _text(row["nbest_answer"][0]) for name, row in zip(examples.ids, rows)}
+    if all(examples.answers):
+        answers = {name: _text(row["answer"]) for name, row in zip(examples.ids, rows)}
+        return dict(squad_metrics(gold, answers)), answers
+    scores = {name: float(row["null_score"]) for name, row in zip(examples.ids, rows)}
+    found = squad2_metrics(gold, spans, scores)
+    if find_threshold:
+        model.null_threshold = float(found["best_f1_thresh"])
+    threshold = model.null_threshold
+    answers = {
+        name: "" if threshold is not None and scores[name] > threshold else text
+        for name, text in spans.items()
+    }
+    metrics = dict(squad2_metrics(gold, answers))
+    best = {name: value for name, value in found.items() if name.startswith("best_")}
+    return {
+        "f1": metrics.pop("f1"),
+        "exact_match": metrics.pop("exact"),
+        **metrics,
+        **best,
+        "null_threshold": threshold,
+    }, answers
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
 
 
 def aligned_questions(examples: QuestionExamples) -> QuestionExamples:

@@ -1,12 +1,21 @@
 """The task regression: numbers for texts and pairs of texts."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kbert.data.classification.labels import required_labels
 from kbert.tasks.classification.task import TextTask, sequence_outputs
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of a text, by a regressor."""
+
+    score: float
+    truncated: bool | None = None
 
 
 class RegressionTask(TextTask):
@@ -28,6 +37,9 @@ class RegressionTask(TextTask):
     def is_answer(self, answer: Mapping[str, Any]) -> bool:
         return self.has_outputs(answer)
 
+    def typed_answer(self, answer: Mapping[str, Any]) -> Score:
+        return Score(answer["score"], answer.get("truncated"))
+
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return sequence_outputs(architecture, checkpoint) == 1
 
@@ -38,12 +50,6 @@ class RegressionTask(TextTask):
         import tensorflow as tf
 
         return tf.TensorSpec((rows,), tf.float32)
-
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.prepared import Prepared
-
-        right = self.targets(examples, None)
-        return Prepared(self.inputs(model, examples), right, self.measure_predictions)
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
         return np.asarray(required_labels(examples), "float32")

@@ -17,7 +17,7 @@ from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.ner.token_tagging import TaggedTexts, TokenTagging
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, answer_tokens, read_opinions
-from kbert.tasks.span_tagging.answers import json_answer
+from kbert.tasks.span_tagging.task import TASK
 from kbert.text.sequences.word_boundaries import every_token
 from kbert.text.wordpiece.wordpiece import WordPiece
 
@@ -183,7 +183,7 @@ class SpanTagger(TokenClassification):
         Returns:
             For each question a list of dicts: `answer`, `score`, `start` and `end`.
         """
-        return [json_answer(plain_values(row))["answers"] for row in self.predict(x)]
+        return [TASK.json_answer(plain_values(row))["answers"] for row in self.predict(x)]
 
     def text_columns(self, x: Any) -> list[Any] | None:
         """Returns the columns of `x` that `read` takes; None if it is something else.

@@ -1,10 +1,19 @@
 """The task span tagging: any number of answers, by a tag for each token."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.text import Text
+
+from kbert.data.questions.question_examples import QuestionExamples
+from kbert.metrics.answers import exact_and_overlap_f1
+from kbert.tasks.base.answers import ANSWER_STYLE, Spans, around, records, spans
 from kbert.tasks.ner.task import is_span_tagger
 from kbert.tasks.question_answering.task import QuestionTask
+
+_COLUMNS = {"answer": "answers", "score": "scores", "start": "starts", "end": "ends"}
+# Metrics by which epochs and biases are compared, the default first.
+MONITORED = ("span_overlap_f1", "span_exact_f1")
 
 
 class SpanTaggingTask(QuestionTask):
@@ -21,19 +30,65 @@ class SpanTaggingTask(QuestionTask):
     settings = ("stride", "max_question_length", "soft", "dropout")
     options = ("stride", "max_question_length", "adapter_dim", "other_windows")
 
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        found = records({key: plain.pop(name) for key, name in _COLUMNS.items()})
+        return {"answers": found[: plain.pop("count")], **plain}
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Spans:
+        return Spans(spans(answer["answers"], "answer"))
+
+    def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
+        answers = answer["answers"]
+        console.print(Text(row[0], style="bold"))
+        if not answers:
+            console.print(Text("no answer", style="red"))
+            return
+        text = Text(row[1])
+        for one in answers:
+            text.stylize(ANSWER_STYLE, one["start"], one["end"])
+        console.print(around(text, answers[0]["start"], answers[-1]["end"]))
+
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return is_span_tagger(architecture, checkpoint)
 
     def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return ["span_overlap_f1", "span_exact_f1"]
+        return list(MONITORED)
 
     def reset(self, model: Any) -> None:
         model.outside_bias = 0.0
 
     def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
-        from kbert.tasks.span_tagging.evaluation import measure_spans
-
         return measure_spans(model, examples, tune)
+
+
+def measure_spans(
+    model: Any, examples: QuestionExamples, find_bias: bool = False
+) -> dict[str, Any]:
+    """Evaluates a `SpanTagger`: whole spans, and characters.
+
+    Args:
+        model: The model.
+        examples: Questions; every distinct answer of a question counts as one to be found.
+        find_bias: Whether to set the model's `outside_bias` to the best one for these questions.
+    """
+    true = [
+        [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
+    ]
+    if find_bias:
+        by_bias = model.spans_with_biases(examples.questions, examples.contexts)
+        found = {bias: exact_and_overlap_f1(true, spans) for bias, spans in by_bias.items()}
+        # Among several best, the one with the smallest absolute value.
+
+        def rank(bias: float) -> tuple[float, ...]:
+            return (*(found[bias][name] for name in MONITORED), -abs(bias))
+
+        model.outside_bias = max(found, key=rank)
+        return {**found[model.outside_bias], "outside_bias": model.outside_bias}
+    rows = model.predict(examples)
+    predicted = [
+        [(int(row["starts"][i]), int(row["ends"][i])) for i in range(row["count"])] for row in rows
+    ]
+    return {**exact_and_overlap_f1(true, predicted), "outside_bias": model.outside_bias}
 
 
 TASK = SpanTaggingTask()

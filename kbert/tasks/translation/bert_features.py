@@ -116,7 +116,7 @@ def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
 
     These are its class, sizes, weights and dtype policy. The pooler is left out, since it comes
     after the states, and is random if a checkpoint has none; so are dropout and other options that
-    only affect training.
+    only affect training. The hash is a SHA-256 in hexadecimal digits.
     """
     digest = hashlib.sha256(json.dumps(_description(encoder, policy), sort_keys=True).encode())
     for name, array in sorted(encoder_arrays(encoder).items()):

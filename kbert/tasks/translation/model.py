@@ -13,7 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.checkpoints.marian.files import is_marian
+from kbert.checkpoints.marian.files import is_marian, read_marian
+from kbert.checkpoints.native.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
@@ -24,11 +25,11 @@ from kbert.pipelines.base.text_inputs import listed, read_single_texts
 from kbert.pipelines.inference.size_batches import size_batches
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.translation.alignment import Alignment
-from kbert.tasks.translation.answers import json_answer
 from kbert.tasks.translation.head import Translation
 from kbert.tasks.translation.pair_batching import PairBatching
-from kbert.tasks.translation.saved_translator import load_marian, load_translator, save_translator
+from kbert.tasks.translation.saved_translator import translation_checkpoint, translator_from
 from kbert.tasks.translation.source_chunks import SourceChunks
+from kbert.tasks.translation.task import TASK
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword.subword import Subword
@@ -150,9 +151,8 @@ class Translator(Translation):
             ValueError: a file is damaged, or kbert cannot hold the model.
             FileNotFoundError: a file is missing.
         """
-        if is_marian(name_or_directory):
-            return load_marian(cls, name_or_directory, **kwargs)
-        return load_translator(cls, name_or_directory, **kwargs)
+        read = read_marian if is_marian(name_or_directory) else read_translation
+        return translator_from(cls, read(name_or_directory), **kwargs)
 
     def save_pretrained(
         self,
@@ -178,7 +178,7 @@ class Translator(Translation):
             raise ValueError(
                 f'`format` must be "kbert" for a translator. Received: format={format!r}'
             )
-        return save_translator(self, directory, overwrite)
+        return write_translation(translation_checkpoint(self), directory, overwrite)
 
     @property
     def max_source_length(self) -> int:
@@ -361,7 +361,7 @@ class Translator(Translation):
         """
         found = self.translation_columns(texts)
         return [
-            json_answer(plain_values({name: found[name][i] for name in sorted(found)}))
+            TASK.json_answer(plain_values({name: found[name][i] for name in sorted(found)}))
             for i in range(len(found["translation"]))
         ]
 

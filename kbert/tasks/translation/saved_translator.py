@@ -1,15 +1,13 @@
-"""Saving and loading of translators as folders."""
+"""Translators as checkpoints, and as CTranslate2's folders, which need no TensorFlow."""
 
 import os
 from pathlib import Path
 from typing import Any
 
-from kbert.checkpoints.marian.files import read_marian
-from kbert.checkpoints.native.translation_folder import (
-    TranslationCheckpoint,
-    read_translation,
-    write_translation,
-)
+import numpy as np
+
+from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
+from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
@@ -17,30 +15,12 @@ from kbert.models.transformer import Transformer
 from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of
 from kbert.text.subword.subword import Subword
 
+SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
 _NOT_SETTINGS = (
     *("name", "trainable", "dtype", "transformer"),
     *("source_subwords", "target_subwords", "bert_tokenizer"),
 )
 _NOT_TRANSFORMER = ("name", "trainable", "dtype", "bert")
-
-
-def save_translator(
-    model: Any, directory: str | os.PathLike[str], overwrite: bool = False
-) -> Path:
-    """Writes a `Translator`.
-
-    Args:
-        model: the translator.
-        directory: the folder to create.
-        overwrite: whether an existing folder may be replaced.
-
-    Returns:
-        The folder.
-
-    Raises:
-        FileExistsError: the folder exists, and may not be replaced.
-    """
-    return write_translation(translation_checkpoint(model), directory, overwrite)
 
 
 def translation_checkpoint(model: Any) -> TranslationCheckpoint:
@@ -65,37 +45,16 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
     )
 
 
-def load_translator(
-    cls: Any, directory: str | os.PathLike[str], dtype: Any = None, **kwargs: Any
-) -> Any:
-    """Loads a folder of `save_translator`.
-
-    Args:
-        cls: `Translator`, or a subclass.
-        directory: the folder.
-        dtype: dtype or dtype policy of the computation.
-        **kwargs: settings of the translator that override the saved ones.
-
-    Raises:
-        ValueError: a file is damaged, or weights do not fit.
-        FileNotFoundError: a file is missing.
-    """
-    return translator_from(cls, read_translation(directory), dtype, **kwargs)
-
-
 def translator_from(
     cls: Any, checkpoint: TranslationCheckpoint, dtype: Any = None, **kwargs: Any
 ) -> Any:
-    """Creates a translator from a checkpoint.
+    """Creates a translator of class `cls` from a checkpoint.
 
     Args:
         cls: `Translator`, or a subclass.
         checkpoint: named arrays, subwords and settings.
         dtype: dtype or dtype policy of the computation.
         **kwargs: settings of the translator that override those in the checkpoint.
-
-    Raises:
-        ValueError: weights do not fit.
     """
     typed = {} if dtype is None else {"dtype": dtype}
     tokenizer = None
@@ -114,19 +73,92 @@ def translator_from(
     return cls(transformer, source, target, tokenizer, **{**checkpoint.settings, **typed, **kwargs})
 
 
-def load_marian(
-    cls: Any, directory: str | os.PathLike[str], dtype: Any = None, **kwargs: Any
-) -> Any:
-    """Loads a Marian model of Hugging Face's layout; see `kbert.checkpoints.marian.files`.
+def save_ctranslate2(
+    translator: Any, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Writes a folder for `ctranslate2.Translator`, with the subword models beside it.
+
+    `source.model` and `target.model` are read by the `sentencepiece` library, and `search.json`
+    holds the arguments of `translate_batch` for the translator's search; see `search_arguments`.
+    With `return_attention` CTranslate2 returns the attention of `align`, without end tokens; for
+    the mean of all layers (`alignment_layer=None`) it has only the last layer's.
 
     Args:
-        cls: `Translator`, or a subclass.
-        directory: the folder.
-        dtype: dtype or dtype policy of the computation.
-        **kwargs: settings of the translator that override the model's own.
+        translator: a `Translator` with a `Transformer`.
+        directory: the folder to create.
+        overwrite: whether an existing folder may be replaced.
+
+    Returns:
+        The folder.
 
     Raises:
-        ValueError: a file is damaged, or kbert does not support the model.
-        FileNotFoundError: a file is missing.
+        ValueError: CTranslate2 has no such model, for example with a fused BERT.
+        ModuleNotFoundError: the package ctranslate2 is not installed.
     """
-    return translator_from(cls, read_marian(directory), dtype, **kwargs)
+    transformer = translator.transformer
+    if hasattr(transformer, "bert"):
+        raise ValueError(
+            "`translator` must have a plain Transformer: CTranslate2 has no attention to a second "
+            f"encoder. Received: a {type(transformer).__name__}"
+        )
+    arrays = encoder_arrays(transformer)
+    if transformer.positions != "learned":
+        for side in ("source", "target"):
+            table = getattr(transformer, f"{side}_positions").table
+            arrays[f"{side}_positions/embeddings"] = np.asarray(table)
+    source, target = translator.source_subwords, translator.target_subwords
+    return write_ctranslate2(
+        {**transformer.get_config(), "positions": "learned"},
+        arrays,
+        _token_names(source, target),
+        directory,
+        alignment_layer=-1 if translator.alignment_layer is None else translator.alignment_layer,
+        search=search_arguments(translator)[0],
+        files={SOURCE_SUBWORDS: source.model, TARGET_SUBWORDS: target.model},
+        overwrite=overwrite,
+    )
+
+
+def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
+    """Returns arguments of `ctranslate2.Translator.translate_batch` for a translator's search.
+
+    Beside them come notes: a sentence for each remaining difference of the search.
+    """
+    longest = int(translator.transformer.max_sequence_length)
+    is_power = translator.length_penalty == "power" or translator.alpha == 0
+    arguments: dict[str, Any] = {
+        "beam_size": translator.beam_size,
+        "num_hypotheses": translator.nbest,
+        "length_penalty": float(translator.alpha) if is_power else 0.0,
+        "patience": float(translator.patience or 1.0),
+        # Its own default of 1 forbids empty translations.
+        "min_decoding_length": 0,
+        "max_decoding_length": longest,
+        "max_input_length": longest,
+        "return_scores": True,
+    }
+    notes = [
+        "CTranslate2 has one longest translation for all texts, max_decoding_length; kbert has "
+        f"{translator.length_ratio:g} times the source's pieces and {translator.length_extra}."
+    ]
+    if not is_power:
+        notes.append(
+            'CTranslate2 has no length penalty "gnmt": its search runs with none '
+            "(length_penalty=0)."
+        )
+    elif translator.patience is None and translator.alpha != 0 and translator.beam_size > 1:
+        notes.append(
+            "CTranslate2 stops at a number of finished translations, patience times beam_size; "
+            "kbert, with patience=None, where none can become better any more."
+        )
+    return arguments, notes
+
+
+def _token_names(source: Subword, target: Subword) -> TokenNames:
+    return TokenNames(
+        source.pieces,
+        target.pieces,
+        target.pieces[target.unknown_id],
+        target.pieces[target.start_id],
+        target.pieces[target.end_id],
+    )

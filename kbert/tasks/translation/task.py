@@ -1,11 +1,26 @@
 """The task translation: sentences of one language in another."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from kbert.tasks.base.answers import records
 from kbert.tasks.base.task import Task
 
 _LONGEST_SAMPLE = 40
+
+_COLUMNS = ("translation", "score")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The translation of a text, its score, and the n best as pairs of text and score."""
+
+    translation: str
+    score: float
+    nbest: list[tuple[str, float]]
+    truncated: bool | None = None
 
 
 class TranslationTask(Task):
@@ -20,6 +35,16 @@ class TranslationTask(Task):
     answer_keys = ("translation", "nbest")
     has_nbest = True
     pictures = ("alignment", "attention")
+
+    def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
+        nbest = records({key: plain.pop(f"nbest_{key}") for key in _COLUMNS})
+        best = {key: plain.pop(key) for key in _COLUMNS}
+        # A search may find fewer, and -inf is no number of JSON's.
+        return {**best, "nbest": [one for one in nbest if one["score"] > -math.inf], **plain}
+
+    def typed_answer(self, answer: Mapping[str, Any]) -> Translation:
+        nbest = [(one["translation"], one["score"]) for one in answer["nbest"]]
+        return Translation(answer["translation"], answer["score"], nbest, answer.get("truncated"))
 
     def give_more(self, model: Any, nbest: int) -> None:
         model.beam_size = max(nbest, model.beam_size)

@@ -57,12 +57,7 @@ class TextAlignment:
 
 
 def alignment_of_text(model: Any, text: str) -> TextAlignment:
-    """Translates one text and returns the attention of each piece of the translation.
-
-    Args:
-        model: a `kbert.tasks.translation.model.Translator`.
-        text: the text; a longer one than the model reads is truncated, see `align`.
-    """
+    """Translates one text, truncated as by `align`, and returns the attention of each piece."""
     batch = tf.constant([text])
     inputs, lengths, _ = model.source_inputs(batch)
     if model.bert_tokenizer is not None:
@@ -83,18 +78,7 @@ def alignment_of_text(model: Any, text: str) -> TextAlignment:
 
 
 def attention_of_source(model: Any, texts: Sequence[str]) -> tuple[list[str], list[np.ndarray]]:
-    """Returns the attention probabilities of a translator's encoder on one text.
-
-    Args:
-        model: a `Translator`.
-        texts: one text.
-
-    Returns:
-        The S pieces, and for each layer the probabilities (N, S, S).
-
-    Raises:
-        ValueError: there is not exactly one text.
-    """
+    """Returns pieces and attention of a translator's encoder on one text, see `Task.attention`."""
     if len(texts) != 1:
         raise ValueError(f"`texts` must be one text for a translator. Received: {len(texts)}")
     batch = tf.constant(texts)

@@ -19,14 +19,17 @@ from kbert.training.config.any_config import AnyConfig
 from kbert.training.resume.train_state import check_finite
 from kbert.training.runs.run_log import RunLog
 
-# Metrics for which smaller is better, besides those that tasks name.
-FALLING = ("loss", "perplexity")
-# Names of tasks' losses; the loss breaks ties of the metric.
-_LOSSES = ("loss", "cross_entropy", "mse")
+# The loss of training, which has the same name in all tasks.
+LOSS = "loss"
 # Entries of a state: on finished epochs, and on the running one.
 _TOLD = ("epochs", "best_epoch", "best_value")
 _SECONDS = "epoch_seconds"
 _MEASURED_ON = "measured_on"
+
+
+def losses() -> tuple[str, ...]:
+    """Returns the names of the loss among metrics: that of training, and those of the tasks."""
+    return (LOSS, *dict.fromkeys(name for task in finetuned_tasks() for name in task.falling))
 
 
 def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | None) -> bool:
@@ -38,12 +41,12 @@ def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | N
         return True
     if found[metric] != best[metric]:
         return bool((found[metric] < best[metric]) == _falls(metric))
-    loss = next((name for name in _LOSSES if name in found and name in best), None)
+    loss = next((name for name in losses() if name in found and name in best), None)
     return loss is not None and bool(found[loss] < best[loss])
 
 
 def _falls(metric: str) -> bool:
-    return metric in FALLING or any(metric in task.falling for task in finetuned_tasks())
+    return metric == "perplexity" or metric in losses()
 
 
 def numbers(metrics: dict[str, Any]) -> dict[str, float]:

@@ -16,31 +16,18 @@ from kbert.options.configuration import (
     check_default,
     wrong,
 )
-from kbert.options.kinds import choice, flag, grid, number, option, text, whole
-from kbert.tasks.classification.options import ClassificationOptions
-from kbert.tasks.ner.options import EntityOptions
-from kbert.tasks.question_answering.options import QuestionAnsweringOptions
+from kbert.options.kinds import choice, flag, grid, number, option, rate, text, whole
+from kbert.tasks.base.options import TaskOptions
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
-from kbert.tasks.span_tagging.options import SpanTaggingOptions
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
-_OWN_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1, optional=True)
 
 
 @dataclass(frozen=True)
-class RunConfig(
-    ClassificationOptions,
-    QuestionAnsweringOptions,
-    SpanTaggingOptions,
-    EntityOptions,
-    EpochOptions,
-    OptimizerOptions,
-    PlacementOptions,
-    RunOptions,
-):
+class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
     """The configuration of a run that trains an encoder with a task's head.
 
     The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
@@ -96,7 +83,10 @@ class RunConfig(
         True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
     )
     encoder_dropout: float | None = option(
-        None, _OWN_RATE, _MODEL, "Dropout rates within the encoder; by default those it has."
+        None,
+        rate(optional=True),
+        _MODEL,
+        "Dropout rates within the encoder; by default those it has.",
     )
     max_sequence_length: int | None = option(
         None,

@@ -16,7 +16,7 @@ from kbert.options.configuration import (
     check_default,
     wrong,
 )
-from kbert.options.kinds import choice, flag, number, option, patterns, text, whole
+from kbert.options.kinds import choice, flag, number, option, patterns, rate, text, whole
 from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS, is_causal
 
 TASK = "pretraining"
@@ -30,7 +30,6 @@ _OF_A_NEW_MODEL = (
 _OF_TEXT = ("separator", "encoding_errors", "short_share")
 _OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
 _LEAST_ONE = whole(1, optional=True)
-_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 _OF_A_SIZE = "Instead of the size's."
 _ENCODER = text("an encoder")
 _TOKENS = text("a vocab.txt")
@@ -97,8 +96,8 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
     num_heads: int | None = option(None, _LEAST_ONE, _MODEL, _OF_A_SIZE)
     intermediate_dim: int | None = option(None, _LEAST_ONE, _MODEL, _OF_A_SIZE)
     positions: int = option(512, whole(5), _MODEL, "Longest sequence that a new model can read.")
-    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate of sublayers and embeddings.")
-    attention_dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate of attention.")
+    dropout: float = option(0.1, rate(), _MODEL, "Dropout rate of sublayers and embeddings.")
+    attention_dropout: float = option(0.1, rate(), _MODEL, "Dropout rate of attention.")
     gradient_checkpointing: bool = option(
         False, flag(), _MODEL, "Compute each block again in the backward pass: less memory."
     )

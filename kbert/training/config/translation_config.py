@@ -12,8 +12,8 @@ from kbert.options.configuration import (
     check_default,
     wrong,
 )
-from kbert.options.kinds import choice, column, flag, number, option, text, whole
-from kbert.tasks.base.finetuned_task import TFDS
+from kbert.options.kinds import choice, column, flag, number, option, rate, text, whole
+from kbert.tasks.base.task import TFDS
 
 TASK = "translation"
 # Metrics by which epochs may be compared, the default first.
@@ -37,7 +37,6 @@ _SEARCH = "Search"
 _PAIRS = text("a table or tfds:NAME")
 _LINES = text("a text file")
 _LEAST_ONE = whole(1, optional=True)
-_RATE = number("a number in [0, 1)", lambda v: 0 <= v < 1)
 _ABOVE_0 = number("a number above 0", lambda v: v > 0, optional=True)
 _NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
 
@@ -158,8 +157,8 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
         "What shares an embedding: all, target (with the output) or none; auto is all with one "
         "subword model, target with two.",
     )
-    dropout: float = option(0.1, _RATE, _MODEL, "Dropout rate of sublayers and embeddings.")
-    attention_dropout: float = option(0.0, _RATE, _MODEL, "Dropout rate of attention.")
+    dropout: float = option(0.1, rate(), _MODEL, "Dropout rate of sublayers and embeddings.")
+    attention_dropout: float = option(0.0, rate(), _MODEL, "Dropout rate of attention.")
     warm_start: str | None = option(
         None,
         text("a run or a model's folder"),
@@ -190,7 +189,7 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
     cooldown_epochs: int = option(
         0, whole(0), TRAINING, "The last epochs, in which the rate falls to 0."
     )
-    label_smoothing: float = option(0.1, _RATE, TRAINING, "Share of the target given to all.")
+    label_smoothing: float = option(0.1, rate(), TRAINING, "Share of the target given to all.")
     weight_decay: float = option(0.0, _NOT_BELOW_0, TRAINING, "Decoupled weight decay.")
     clip: float | None = option(
         None, _ABOVE_0, TRAINING, "The gradients together are scaled down to this norm."

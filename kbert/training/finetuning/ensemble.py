@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.tasks.base.finetuned_task import FinetunedTask
+from kbert.tasks.base.task import FinetunedTask
 from kbert.tasks.registry import task_of
 from kbert.training.runs.load_model import load_model
 

@@ -14,7 +14,7 @@ from typing import Any
 from kbert.data.tfds.reading import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
 from kbert.storage.atomic_directory import atomic_directory
-from kbert.tasks.base.finetuned_task import TFDS
+from kbert.tasks.base.task import TFDS
 from kbert.text.subword.subword import Subword
 from kbert.text.subword.training import train_subwords
 from kbert.training.config.translation_config import PARTS, TranslationConfig

@@ -4,8 +4,8 @@ import subprocess
 import pytest
 from rich.console import Console
 
+from kbert.cli.demo import parts as demo_translation
 from kbert.cli.demo import steps as demo_steps
-from kbert.cli.demo import translation as demo_translation
 from kbert.cli.demo.steps import run_demo
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path

@@ -221,6 +221,18 @@ def test_refusals_in_saving(tmp_path):
         small_classifier().save_pretrained(folder)
 
 
+@pytest.mark.parametrize("saved, given", [("two_layer", "pooler"), ("pooler", "two_layer")])
+def test_a_saved_head_is_the_head(tmp_path, saved, given):
+    """Half of a head of two layers on the pooler would be read without a word otherwise."""
+    folder = small_classifier(head=saved).save_pretrained(tmp_path / "saved")
+    message = f"`head` must be '{saved}', as that of .*saved. Received: head='{given}'"
+    with pytest.raises(ValueError, match=message):
+        Classifier.from_pretrained(folder, head=given)
+    assert Classifier.from_pretrained(folder, head=saved).head == saved
+    # Another task takes the encoder alone, with a new head of any kind.
+    assert Regressor.from_pretrained(folder, head=given, from_other_task=True).head == given
+
+
 def test_the_folder_of_another_task(tmp_path):
     folder = small_regressor().save_pretrained(tmp_path / "saved")
     message = "`name_or_directory` must hold a Classifier or an encoder. Received: .*, a Regressor"

@@ -1,9 +1,12 @@
 """Outputs of each task as an object."""
 
+import typing
+
 import numpy as np
 
 from kbert.serving.client.typed_answers import (
     Answer,
+    AnyAnswer,
     Choice,
     Classification,
     Filling,
@@ -13,7 +16,7 @@ from kbert.serving.client.typed_answers import (
     Spans,
     Translation,
 )
-from kbert.tasks.answers import typed_answer
+from kbert.tasks.registry import all_tasks, typed_answer
 
 
 def texts(*values: str) -> np.ndarray:
@@ -95,3 +98,8 @@ def test_blanks():
 
 def test_what_fits_no_class_is_a_dict():
     assert typed_answer({"y": np.array([1.0, 2.0])}) == {"y": [1.0, 2.0]}
+
+
+def test_the_answers_of_all_tasks_are_there():
+    found = {typing.get_type_hints(type(task).typed_answer)["return"] for task in all_tasks()}
+    assert found == set(typing.get_args(AnyAnswer)) - {dict[str, typing.Any]}

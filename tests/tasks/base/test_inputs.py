@@ -1,13 +1,13 @@
 import pytest
 
 from kbert.tasks.base.inputs import batch_sizes
-from kbert.tasks.classification.run_inputs import text_input
+from kbert.tasks.classification.task import TASK
 from tests.tasks.conftest import texts
 
 
 def test_lengths_steps_and_padding_by_hand(classifier, tiny, tmp_path):
     # [CLS] and [SEP] beside the words: 3, 4, 3, 6 (cut from 7).
-    found = text_input(classifier, texts("good", "good film", "bad", "the a film was bad"))
+    found = TASK.inputs(classifier, texts("good", "good film", "bad", "the a film was bad"))
     assert found.lengths.tolist() == [3, 4, 3, 6]
     assert found.truncated.tolist() == [False, False, False, True]
     config = tiny.config(tmp_path / "o", batch_size=2, epochs=3)
@@ -20,7 +20,7 @@ def test_lengths_steps_and_padding_by_hand(classifier, tiny, tmp_path):
 
 
 def test_batches_for_a_tpu_have_one_shape(classifier, tiny, tmp_path):
-    found = text_input(classifier, texts("good", "bad film", "the plot was fine", "rain", "sun"))
+    found = TASK.inputs(classifier, texts("good", "bad film", "the plot was fine", "rain", "sun"))
     config = tiny.config(tmp_path / "o", batch_size=2, epochs=2, strategy="tpu")
     dataset = found.dataset(classifier, config, list(range(5)))
     inputs, labels = dataset.element_spec

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
-from kbert.tasks.translation.saved_translator import load_marian
 from tests.checkpoints.synthetic_marian import (
     HIDDEN,
     POSITIONS,
@@ -26,7 +25,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_translator(folder):
-    model = load_marian(Translator, folder, alpha=0.6, dtype="float32")
+    model = Translator.from_pretrained(folder, alpha=0.6, dtype="float32")
     assert (model.beam_size, model.alpha) == (4, 0.6)
     # Translations begin after the padding, and both languages have the same ids.
     subwords = model.target_subwords
@@ -37,7 +36,7 @@ def test_a_translator(folder):
 
 @pytest.mark.parametrize("made", [load, Translator.from_pretrained])
 def test_it_is_loaded_as_any_other_translator(folder, made):
-    model, same = made(folder, beam_size=2), load_marian(Translator, folder, beam_size=2)
+    model, same = made(folder, beam_size=2), Translator.from_pretrained(folder, beam_size=2)
     assert type(model) is Translator and model.get_config() == same.get_config()
     for one, other in zip(model.weights, same.weights, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -45,7 +44,7 @@ def test_it_is_loaded_as_any_other_translator(folder, made):
 
 def test_logits(folder, tmp_path):
     """Against the NumPy reference, with names and layout taken from transformers by hand."""
-    model = load_marian(Translator, folder)
+    model = Translator.from_pretrained(folder)
     inputs, _, _ = model.source_inputs(tf.constant([TEXT]))
     target = np.array([[model.target_subwords.start_id, 5, 9, 2]], "int32")
     raw = marian_tensors(len(write_tokenizer(tmp_path)))
@@ -97,7 +96,7 @@ def _by_canonical_names(raw):
 
 
 def test_settings_of_the_caller_count_more(folder):
-    model = load_marian(Translator, folder, beam_size=1, length_ratio=1.0)
+    model = Translator.from_pretrained(folder, beam_size=1, length_ratio=1.0)
     assert (model.beam_size, model.length_ratio) == (1, 1.0)
     assert model.transformer.hidden_dim == HIDDEN
     assert model.max_source_length == POSITIONS

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from kbert.tasks.translation.model import Translator
-from kbert.tasks.translation.saved_translator import load_marian
 from tests.checkpoints.synthetic_marian import POSITIONS, marian_config, write_tokenizer
 from tests.transformers_process import run_with_transformers
 
@@ -103,7 +102,7 @@ def folders(tmp_path_factory):
 def test_equal_to_transformers(folders, name):
     found = np.load(folders / name / "found.npz")
     size = json.loads((folders / name / "config.json").read_text())["vocab_size"]
-    model = load_marian(Translator, folders / name, beam_size=1, length_ratio=POSITIONS)
+    model = Translator.from_pretrained(folders / name, beam_size=1, length_ratio=POSITIONS)
     inputs, lengths, _ = model.source_inputs(tf.constant(TEXTS))
     said = model.search(inputs, lengths)
     ends = set()

@@ -1,7 +1,7 @@
 import pytest
 
 from kbert.tasks.registry import finetuned_task
-from kbert.training.callbacks.epoch_record import is_better
+from kbert.training.callbacks.epoch_record import is_better, losses
 
 
 def test_better_is_higher_but_for_losses():
@@ -25,8 +25,13 @@ def test_the_loss_decides_between_equal_metrics_and_no_others(loss):
     assert not is_better("f1", {"f1": 0.5}, best)
 
 
+def test_the_names_of_losses_are_those_of_the_tasks():
+    assert losses() == ("loss", "cross_entropy", "mse")
+
+
 def test_a_task_says_which_of_its_metrics_fall(monkeypatch):
     found, best = {"error": 0.4}, {"error": 0.5}
     assert not is_better("error", found, best)
     monkeypatch.setattr(finetuned_task("regression"), "falling", ("error",))
     assert is_better("error", found, best)
+    assert losses() == ("loss", "cross_entropy", "error")

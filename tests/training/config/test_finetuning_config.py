@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from kbert.tasks.registry import FINETUNED
 from kbert.training.config.finetuning_config import RunConfig
 
 LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
@@ -49,7 +50,7 @@ def test_given_values_go_before_those_of_the_file(tmp_path):
         ({"epochs": 0}, "`epochs` must be a whole number, at least 1. Received: epochs=0"),
         ({"learning_rate": 0}, "`learning_rate` must be a number above 0. Received: learning"),
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0"),
-        ({"task": "tagging"}, "`task` must be one of classification, regression, multiple-choice"),
+        ({"task": "tagging"}, f"`task` must be one of {', '.join(FINETUNED)}. Received: task='tag"),
         ({"precision": "float16"}, "`precision` must be one of float32, mixed_bfloat16"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from kbert.data.questions.squad import read_questions
 from kbert.tasks.load import load
-from kbert.tasks.question_answering.evaluation import measure_answers
+from kbert.tasks.question_answering.task import measure_answers
 from kbert.training.recipes.finetuning import train_once
 from kbert.training.runs.run_directory import load_run
 from tests.pinned import check_run

@@ -1,0 +1,181 @@
+"""The frame of a verb: options made from a configuration, results as JSON, errors as messages."""
+
+import dataclasses
+import functools
+import inspect
+import json
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Optional, TypeVar
+
+import typer
+
+from kbert.options.configuration import Configuration
+from kbert.options.kinds import kind_of
+from kbert.training.resume.stop_signals import TrainingStopped
+
+BAD_INPUT = 2
+FAILURE = 1
+STOPPED = 130  # 128 + SIGINT, like in shells
+TRY_AGAIN = 75  # EX_TEMPFAIL of sysexits.h
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+DEBUG = "KBERT_DEBUG"
+# Errors that users can fix: values, files, folders. Everything else is a failure of the run.
+_USERS = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+_NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
+_NUMBERS = re.compile(rf"\[\n\s*({_NUMBER}(?:,\n\s*{_NUMBER})*)\n\s*\]")
+# This field is the positional argument of the verb.
+_ARGUMENT = "task"
+_Checked = TypeVar("_Checked", bound=Configuration)
+
+ConfigFile = Annotated[
+    Optional[Path],
+    typer.Option(
+        help="YAML file with `key: value` for any option (with _ for -); options given on the "
+        "command line go before it."
+    ),
+]
+
+
+def reported(verb: Callable[..., None]) -> Callable[..., None]:
+    """Wraps a verb so that its errors become one message and an exit code, without a traceback.
+
+    Exit code 2 stands for bad input, 75 for a training that was asked to stop and can be resumed, 1
+    for everything else. With `--debug` (or the variable KBERT_DEBUG) the traceback comes before the
+    message.
+    """
+
+    @functools.wraps(verb)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            verb(*args, **kwargs)
+        except (typer.Exit, typer.Abort):
+            raise
+        except BrokenPipeError as error:
+            # The reader of stdout has closed it, like `head`; Python must not complain at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(PIPE_CLOSED) from error
+        except TrainingStopped as error:
+            _tell(str(error))
+            raise typer.Exit(TRY_AGAIN) from error
+        except KeyboardInterrupt as error:
+            _tell("Stopped.")
+            raise typer.Exit(STOPPED) from error
+        except Exception as error:
+            if os.environ.get(DEBUG):
+                traceback.print_exc()
+            _tell(f"Error: {_message(error)}")
+            raise typer.Exit(BAD_INPUT if isinstance(error, _USERS) else FAILURE) from error
+
+    return wrapped
+
+
+def _message(error: BaseException) -> str:
+    """Returns the error's message, preceded by its class where the message is not enough."""
+    text = str(error).strip()
+    if isinstance(error, _USERS) and text:
+        return text
+    hint = "" if os.environ.get(DEBUG) else "  (kbert --debug shows where it happened)"
+    return f"{type(error).__name__}: {text}{hint}"
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def write_result(value: Any) -> None:
+    """Writes a verb's result to stdout as indented JSON; a list of numbers stays on one line."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    # A JSON string has no raw line break, so each match is a list.
+    text = _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text)
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def write_line(value: Any) -> None:
+    """Writes one line of JSON Lines to stdout, without flushing."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def with_run_options(
+    verb: Callable[..., None], configuration: type[Configuration]
+) -> Callable[..., None]:
+    """Adds to a verb one option for each field of a configuration, after its own parameters.
+
+    An option that is not given is None, to be distinguished from a given one.
+
+    Args:
+        verb: A function with `**given`; it is changed in place.
+        configuration: The class of the configuration, which has the defaults.
+    """
+    own = inspect.signature(verb).parameters.values()
+    kept = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    fields = [field for field in configuration.options() if field.name != _ARGUMENT]
+    every = [*kept, *map(_parameter, fields)]
+    # A function has this attribute once it is set; `inspect`, and so typer, then reads it.
+    verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
+    return verb
+
+
+def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
+    """Returns the typer parameter of a field."""
+    kind, name = kind_of(field), field.name.replace("_", "-")
+    option = typer.Option(
+        f"--{name}/--no-{name}" if kind.python_type is bool else f"--{name}",
+        help=field.metadata["help"],
+        rich_help_panel=field.metadata["panel"],
+        show_default=shown_default(field) or False,
+    )
+    return inspect.Parameter(
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[Optional[kind.python_type], option],
+    )
+
+
+def shown_default(field: "dataclasses.Field[Any]") -> str:
+    """Returns the default of a field for help texts; "" for none."""
+    if field.default is None:
+        return ""
+    if isinstance(field.default, bool):
+        return field.name.replace("_", "-") if field.default else ""
+    return str(field.default)
+
+
+def given_values(given: dict[str, Any], configuration: type[Configuration]) -> dict[str, Any]:
+    """Returns the values of the given options (None: not given) for a configuration.
+
+    Raises:
+        ValueError: The text of an option is not a value of its kind.
+    """
+    values = {}
+    for field in configuration.options():
+        value = given.get(field.name)
+        if value is not None:
+            kind = kind_of(field)
+            values[field.name] = kind.from_text(value) if kind.python_type is str else value
+    return values
+
+
+def check_config_file(file: Path | None) -> None:
+    """Raises a FileNotFoundError if the file of `--config` does not exist."""
+    from kbert.training.first_look import check_file
+
+    if file is not None:
+        check_file("--config", file)
+
+
+def checked_config(
+    made: type[_Checked], file: Path | None, given: dict[str, Any], **values: Any
+) -> _Checked:
+    """Returns the configuration of given options and further values, and else of a file."""
+    check_config_file(file)
+    values = {**given_values(given, made), **values}
+    return made.from_dict(values) if file is None else made.from_yaml(file, **values)

@@ -1,0 +1,73 @@
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kbert.cli.commands.verb import reported
+from kbert.training.resume.stop_signals import TrainingStopped
+
+
+def run(verb, **env):
+    app = typer.Typer()
+    app.command()(reported(verb))
+    return CliRunner().invoke(app, [], env={"KBERT_DEBUG": "", **env})
+
+
+def raising(error):
+    def verb() -> None:
+        raise error
+
+    return verb
+
+
+@pytest.mark.parametrize(
+    "error, code, message",
+    [
+        (ValueError("`a` must be 1. Received: a=2"), 2, "Error: `a` must be 1. Received: a=2\n"),
+        (FileNotFoundError(2, "Gone", "a.tsv"), 2, "Error: [Errno 2] Gone: 'a.tsv'\n"),
+        (FileExistsError("there"), 2, "Error: there\n"),
+        (RuntimeError("broke"), 1, "Error: RuntimeError: broke  (kbert --debug shows where"),
+        (KeyError("x"), 1, "Error: KeyError: 'x'"),
+        (ValueError(), 2, "Error: ValueError: "),
+        (KeyboardInterrupt(), 130, "Stopped.\n"),
+        (TrainingStopped("stopped by SIGTERM"), 75, "stopped by SIGTERM\n"),
+    ],
+)
+def test_a_message_and_a_code_without_a_traceback(error, code, message):
+    result = run(raising(error))
+    assert result.exit_code == code
+    assert result.stderr.startswith(message)
+    assert result.stdout == "" and "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback():
+    result = run(raising(ValueError("bad")), KBERT_DEBUG="1")
+    assert result.exit_code == 2
+    assert "Traceback (most recent call last)" in result.stderr
+    assert result.stderr.endswith("Error: bad\n")
+
+
+def test_an_exit_stays_an_exit():
+    assert run(raising(typer.Exit(7))).exit_code == 7
+
+
+def test_a_closed_pipe_is_no_error():
+    code = (
+        "import sys, typer\n"
+        "from kbert.cli.commands.verb import reported\n"
+        "@reported\n"
+        "def verb() -> None:\n"
+        "    for number in range(100000):\n"
+        "        sys.stdout.write(f'{number}\\n')\n"
+        "    sys.stdout.flush()\n"
+        "typer.run(verb)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "0\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141

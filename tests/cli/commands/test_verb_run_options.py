@@ -1,0 +1,77 @@
+import dataclasses
+import inspect
+from typing import Any
+
+import pytest
+
+from kbert.cli.commands.pretrain import pretrain
+from kbert.cli.commands.train import train, train_translation
+from kbert.cli.commands.verb import given_values, shown_default, with_run_options
+from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.translation_config import TranslationConfig
+
+FIELDS = {field.name: field for field in dataclasses.fields(RunConfig)}
+
+
+@pytest.mark.parametrize(
+    "verb, configuration, own",
+    [
+        (train, RunConfig, {"task", "config"}),
+        (train_translation, TranslationConfig, {"task", "config"}),
+        (pretrain, PretrainingConfig, {"files", "config"}),
+    ],
+)
+def test_every_field_is_an_option_without_a_default_of_its_own(verb, configuration, own):
+    parameters = inspect.signature(verb).parameters
+    names = {field.name for field in dataclasses.fields(configuration)} - {"task"}
+    assert set(parameters) == {*names, *own}
+    assert all(parameter.default is None for parameter in parameters.values())
+
+
+def test_the_shown_defaults_are_those_of_the_configuration():
+    parameters = inspect.signature(train).parameters
+    shown = 0
+    for name, field in FIELDS.items():
+        if name == "task":
+            continue
+        option = parameters[name].annotation.__metadata__[0]
+        assert option.help == field.metadata["help"]
+        if field.default not in (None, False):
+            default = field.default
+            expected = name.replace("_", "-") if default is True else str(default)
+            assert option.show_default == shown_default(field) == expected
+            shown += 1
+    assert shown == 20
+
+
+def test_options_that_are_not_given_leave_the_defaults():
+    values = given_values({name: None for name in FIELDS}, RunConfig)
+    assert values == {}
+    made = RunConfig.from_dict({"train": "a", "encoder": "e", "output": "o", **values})
+    assert made.epochs == FIELDS["epochs"].default
+
+
+def test_texts_become_values():
+    given = {"text_a": "3", "label": "tag", "labels": "b,a", "class_weights": "{a: 1, b: 5e-1}"}
+    assert given_values({**given, "epochs": 4, "grid": False}, RunConfig) == {
+        "text_a": 3,
+        "label": "tag",
+        "labels": ["b", "a"],
+        "class_weights": {"a": 1, "b": 0.5},
+        "epochs": 4,
+        "grid": False,
+    }
+    with pytest.raises(ValueError, match="`class_weights` must be YAML"):
+        given_values({"class_weights": "{a: 1"}, RunConfig)
+    files = {"text": "a.txt, b/*.gz", "warmup_steps": 0}
+    assert given_values(files, PretrainingConfig)["text"] == ["a.txt", "b/*.gz"]
+    columns = {"source_column": "0", "target_column": "de"}
+    assert given_values(columns, TranslationConfig) == {"source_column": 0, "target_column": "de"}
+
+
+def test_the_verbs_own_parameters_stay():
+    def verb(own: int = 1, **given: Any) -> None: ...
+
+    parameters = list(inspect.signature(with_run_options(verb, RunConfig)).parameters)
+    assert parameters[0] == "own" and "given" not in parameters and "epochs" in parameters

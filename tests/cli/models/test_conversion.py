@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.cli.models.conversion import convert_checkpoint, fixed_input
+from kbert.tasks.load import load
+
+
+@pytest.mark.parametrize("format", ["huggingface", "kbert", "tf1"])
+def test_encoder_and_head_travel(finished_run, tmp_path, format):
+    found = convert_checkpoint(str(finished_run), tmp_path / "to", format, overwrite=False)
+    difference = found["largest_absolute_difference"]
+    assert difference["sequence_output"] == difference["pooled_output"] == 0.0
+    assert difference["heads"] == {"classifier.weight": 0.0, "classifier.bias": 0.0}
+    assert found["source_format"] == "kbert" and found["target_format"] == format
+    before, after = read_checkpoint(finished_run / "model"), read_checkpoint(found["target"])
+    assert before.vocabulary_bytes() == after.vocabulary_bytes()
+    if format == "tf1":
+        assert "no place for the names of the labels" in found["notes"][-1]
+        return
+    texts = ["the film was good", "dull"]
+    # Hugging Face's format has no place for the length that texts are cut to.
+    one, two = (load(x, max_sequence_length=16) for x in (finished_run / "model", found["target"]))
+    assert two.labels == one.labels == ["down", "up"]
+    np.testing.assert_allclose(one.predict(texts), two.predict(texts), atol=1e-6)
+
+
+def test_there_and_back_again(tiny, tmp_path):
+    convert_checkpoint(str(tiny.encoder), tmp_path / "hf", "huggingface", overwrite=False)
+    found = convert_checkpoint(str(tmp_path / "hf"), tmp_path / "back", "kbert", overwrite=False)
+    assert found["largest_absolute_difference"]["sequence_output"] == 0.0
+    first, last = read_checkpoint(tiny.encoder), read_checkpoint(tmp_path / "back")
+    for name, array in first.arrays.items():
+        np.testing.assert_array_equal(array, last.arrays[name])
+
+
+def test_the_fixed_input_has_padding_and_both_segments():
+    inputs = fixed_input(vocabulary_size=30522, max_sequence_length=512)
+    real = inputs["padding_mask"]
+    assert real.sum(axis=1).tolist() == [32, 32, 17, 1]
+    assert set(inputs["segment_ids"][0].tolist()) == {0, 1}
+    assert len(np.unique(inputs["token_ids"])) > 50 and inputs["token_ids"].max() < 30522
+    assert fixed_input(11, 4)["token_ids"].shape == (4, 4)

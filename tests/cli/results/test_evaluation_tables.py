@@ -1,0 +1,18 @@
+import io
+
+from rich.console import Console
+
+from kbert.cli.results.evaluation import show_labels
+
+
+def test_the_table_and_nothing_without_labels():
+    row = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 4}
+    metrics = {"per_class": {"up": row}, "macro_f1": 0.125, "accuracy": 0.75}
+    file = io.StringIO()
+    show_labels(metrics, Console(file=file, width=80))
+    text = file.getvalue()
+    assert "up" in text and "0.500" in text and "0.250" in text and "0.333" in text
+    assert "all: accuracy" in text and "0.750" in text and "0.125" in text
+    file = io.StringIO()
+    show_labels({"mse": 1.0}, Console(file=file))
+    assert file.getvalue() == ""

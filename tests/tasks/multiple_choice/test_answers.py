@@ -1,9 +1,0 @@
-import numpy as np
-
-from kbert.tasks.answers import typed_answer
-from kbert.tasks.multiple_choice.answers import Choice
-
-
-def test_a_choice():
-    row = {"choice": np.int32(1), "score": np.float32(0.5), "scores": np.array([0.5, 0.5], "f")}
-    assert typed_answer(row) == Choice(1, 0.5, [0.5, 0.5])
