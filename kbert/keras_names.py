@@ -24,6 +24,7 @@ NAMES = {
     "layers.core.linear": "Bias FeedForward Linear",
     "layers.core.residual": "Dropout LayerNorm Residual",
     "models.adapter_bert": "AdapterBert",
+    "models.albert.albert": "Albert",
     "models.bert": "Bert",
     "models.bert_fused_transformer": "BertFusedTransformer",
     "models.new_weights": "NewWeights",

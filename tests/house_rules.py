@@ -38,7 +38,14 @@ FLOORS = {
 # Room -> its sub-rooms from the lowest floor up, with the same rule; "." are the room's own files.
 SUB_FLOORS = {
     "layers": (("core",), ("attention",), ("blocks",), ("bert",)),
-    "checkpoints": (("arrays",), ("huggingface", "native", "tensorflow"), (".",), ("marian",)),
+    "checkpoints": (
+        ("arrays",),
+        ("encoders",),
+        ("huggingface", "native", "tensorflow"),
+        (".",),
+        ("marian",),
+    ),
+    "models": ((".",), ("albert",)),
     "text": ((".",), ("subword", "wordpiece"), ("masking", "sequences")),
     "data": (
         ("tables",),
@@ -85,7 +92,7 @@ PLAIN = (
     "kbert/training/*",
 )
 # What every room may import from the package itself: names and numbers alone.
-GROUND = ("__version__", "keras_names")
+GROUND = ("__version__", "architectures", "keras_names")
 # What works where TensorFlow is not installed: rooms, and files of others.
 KERAS_ONLY = ("storage", "layers", "decoding", "optimization", "checkpoints", "models")
 # Objects of tasks, which name their parts.
@@ -587,6 +594,21 @@ def questions_of_kind(house: House) -> list[Violation]:
         if module.room != "tasks"
         for number, line in enumerate(module.text.splitlines(), 1)
         if _SNIFFING.search(line)
+    ]
+
+
+# The classes of architectures, which only `kbert.architectures` chooses among.
+_ARCHITECTURE_CLASSES = ("AdapterBert", "Albert", "Bert", "BertFusedTransformer", "Transformer")
+
+
+def imports_of_architectures(house: House) -> list[Violation]:
+    """Only models/ knows the classes of encoders and translators; others ask by their names."""
+    return [
+        Violation(module.path, f"line {i.line}: take {i.module} through kbert.architectures")
+        for module in house.modules
+        if module.room not in (None, "models")
+        for i in module.imports()
+        if i.module.startswith("kbert.") and i.module.split(".")[-1] in _ARCHITECTURE_CLASSES
     ]
 
 

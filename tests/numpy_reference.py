@@ -526,6 +526,45 @@ def bert(
     return BertOutputs(states[-1], pooled, tuple(states), tuple(probabilities))
 
 
+def albert(
+    arrays: Mapping[str, Array],
+    token_ids: Array,
+    blocks: Sequence[int],
+    num_heads: int,
+    segment_ids: Array,
+    padding_mask: Array,
+    activation: str = "gelu_approximate",
+) -> BertOutputs:
+    """ALBERT without dropout (Lan et al. 2019, section 3.1; google-research/albert, modeling.py).
+
+    Args:
+        arrays: `embeddings/...` of width E, `embedding_projection/...` (E, D),
+            `encoder_block_{i}/...`, `pooler/...`.
+        token_ids: (B, T) int.
+        blocks: the block of each layer.
+        num_heads: N.
+        segment_ids: (B, T) int.
+        padding_mask: (B, T) bool, True = real token.
+        activation: of the feed-forwards.
+
+    Returns:
+        `BertOutputs`; `hidden_states[0]` are the projected embeddings.
+    """
+    kernel = arrays["embedding_projection/kernel"]
+    narrow = bert_embeddings(token_ids, segment_ids, arrays)
+    states = [dense(narrow, kernel, arrays["embedding_projection/bias"])]
+    mask = key_mask(padding_mask, np.shape(token_ids)[1])
+    probabilities = []
+    for block in blocks:
+        state, attention = encoder_block(
+            states[-1], arrays, f"encoder_block_{block}", num_heads, mask, activation
+        )
+        states.append(state)
+        probabilities.append(attention)
+    pooled = np.tanh(dense(states[-1][:, 0], arrays["pooler/kernel"], arrays["pooler/bias"]))
+    return BertOutputs(states[-1], pooled, tuple(states), tuple(probabilities))
+
+
 def masked_token_logits(
     states: Array,
     head: Mapping[str, Array],

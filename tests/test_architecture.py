@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     rules.private_keras_imports,
     rules.imports_of_scripts,
     rules.questions_of_kind,
+    rules.imports_of_architectures,
     rules.long_files,
     rules.deep_models,
     rules.crowded_folders,
@@ -254,6 +255,18 @@ PLANTED = [
         },
         ["kbert/serving/a.py", "kbert/training/b.py"],
         "line 2: ask the object of the task instead",
+    ),
+    (
+        rules.imports_of_architectures,
+        {
+            "kbert/tasks/ner/head.py": "from kbert.models.bert import Bert",
+            "kbert/cli/a.py": "def f():\n    from kbert.models.transformer import Transformer",
+            "kbert/cli/good.py": "from kbert.models.bert import bert_size",
+            "kbert/models/good.py": "from kbert.models.bert import Bert",
+            "kbert/__init__.py": "from kbert.models.bert import Bert",
+        },
+        ["kbert/cli/a.py", "kbert/tasks/ner/head.py"],
+        "line 2: take kbert.models.transformer.Transformer through kbert.architectures",
     ),
     (
         rules.long_files,

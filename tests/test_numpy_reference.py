@@ -262,3 +262,17 @@ def test_adamw_by_hand():
     parameters = optimizer.update(parameters, gradients, 0.1, undecayed=["bias"])
     close(parameters["kernel"], 0.85 - 0.1 * (-1 / 3 + 0.5 * 0.85))
     close(parameters["bias"], 0.9 + 0.1 / 3)
+
+
+def test_albert_with_a_projection_of_one_is_bert():
+    shapes = reference.bert_array_shapes(7, 6, 8, 1, 4)
+    arrays = reference.random_arrays(shapes, seed=3)
+    tokens, segments = np.array([[1, 2, 3]]), np.array([[0, 1, 1]])
+    real = np.array([[True, True, False]])
+    ones = {"embedding_projection/kernel": np.eye(6), "embedding_projection/bias": np.zeros(6)}
+    found = reference.albert({**arrays, **ones}, tokens, [0, 0], 2, segments, real, "gelu")
+    copied = {n.replace("block_0", "block_1"): array for n, array in arrays.items()}
+    expected = reference.bert({**arrays, **copied}, tokens, 2, 2, segments, real)
+    for one, other in zip(found.hidden_states, expected.hidden_states, strict=True):
+        close(one, other)
+    close(found.pooled_output, expected.pooled_output)

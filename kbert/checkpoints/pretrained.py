@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.huggingface.files import CONFIG, INDEX, WEIGHTS
+from kbert.checkpoints.huggingface.files import CONFIG, INDEX, PIECES, WEIGHTS
 from kbert.storage.checksums import verify_sha256
 
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
@@ -18,6 +18,7 @@ ALLOW_PATTERNS = (
     "model-*-of-*.safetensors",
     "vocab.txt",
     "tokenizer_config.json",
+    PIECES,
     "tokenizer.json",
     "kbert.json",
     "vocabulary.txt",

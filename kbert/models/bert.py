@@ -3,36 +3,21 @@
 Shapes: B batch, T length, D hidden, N heads, V vocabulary.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
-from kbert.layers.attention.masks import (
-    UnpaddedTokens,
-    last_real_state,
-    sequence_attention_mask,
-    unpadded_tokens,
-)
+from kbert.architectures import BERT
 from kbert.layers.bert.bert_embeddings import BertEmbeddings
 from kbert.layers.blocks.encoder_block import EncoderBlock
 from kbert.layers.core.linear import Linear
-from kbert.models.new_weights import NewWeights
-from kbert.models.pretrained_encoder import PretrainedEncoder
+from kbert.models.encoder_model import EncoderModel
 from kbert.models.sizes import bert_size
-
-# Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
-# of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
-_TRAINING_GROUPS = 4
-# Hugging Face's names of the inputs.
-_NAMES_ELSEWHERE = {
-    "input_ids": "token_ids",
-    "token_type_ids": "segment_ids",
-    "attention_mask": "padding_mask",
-}
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Bert(PretrainedEncoder):
+class Bert(EncoderModel):
     """Embeddings, a stack of encoder blocks, and a pooler on the first position.
 
     Args:
@@ -56,6 +41,8 @@ class Bert(PretrainedEncoder):
     Raises:
         ValueError: `num_heads` does not divide `hidden_dim`, or `num_layers` is negative.
     """
+
+    architecture = BERT
 
     def __init__(
         self,
@@ -106,8 +93,9 @@ class Bert(PretrainedEncoder):
         )
         self.build()
 
-    def _initializer(self) -> dict[str, Any]:
-        return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
+    @property
+    def layer_blocks(self) -> Sequence[EncoderBlock]:
+        return self.blocks
 
     def _block(self, index: int) -> EncoderBlock:
         return EncoderBlock(
@@ -145,10 +133,6 @@ class Bert(PretrainedEncoder):
         self.pooler.build((None, self.hidden_dim))
         self.built = True
 
-    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
-        return super().__call__(inputs, *args, **kwargs)
-
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.
 
@@ -163,75 +147,7 @@ class Bert(PretrainedEncoder):
         Returns:
             `sequence_output` (B, T, D), undefined at padded positions, and `pooled_output` (B, D).
         """
-        padding_mask = inputs.get("padding_mask")
-        if padding_mask is not None and None in padding_mask.shape:
-            tokens = unpadded_tokens(padding_mask, self.causal, _TRAINING_GROUPS if training else 1)
-            return self._call_on_tokens(inputs, tokens, training)
-        mask = self._mask(inputs)
-        hidden = self._embed(inputs, training)
-        for block in self.blocks:
-            hidden = self._encode(block, hidden, mask, training)
-        read = last_real_state(hidden, padding_mask) if self.causal else hidden[:, 0]
-        return {"sequence_output": hidden, "pooled_output": self.pooler(read)}
-
-    def _call_on_tokens(
-        self, inputs: Any, tokens: UnpaddedTokens, training: bool | None
-    ) -> dict[str, Any]:
-        """Computes `call` for real tokens only; the states of padded positions are 0."""
-        segment_ids = inputs.get("segment_ids")
-        hidden = self.embeddings(
-            tokens.of(inputs["token_ids"]),
-            None if segment_ids is None else tokens.of(segment_ids),
-            tokens.positions(),
-            training=training,
-        )
-        for block in self.blocks:
-            hidden = self._encode(block, hidden, tokens, training)
-        read = tokens.last_states(hidden) if self.causal else tokens.first_states(hidden)
-        return {"sequence_output": tokens.in_rows(hidden), "pooled_output": self.pooler(read)}
-
-    def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
-        """Returns the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
-
-        Args:
-            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
-                (B, T), of which the last two may be absent.
-            training: whether dropout is on.
-        """
-        mask = self._mask(inputs)
-        states = [self._embed(inputs, training)]
-        for block in self.blocks:
-            states.append(self._encode(block, states[-1], mask, training))
-        return states
-
-    def attention_scores(self, inputs: Any) -> list[Any]:
-        """Returns every block's attention probabilities, without dropout: num_layers (B, N, T, T).
-
-        Args:
-            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
-                (B, T), of which the last two may be absent.
-        """
-        mask = self._mask(inputs)
-        states = self.hidden_states(inputs)
-        return [block.scores(state, mask) for block, state in zip(self.blocks, states)]
-
-    def _mask(self, inputs: Any) -> Any:
-        check_inputs(inputs)
-        padding_mask = inputs.get("padding_mask")
-        return sequence_attention_mask(inputs["token_ids"], padding_mask, self.causal)
-
-    def _embed(self, inputs: Any, training: bool | None) -> Any:
-        return self.embeddings(inputs["token_ids"], inputs.get("segment_ids"), training=training)
-
-    def _encode(self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None) -> Any:
-        if not (self.gradient_checkpointing and training):
-            return block(hidden, attention_mask=mask, training=training)
-        # The seeds are drawn outside, so that recomputation drops the same units.
-        seeds = block.draw_seeds()
-        recomputed = keras.remat(
-            lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
-        )
-        return recomputed(hidden)
+        return self._outputs(inputs, training)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -251,22 +167,3 @@ class Bert(PretrainedEncoder):
             "gradient_checkpointing": self.gradient_checkpointing,
             "causal": self.causal,
         }
-
-
-def check_inputs(inputs: Any) -> None:
-    """Raises a ValueError unless the inputs of an encoder have kbert's names.
-
-    Args:
-        inputs: the argument that the encoder was called with.
-    """
-    received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
-    if isinstance(inputs, dict):
-        if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
-            return
-        received = f"a dict of {sorted(inputs)}"
-        named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
-        received += f"; here {', '.join(named)}" if named else ""
-    raise ValueError(
-        "`inputs` must be a dict of `token_ids` int (B, T), and `segment_ids` int (B, T) and "
-        f"`padding_mask` bool (B, T) where they are needed. Received: {received}"
-    )

@@ -9,9 +9,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.architectures import BERT_FUSED
 from kbert.layers.attention.masks import padding_attention_mask
 from kbert.layers.bert.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.models.encoder_arrays import (
     assign_arrays,
     encoder_arrays,
@@ -53,17 +54,19 @@ class BertFusedTransformer(Transformer):
 
     Args:
         *args: sizes and rates, the arguments of `Transformer`.
-        bert: the `Bert` that computes the states.
+        bert: the `Encoder` that computes the states, a `Bert` in the paper.
         drop_net: p, the rate of the drop-nets.
         train_bert: whether BERT is trained too.
         branch_weights: see `force_branches`.
         **kwargs: further arguments of `Transformer`.
     """
 
+    architecture = BERT_FUSED
+
     def __init__(
         self,
         *args: Any,
-        bert: Bert,
+        bert: Encoder,
         drop_net: float = 1.0,
         train_bert: bool = False,
         branch_weights: tuple[float, float] | None = None,
@@ -73,7 +76,7 @@ class BertFusedTransformer(Transformer):
         # The base class makes all layers, and reads these.
         self.drop_net = drop_net
         self.train_bert = train_bert
-        self._given_bert = bert
+        self._given_bert: Any = bert
         super().__init__(*args, **kwargs)
         self.force_branches(branch_weights)
 

@@ -19,6 +19,9 @@ class EncoderDecoder(Protocol):
     history, such as a cache of keys, is read through all of it; one that is replaced at each step,
     such as that of an RNN, through `slots[:, :, time - 1]`.
 
+    A model that is saved also has `architecture`, its name in `kbert.architectures`, and Keras'
+    `get_config`.
+
     Attributes:
         source_vocabulary_size: size of the source vocabulary.
         vocabulary_size: V.
@@ -26,6 +29,7 @@ class EncoderDecoder(Protocol):
         hidden_dim: width of the decoder's states.
         num_decoder_layers: layers whose attention to the source `memory_scores` returns.
         num_heads: heads of each.
+        bert: an encoder that reads the source too, in its own tokens; None in most models.
     """
 
     source_vocabulary_size: int
@@ -34,6 +38,7 @@ class EncoderDecoder(Protocol):
     hidden_dim: int
     num_decoder_layers: int
     num_heads: int
+    bert: Any
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Maps a batch with known targets to float32 logits (B, T, V).

@@ -1,4 +1,4 @@
-"""Initial weights of an encoder: random, or zeros where a checkpoint's follow."""
+"""The initializer of encoders, which draws nothing where a checkpoint's weights follow."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

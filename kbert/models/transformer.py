@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.architectures import TRANSFORMER
 from kbert.layers.attention.key_value_cache import path_mask
 from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
 from kbert.models.sizes import transformer_size
@@ -41,6 +42,9 @@ class Transformer(TransformerLayers):
     Raises:
         ValueError: a name is unknown, or vocabularies of different sizes would share a table.
     """
+
+    architecture = TRANSFORMER
+    bert: Any = None
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int, **kwargs: Any) -> Any:

@@ -55,6 +55,5 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
 
 
 def _task_of_huggingface(checkpoint: Any) -> Task | None:
-    architecture = (checkpoint.source_config.get("architectures") or [None])[0]
-    found = (task for task in all_tasks() if task.is_huggingface(architecture, checkpoint))
+    found = (task for task in all_tasks() if task.is_huggingface(checkpoint.head_class, checkpoint))
     return next(found, None)

@@ -13,11 +13,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from kbert.architectures import TRANSFORMER, encoder_decoder_class
 from kbert.data.classification.glue_tasks import glue_task
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.translation.parallel_batches import Bucket
-from kbert.models.transformer import Transformer
 from kbert.tasks.pretraining.objectives import has_pairs, is_causal
 from kbert.tasks.registry import finetuned_task, finetuned_tasks
 from kbert.tasks.translation.head import Translation
@@ -179,7 +179,7 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
     source = range(config.vocabulary_size)
     pieces = (source, source if config.subwords == "joint" else range(config.vocabulary_size))
     arguments = transformer_arguments(config, pieces)
-    transformer = Transformer(**arguments, dtype=config.precision)
+    transformer = encoder_decoder_class(TRANSFORMER)(**arguments, dtype=config.precision)
     model = Translation(transformer, config.label_smoothing, dtype=config.precision)
     compile_translator(model, config)
     tokens = tf.TensorSpec((bucket.rows, bucket.length), tf.int32)

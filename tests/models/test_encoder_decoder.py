@@ -25,12 +25,20 @@ class Recurrent:
 
     source_vocabulary_size = vocabulary_size = VOCABULARY
     max_sequence_length, hidden_dim, num_decoder_layers, num_heads = LONGEST, WIDTH, 1, 1
+    bert = None
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         draw = np.random.default_rng(seed)
         self.embeddings = draw.normal(size=(VOCABULARY, WIDTH)).astype("float32")
         self.recurrent = draw.normal(size=(WIDTH, WIDTH)).astype("float32")
         self.output = draw.normal(size=(WIDTH, VOCABULARY)).astype("float32")
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        return self.logits(self.target_states(inputs["target_token_ids"], self.encode(inputs)))
+
+    def get_config(self) -> dict[str, Any]:
+        return {"seed": self.seed}
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
         return {"states": inputs["source_states"]}

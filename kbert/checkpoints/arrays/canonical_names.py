@@ -26,7 +26,7 @@ def canonical_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     }
     shapes |= _norm_shapes("embeddings/layer_norm", hidden)
     for index in range(config["num_layers"]):
-        shapes |= _encoder_block_shapes(f"encoder_block_{index}", hidden, intermediate)
+        shapes |= block_shapes(index, hidden, intermediate)
     return shapes | _linear_shapes("pooler", hidden, hidden)
 
 
@@ -54,7 +54,7 @@ def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         table = (config["max_sequence_length"], hidden)
         shapes |= {f"{side}_positions/embeddings": table for side in ("source", "target")}
     for index in range(config["num_encoder_layers"]):
-        shapes |= _encoder_block_shapes(f"encoder_block_{index}", hidden, intermediate)
+        shapes |= block_shapes(index, hidden, intermediate)
     for index in range(config["num_decoder_layers"]):
         block = f"decoder_block_{index}"
         shapes |= _self_attention_shapes(f"{block}/self_attention", hidden)
@@ -72,7 +72,9 @@ def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def _encoder_block_shapes(block: str, hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
+def block_shapes(index: int, hidden: int, intermediate: int) -> dict[str, tuple[int, ...]]:
+    """Returns canonical name -> shape of the weights of the encoder's block `index`."""
+    block = f"encoder_block_{index}"
     return {
         **_self_attention_shapes(f"{block}/attention", hidden),
         **_feed_forward_shapes(block, hidden, intermediate),

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import BERT, encoder_layout
+
 
 @dataclass
 class Checkpoint:
-    """A BERT encoder as named arrays, with its config, vocabulary and task heads.
+    """An encoder as named arrays, with its config, vocabulary and task heads.
 
     Attributes:
-        config: Hyperparameters under kbert's names (`encoder_config.CONFIG_KEYS`).
-        arrays: Canonical name -> array (`canonical_names.canonical_shapes`), in the dtype of the
-            source (float32, float16, bfloat16 or float64). The pooler may be absent.
-        heads: Arrays of task heads under their Hugging Face names and in Hugging Face's
+        config: Hyperparameters under kbert's names (`encoder_config.CONFIG_KEYS`, and the sizes of
+            the architecture's layout).
+        arrays: Canonical name -> array (the layout's `shapes`), in the dtype of the source
+            (float32, float16, bfloat16 or float64). The pooler may be absent.
+        heads: Arrays of task heads under Hugging Face's names for BERT's and in Hugging Face's
             orientation, for example `classifier.weight` (labels, D).
         vocabulary_path: The vocabulary file, one token per line, if there is one.
         lowercase: Whether text is lower-cased (and stripped of accents) before tokenization.
@@ -31,6 +34,9 @@ class Checkpoint:
         adapters: Arrays of bottleneck adapters under the paths of their variables; {} for an
             encoder without. Only kbert's own format keeps them.
         tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, if the source has them.
+        unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
+            there is no other.
+        architecture: The name of the encoder in `kbert.architectures.ENCODERS`.
     """
 
     config: dict[str, Any]
@@ -45,11 +51,23 @@ class Checkpoint:
     pipeline: dict[str, Any] = field(default_factory=dict)
     adapters: dict[str, np.ndarray] = field(default_factory=dict)
     tokenizer_rules: dict[str, Any] = field(default_factory=dict)
+    unread_vocabulary: str | None = None
+    architecture: str = BERT
 
     @property
     def has_pooler(self) -> bool:
         """Returns whether the pooler's weights are present."""
         return "pooler/kernel" in self.arrays
+
+    @property
+    def head_class(self) -> str | None:
+        """Returns the class of transformers that the source names, as BERT's; None if it has none.
+
+        An `AlbertForMaskedLM`, for example, is a `BertForMaskedLM` of another encoder.
+        """
+        named = (self.source_config.get("architectures") or [None])[0]
+        layout = encoder_layout(self.architecture).transformers
+        return named if layout is None else layout.class_of_bert(named)
 
     def vocabulary_bytes(self) -> bytes | None:
         """Returns the content of a vocabulary file, one token per line, or None without vocabulary.

@@ -25,28 +25,32 @@ _RATES = ("dropout", "attention_dropout")
 _POSITIVE = ("layer_norm_epsilon", "initializer_range")
 
 
-def check_config(config: Mapping[str, Any], source: str) -> None:
+def check_config(
+    config: Mapping[str, Any], source: str, more_sizes: tuple[str, ...] = ()
+) -> None:
     """Checks that a configuration has all known keys, no other ones, and valid values.
 
     Args:
         config: Hyperparameters under kbert's names.
         source: The origin that errors name, for example a file.
+        more_sizes: The sizes that an architecture has beside those of BERT.
 
     Raises:
         ValueError: A key is missing, unknown (the message names the nearest known one) or invalid.
     """
+    keys = (*CONFIG_KEYS, *more_sizes)
     for key in config:
-        if key not in (*CONFIG_KEYS, CAUSAL):
-            near = difflib.get_close_matches(key, (*CONFIG_KEYS, CAUSAL), n=1)
+        if key not in (*keys, CAUSAL):
+            near = difflib.get_close_matches(key, (*keys, CAUSAL), n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ValueError(
-                f"{source}: the configuration must have only the keys {', '.join(CONFIG_KEYS)}."
+                f"{source}: the configuration must have only the keys {', '.join(keys)}."
                 f" Received: {key!r}.{hint}"
             )
-    missing = [key for key in CONFIG_KEYS if key not in config]
+    missing = [key for key in keys if key not in config]
     if missing:
         raise ValueError(f"{source}: the configuration must have {', '.join(missing)}.")
-    for key in _SIZES:
+    for key in (*_SIZES, *more_sizes):
         # bool is a subclass of int in Python, and no size.
         if type(config[key]) is not int or config[key] < 1:
             raise _bad_value(source, key, "a positive whole number", config[key])

@@ -10,6 +10,8 @@ import numpy as np
 from kbert.checkpoints.arrays.canonical_names import POOLER, canonical_shapes
 
 _BLOCK = re.compile(r"encoder_block_(\d+)/(.+)")
+# A configuration -> canonical name -> shape.
+Shapes = Callable[[Mapping[str, Any]], dict[str, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def weight_table(
     block_names: Mapping[str, tuple[str, ...]],
     source_shape: Callable[[str, tuple[int, ...]], tuple[int, ...]] | None = None,
     transposed_kernels: bool = False,
+    shapes: Shapes = canonical_shapes,
 ) -> list[WeightEntry]:
     """Makes the table of a format.
 
@@ -55,12 +58,13 @@ def weight_table(
         source_shape: Maps the canonical name and the part's shape to the shape in the file; equal
             shapes if None.
         transposed_kernels: Whether the file's kernels are (out, in).
+        shapes: The canonical shapes of the architecture.
 
     Returns:
         One entry per weight, in canonical order.
     """
     table = []
-    for canonical, shape in canonical_shapes(config).items():
+    for canonical, shape in shapes(config).items():
         block = _BLOCK.fullmatch(canonical)
         if block:
             sources = tuple(name.format(i=block[1]) for name in block_names[block[2]])
@@ -178,23 +182,29 @@ def disassemble(
     return tensors
 
 
-def canonical_table(config: Mapping[str, Any], arrays: Mapping[str, Any]) -> list[WeightEntry]:
+def canonical_table(
+    config: Mapping[str, Any], arrays: Mapping[str, Any], shapes: Shapes = canonical_shapes
+) -> list[WeightEntry]:
     """Returns the table of arrays that already have canonical names, without an absent pooler."""
-    names = {name: (name,) for name in canonical_shapes(config)}
     table = [
-        WeightEntry(name, shape, names[name], shape)
-        for name, shape in canonical_shapes(config).items()
+        WeightEntry(name, shape, (name,), shape) for name, shape in shapes(config).items()
     ]
     return without_absent_pooler(table, arrays, [])
 
 
-def check_arrays(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], source: str) -> None:
+def check_arrays(
+    config: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    source: str,
+    shapes: Shapes = canonical_shapes,
+    model: str = "a BERT encoder",
+) -> None:
     """Checks canonical arrays against the configuration; the pooler may be absent.
 
     Raises:
         ValueError: An array is missing, unknown or has a wrong shape; the message names each.
     """
-    table = canonical_table(config, arrays)
+    table = canonical_table(config, arrays, shapes)
     known = {entry.canonical for entry in table}
     found = {name: tuple(array.shape) for name, array in arrays.items()}
-    check_tensors(table, found, set(found) - known, source)
+    check_tensors(table, found, set(found) - known, source, model)

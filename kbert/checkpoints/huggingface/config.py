@@ -1,4 +1,4 @@
-"""Hugging Face's `config.json` of BERT <-> kbert's configuration.
+"""Hugging Face's `config.json` of an encoder <-> kbert's configuration.
 
 Source: transformers, `models/bert/configuration_bert.py` and `activations.py`.
 """
@@ -6,26 +6,13 @@ Source: transformers, `models/bert/configuration_bert.py` and `activations.py`.
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.encoder_config import CAUSAL, check_config
+from kbert.architectures import ENCODERS, encoder_layout
+from kbert.checkpoints.arrays.encoder_config import CAUSAL
+from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
+from kbert.checkpoints.encoders.bert import LAYOUT as BERT
 
-# kbert's key -> (Hugging Face's key, its default).
-_KEYS: dict[str, tuple[str, Any]] = {
-    "vocabulary_size": ("vocab_size", 30522),
-    "hidden_dim": ("hidden_size", 768),
-    "num_layers": ("num_hidden_layers", 12),
-    "num_heads": ("num_attention_heads", 12),
-    "intermediate_dim": ("intermediate_size", 3072),
-    "max_sequence_length": ("max_position_embeddings", 512),
-    "num_segments": ("type_vocab_size", 2),
-    "dropout": ("hidden_dropout_prob", 0.1),
-    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    "activation": ("hidden_act", "gelu"),
-    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
-    "initializer_range": ("initializer_range", 0.02),
-}
-# transformers' name for a BERT in which no position sees a later one; the other property of a
-# decoder, cross-attention, has its own field.
-_CAUSAL = "is_decoder"
+# The field of the dropout of heads, as the tasks name it.
+_HEAD_DROPOUT = "classifier_dropout"
 # Hugging Face's activation -> kbert's. The first name of each kind is written.
 _ACTIVATIONS = {
     "gelu": "gelu",
@@ -42,14 +29,6 @@ _ACTIVATIONS = {
     "sigmoid": "sigmoid",
     "linear": "linear",
 }
-# Fields that change what the encoder computes, with the values that change nothing.
-_PLAIN = {
-    "position_embedding_type": (None, "absolute"),
-    "add_cross_attention": (None, False),
-    "is_encoder_decoder": (None, False),
-    "pruned_heads": (None, {}),
-    "quantization_config": (None,),
-}
 
 
 def config_from_huggingface(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -63,31 +42,55 @@ def config_from_huggingface(raw: Mapping[str, Any], source: str) -> dict[str, An
         Hyperparameters under kbert's names.
 
     Raises:
-        ValueError: If it is not a BERT encoder, or a variant that kbert does not support.
+        ValueError: If it is not an encoder, or a variant that kbert does not support.
     """
-    architectures = raw.get("architectures") or []
-    kind = raw.get("model_type", "bert" if _all_bert(architectures) else None)
-    if kind != "bert":
-        raise ValueError(
-            f"{source}: `model_type` must be 'bert'. Received: model_type={raw.get('model_type')!r}"
-            f", architectures={architectures!r}"
-        )
-    for key, allowed in _PLAIN.items():
+    layout = layout_of_huggingface(raw, source)
+    names = layout.huggingface
+    for key, allowed in names.plain.items():
         if raw.get(key) not in allowed:
             raise ValueError(
                 f"{source}: `{key}` must be {allowed[-1]!r} or absent; kbert builds plain encoders "
                 f"with absolute positions. Received: {key}={raw[key]!r}"
             )
-    config = {key: raw.get(name, default) for key, (name, default) in _KEYS.items()}
+    config = {key: raw.get(name, default) for key, (name, default) in names.keys.items()}
     config["activation"] = activation_from_huggingface(config["activation"], source)
-    if raw.get(_CAUSAL):
-        config[CAUSAL] = raw[_CAUSAL]
-    check_config(config, source)
+    if names.causal is not None and raw.get(names.causal):
+        config[CAUSAL] = raw[names.causal]
+    layout.check_config(config, source)
     return config
 
 
+def layout_of_huggingface(raw: Mapping[str, Any], source: str) -> EncoderLayout:
+    """Returns the layout of the encoder that a configuration is of.
+
+    Args:
+        raw: The content of `config.json`; its `model_type` says it, in old files the classes.
+        source: The origin that errors name.
+
+    Raises:
+        ValueError: If it is none that kbert has; the message names those.
+    """
+    layouts: list[EncoderLayout] = [encoder_layout(name) for name in ENCODERS]
+    classes = [str(name) for name in raw.get("architectures") or []]
+    layouts = [layout for layout in layouts if layout.transformers is not None]
+    for layout in layouts:
+        names = layout.huggingface
+        fitting = all(name.startswith(names.class_prefix) for name in classes)
+        if raw.get("model_type", names.model_type if fitting else None) == names.model_type:
+            return layout
+    known = " or ".join(repr(layout.huggingface.model_type) for layout in layouts)
+    raise ValueError(
+        f"{source}: `model_type` must be {known}. Received: model_type={raw.get('model_type')!r}"
+        f", architectures={raw.get('architectures') or []!r}"
+    )
+
+
 def config_to_huggingface(
-    config: Mapping[str, Any], source_config: Mapping[str, Any], architecture: str, dtype: str
+    config: Mapping[str, Any],
+    source_config: Mapping[str, Any],
+    architecture: str,
+    dtype: str,
+    layout: EncoderLayout = BERT,
 ) -> dict[str, Any]:
     """Makes the content of `config.json`.
 
@@ -97,21 +100,25 @@ def config_to_huggingface(
             they are unless they contradict `config`.
         architecture: The class of transformers, for example "BertModel".
         dtype: The dtype of the weights, for example "float32".
+        layout: The layout of the encoder.
 
     Returns:
         The configuration, known fields and unknown ones.
     """
     raw: dict[str, Any] = dict(source_config)
     raw["architectures"] = [architecture]
-    raw["model_type"] = "bert"
-    for key, (name, _) in _KEYS.items():
+    names = layout.huggingface
+    raw["model_type"] = names.model_type
+    for key, (name, _) in names.keys.items():
         value = config[key]
         if key == "activation":
             value = _activation_to_huggingface(value, raw.get(name))
         if name not in raw or raw[name] != value:
             raw[name] = value
-    if config.get(CAUSAL, False) != bool(raw.get(_CAUSAL)):
-        raw[_CAUSAL] = config.get(CAUSAL, False)
+    if names.head_dropout != _HEAD_DROPOUT and _HEAD_DROPOUT in raw:
+        raw[names.head_dropout] = raw.pop(_HEAD_DROPOUT)
+    if names.causal and config.get(CAUSAL, False) != bool(raw.get(names.causal)):
+        raw[names.causal] = config.get(CAUSAL, False)
     # transformers before 4.56 knows `torch_dtype`, the later ones both.
     raw["dtype" if "dtype" in raw else "torch_dtype"] = dtype
     return raw
@@ -165,8 +172,3 @@ def _activation_to_huggingface(activation: str, before: Any) -> str:
         f"`activation` must be one that transformers has: "
         f"{', '.join(dict.fromkeys(_ACTIVATIONS.values()))}. Received: activation={activation!r}"
     )
-
-
-def _all_bert(architectures: Any) -> bool:
-    """Returns whether all named classes are BERT's (old files have no `model_type`)."""
-    return all(str(name).startswith("Bert") for name in architectures)

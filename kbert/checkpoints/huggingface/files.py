@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_config import CAUSAL
+from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
 from kbert.checkpoints.arrays.lowercase import resolve_lowercase, tokenizer_rules
 from kbert.checkpoints.arrays.safetensors_files import (
@@ -21,44 +23,37 @@ from kbert.checkpoints.arrays.safetensors_files import (
 from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
-    check_arrays,
     check_tensors,
     disassemble,
-    weight_table,
     without_absent_pooler,
 )
 from kbert.checkpoints.huggingface.architectures import (
-    architecture_has_pooler,
     check_architecture,
     choose_architecture,
 )
 from kbert.checkpoints.huggingface.config import (
     config_from_huggingface,
     config_to_huggingface,
+    layout_of_huggingface,
     set_labels,
 )
-from kbert.checkpoints.huggingface.names import (
-    BLOCK_NAMES,
-    BUFFERS,
-    NAMES,
-    PREFIX,
-    is_head,
-    modern_names,
-)
+from kbert.checkpoints.huggingface.names import BUFFERS, is_head, modern_names
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+# The SentencePiece model of encoders that have no vocab.txt.
+PIECES = "spiece.model"
 
 
 def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     """Reads a folder in Hugging Face's format.
 
-    Weights are read with or without the prefix `bert.`, in one file or in shards, and keep their
-    dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position ids and copies of tied
-    weights, which older versions saved, are left out and reported. Any other missing or unexpected
-    tensor is an error.
+    Weights are read with or without the prefix of the encoder (`bert.`), in one file or in shards,
+    and keep their dtype. Heads (`classifier`, `qa_outputs`, `cls`) are kept; position ids and
+    copies of tied weights, which older versions saved, are left out and reported. Any other missing
+    or unexpected tensor is an error.
 
     Args:
         directory: The folder.
@@ -67,27 +62,31 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         The checkpoint.
 
     Raises:
-        ValueError: If a file is damaged, the model is not a plain BERT encoder, or tensors are
-            missing, unknown or of a wrong shape; each is named.
+        ValueError: If a file is damaged, the model is not a plain encoder that kbert has, or
+            tensors are missing, unknown or of a wrong shape; each is named.
         FileNotFoundError: If a file is missing.
     """
     directory = Path(directory)
     raw = read_json_object(directory / CONFIG)
-    config = config_from_huggingface(raw, f"`{directory / CONFIG}`")
+    source = f"`{directory / CONFIG}`"
+    layout, config = layout_of_huggingface(raw, source), config_from_huggingface(raw, source)
     single = directory / WEIGHTS
     paths = [single] if single.is_file() else shards_of(directory / INDEX)
     report: list[str] = []
     with open_safetensors(*paths) as files:
-        arrays, heads = _read_tensors(files, config, f"`{directory}`", report)
+        arrays, heads = _read_tensors(files, layout, config, f"`{directory}`", report)
     if config.get(CAUSAL) and "pooler/kernel" in arrays:
         report.append("The pooler reads the last token, as the encoder is causal.")
     vocabulary_path, tokens = find_vocabulary(directory, config["vocabulary_size"])
+    unread = None
     if tokens is None:
-        report.append("The source has no vocabulary.")
+        unread = PIECES if (directory / PIECES).is_file() else None
+        report.append("The source has no vocabulary" + (f" but {unread}." if unread else "."))
     lowercase, reason = resolve_lowercase(directory, raw, tokens)
     report.append(reason)
     return Checkpoint(
         config=config,
+        architecture=layout.architecture,
         arrays=arrays,
         heads=heads,
         vocabulary_path=vocabulary_path,
@@ -97,6 +96,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         format="huggingface",
         report=report,
         vocabulary_tokens=tokens if vocabulary_path is None else None,
+        unread_vocabulary=unread,
     )
 
 
@@ -109,17 +109,18 @@ def write_huggingface(
     """Writes a folder that transformers loads with no weight missing or left over.
 
     The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
-    vocabulary, `vocab.txt`. As in transformers, the encoder has the prefix `bert.` only if there
-    are heads, and classes without a pooler (token classification, question answering, masked LM)
-    do not get one.
+    vocabulary, `vocab.txt`. As in transformers, the encoder has a prefix (`bert.`) only if there
+    are heads, and classes without a pooler (token classification, question answering, masked LM) do
+    not get one.
 
     Args:
         checkpoint: The checkpoint to write. Arrays keep their dtype, so weights read from Hugging
             Face's format are written back byte for byte. Unknown fields of `source_config` stay.
         directory: The folder to make.
         overwrite: Whether an existing folder may be replaced.
-        architecture: The class of transformers to name, needed where a `classifier` could be of
-            several; by default the source's, or the one that fits the heads and the pooler.
+        architecture: The class of transformers to name, BERT's for any encoder, needed where a
+            `classifier` could be of several; by default the source's, or the one that fits the
+            heads and the pooler.
 
     Returns:
         The folder.
@@ -128,12 +129,12 @@ def write_huggingface(
         ValueError: If arrays do not fit the configuration, or no class has such heads.
         FileExistsError: If the folder exists and `overwrite` is False.
     """
-    config = checkpoint.config
-    check_arrays(config, checkpoint.arrays, "`checkpoint`")
-    name = _architecture(checkpoint, architecture)
-    tensors = _write_names(checkpoint, name)
-    raw = config_to_huggingface(config, checkpoint.source_config, name, dtype_of(tensors))
-    if "classifier.weight" in checkpoint.heads and name != "BertForMultipleChoice":
+    config, layout = checkpoint.config, encoder_layout(checkpoint.architecture)
+    layout.check_arrays(config, checkpoint.arrays, "`checkpoint`")
+    name = _architecture(checkpoint, layout, architecture)
+    tensors = _write_names(checkpoint, layout, name)
+    raw = config_to_huggingface(config, checkpoint.source_config, name, dtype_of(tensors), layout)
+    if "classifier.weight" in checkpoint.heads and not name.endswith("ForMultipleChoice"):
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
     vocabulary = checkpoint.vocabulary_bytes()
     with atomic_directory(directory, overwrite=overwrite) as folder:
@@ -149,12 +150,15 @@ def write_huggingface(
 
 
 def _read_tensors(
-    files: SafetensorsFiles, config: Mapping[str, Any], source: str, report: list[str]
+    files: SafetensorsFiles,
+    layout: EncoderLayout,
+    config: Mapping[str, Any],
+    source: str,
+    report: list[str],
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Returns the encoder's arrays under canonical names, and those of the heads."""
-    in_file = modern_names(files.shapes, report)
-    table = weight_table(config, NAMES, BLOCK_NAMES, transposed_kernels=True)
-    table = without_absent_pooler(table, in_file, report)
+    in_file = modern_names(files.shapes, report, layout)
+    table = without_absent_pooler(layout.huggingface_table(config), in_file, report)
     known = {name for entry in table for name in entry.sources}
     heads = [name for name in in_file if is_head(name)]
     buffers = [name for name in in_file if name in BUFFERS]
@@ -167,32 +171,38 @@ def _read_tensors(
         {name: files.shapes[in_file[name]] for name in in_file},
         {in_file[name] for name in set(in_file) - known - set(heads) - set(buffers)},
         source,
+        layout.title,
     )
     arrays = assemble(table, lambda name: files.load(in_file[name]))
     loaded = {name: files.load(in_file[name]) for name in heads}
     return arrays, without_copies(loaded, arrays["embeddings/token_embedding/embeddings"], report)
 
 
-def _architecture(checkpoint: Checkpoint, wanted: str | None) -> str:
+def _architecture(checkpoint: Checkpoint, layout: EncoderLayout, wanted: str | None) -> str:
     """Returns the class of transformers to write."""
     causal = checkpoint.config.get(CAUSAL, False)
-    if wanted is not None:
-        check_architecture(wanted, checkpoint.heads, checkpoint.has_pooler, causal)
-        return wanted
-    named = checkpoint.source_config.get("architectures") or [None]
-    chosen = choose_architecture(checkpoint.heads, checkpoint.has_pooler, named[0], causal)
-    check_architecture(chosen, checkpoint.heads, checkpoint.has_pooler, causal)
+    heads, has_pooler = checkpoint.heads, checkpoint.has_pooler
+    if wanted is None:
+        named = checkpoint.source_config.get("architectures") or [None]
+        chosen = choose_architecture(heads, has_pooler, named[0], causal, layout)
+    else:
+        chosen = layout.huggingface.class_of(wanted)
+    check_architecture(chosen, heads, has_pooler, causal, layout)
     return chosen
 
 
-def _write_names(checkpoint: Checkpoint, architecture: str) -> dict[str, np.ndarray]:
+def _write_names(
+    checkpoint: Checkpoint, layout: EncoderLayout, architecture: str
+) -> dict[str, np.ndarray]:
     """Returns all tensors under the names of the file."""
-    table = weight_table(checkpoint.config, NAMES, BLOCK_NAMES, transposed_kernels=True)
-    if not (checkpoint.has_pooler and architecture_has_pooler(architecture)):
+    names = layout.huggingface
+    table = layout.huggingface_table(checkpoint.config)
+    if not (checkpoint.has_pooler and names.classes[architecture][1]):
         table = [entry for entry in table if not entry.canonical.startswith("pooler/")]
-    prefix = PREFIX if checkpoint.heads else ""
+    prefix = names.prefix if checkpoint.heads else ""
     encoder = disassemble(table, checkpoint.arrays)
-    return {f"{prefix}{name}": array for name, array in encoder.items()} | checkpoint.heads
+    heads = {names.head_in_file(name): array for name, array in checkpoint.heads.items()}
+    return {f"{prefix}{name}": array for name, array in encoder.items()} | heads
 
 
 def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:

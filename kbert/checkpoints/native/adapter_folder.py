@@ -45,15 +45,17 @@ def write_adapters(
         The folder.
 
     Raises:
-        ValueError: The configurations differ, or the dtype is unknown or cannot hold the weights.
+        ValueError: The configurations or architectures differ, or the dtype is unknown or cannot
+            hold the weights.
         FileExistsError: The folder exists.
     """
     if dtype not in _DTYPES:
         raise ValueError(f"`dtype` must be one of {', '.join(_DTYPES)}. Received: dtype={dtype!r}")
+    mine, theirs = ({**c.config, "architecture": c.architecture} for c in (checkpoint, base))
     different = sorted(
         key
-        for key in checkpoint.config.keys() | base.config.keys()
-        if key not in _OF_TRAINING and checkpoint.config.get(key) != base.config.get(key)
+        for key in mine.keys() | theirs.keys()
+        if key not in _OF_TRAINING and mine.get(key) != theirs.get(key)
     )
     if different:
         raise ValueError(
@@ -73,6 +75,7 @@ def write_adapters(
     about = {
         "format_version": FORMAT_VERSION,
         "base": base_name,
+        "architecture": checkpoint.architecture,
         "lowercase": checkpoint.lowercase,
         "pipeline": checkpoint.pipeline,
     }
@@ -103,7 +106,8 @@ def read_adapters(
         read_base: Reads a checkpoint by its name.
 
     Raises:
-        ValueError: A file is damaged or newer than this version.
+        ValueError: A file is damaged or newer than this version, or the base is of another
+            architecture.
         FileNotFoundError: A file is missing, or the base is unknown.
         OSError: The base cannot be reached.
     """
@@ -123,6 +127,12 @@ def read_adapters(
                 raise ValueError(f"`{folder / WEIGHTS}` must not hold {name!r}")
             groups[group][rest] = files.load(name).astype("float32")
     checkpoint = read_base(about["base"])
+    architecture = about.get("architecture", checkpoint.architecture)
+    if architecture != checkpoint.architecture:
+        raise ValueError(
+            f"`{folder / CONFIG}`: `architecture` must be that of {about['base']}, "
+            f"{checkpoint.architecture}. Received: architecture={architecture!r}"
+        )
     unknown = sorted(set(groups["arrays"]) - set(checkpoint.arrays))
     if unknown:
         raise ValueError(

@@ -4,12 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_config import check_config
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
 from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
-from kbert.checkpoints.arrays.weight_table import check_arrays
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "kbert.json"
@@ -38,10 +37,12 @@ def write_native(
         ValueError: If the arrays do not fit the configuration.
         FileExistsError: If the folder exists and `overwrite` is False.
     """
-    check_config(checkpoint.config, "`checkpoint`")
-    check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
+    layout = encoder_layout(checkpoint.architecture)
+    layout.check_config(checkpoint.config, "`checkpoint`")
+    layout.check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
     about: dict[str, Any] = {
         "format_version": FORMAT_VERSION,
+        "architecture": checkpoint.architecture,
         "config": checkpoint.config,
         "lowercase": checkpoint.lowercase,
         "source_config": checkpoint.source_config,
@@ -69,8 +70,8 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         The checkpoint.
 
     Raises:
-        ValueError: If a file is damaged or newer than this version, or weights are missing, unknown
-            or of a wrong shape; each is named.
+        ValueError: If a file is damaged or newer than this version, the architecture is unknown, or
+            weights are missing, unknown or of a wrong shape; each is named.
         FileNotFoundError: If a file is missing.
     """
     directory = Path(directory)
@@ -85,8 +86,10 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
     missing = [key for key in _KEYS if key not in about]
     if missing or not isinstance(about["config"], dict):
         raise ValueError(f"{source} must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}")
-    config = about["config"]
-    check_config(config, source)
+    config, architecture = about["config"], about.get("architecture", BERT)
+    check_known(architecture, ENCODERS, source)
+    layout = encoder_layout(architecture)
+    layout.check_config(config, source)
     arrays, heads, adapters = {}, {}, {}
     with open_safetensors(directory / WEIGHTS) as files:
         for name in files.shapes:
@@ -96,10 +99,11 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
                 adapters[name.removeprefix(_ADAPTER)] = files.load(name)
             else:
                 arrays[name] = files.load(name)
-    check_arrays(config, arrays, f"`{directory / WEIGHTS}`")
+    layout.check_arrays(config, arrays, f"`{directory / WEIGHTS}`")
     vocabulary_path, _ = find_vocabulary(directory, config["vocabulary_size"], VOCABULARY)
     return Checkpoint(
         config=config,
+        architecture=architecture,
         arrays=arrays,
         heads=heads,
         vocabulary_path=vocabulary_path,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check_known
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
@@ -27,13 +28,14 @@ class TranslationCheckpoint:
     """A translation model as arrays, with its config, subwords and search settings.
 
     Attributes:
-        transformer: arguments of `Transformer`, or of `BertFusedTransformer` without its BERT, in
-            JSON's types.
-        arrays: name -> array of the Transformer, without those of a BERT.
+        transformer: arguments of the model's class, without the encoder of a fused one, in JSON's
+            types.
+        arrays: name -> array of the model, without those of a BERT.
         source_subwords: the SentencePiece model of the source.
         target_subwords: that of the target; the same bytes if both languages share one.
         settings: search settings, in JSON's types.
-        bert: the BERT that a fused model attends to, with its vocabulary; None for others.
+        bert: the encoder that a fused model attends to, with its vocabulary; None for others.
+        architecture: its name in `kbert.architectures.ENCODER_DECODERS`.
     """
 
     transformer: dict[str, Any]
@@ -42,6 +44,7 @@ class TranslationCheckpoint:
     target_subwords: bytes
     settings: dict[str, Any] = field(default_factory=dict)
     bert: Checkpoint | None = None
+    architecture: str = TRANSFORMER
 
 
 def write_translation(
@@ -72,6 +75,7 @@ def write_translation(
         files = (WEIGHTS, *(SUBWORDS[side] for side in subwords))
         about = {
             "format_version": FORMAT_VERSION,
+            "architecture": checkpoint.architecture,
             "transformer": checkpoint.transformer,
             "settings": checkpoint.settings,
             "sha256": {name: sha256_of(folder / name) for name in files},
@@ -92,7 +96,7 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
         directory: the folder.
 
     Raises:
-        ValueError: a file is damaged, or newer than this version.
+        ValueError: a file is damaged, or newer than this version, or the architecture is unknown.
         FileNotFoundError: a file is missing.
     """
     folder = Path(directory)
@@ -113,6 +117,10 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
         raise ValueError(
             f"`{folder / CONFIG}` must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}"
         )
+    is_fused = (folder / BERT).is_dir()
+    # Folders were written without it when only a BERT beside the model distinguished two.
+    architecture = about.get("architecture", BERT_FUSED if is_fused else TRANSFORMER)
+    check_known(architecture, ENCODER_DECODERS, f"`{folder / CONFIG}`")
     for name, expected in about["sha256"].items():
         verify_sha256(folder / name, expected)
     with open_safetensors(folder / WEIGHTS) as files:
@@ -125,5 +133,6 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
         source_subwords=source,
         target_subwords=source if shared else (folder / SUBWORDS["target"]).read_bytes(),
         settings=about["settings"],
-        bert=read_native(folder / BERT) if (folder / BERT).is_dir() else None,
+        bert=read_native(folder / BERT) if is_fused else None,
+        architecture=architecture,
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import BERT
 from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_config import CAUSAL, check_config
@@ -226,10 +227,16 @@ def write_tf1_bert(
         The prefix of the files, the value of `--init_checkpoint`.
 
     Raises:
-        ValueError: If arrays do not fit the configuration, or the format has no such head.
+        ValueError: If arrays do not fit the configuration, or the format has no such encoder or
+            head.
         FileExistsError: If the folder exists and `overwrite` is False.
         ImportError: If TensorFlow is not installed.
     """
+    if checkpoint.architecture != BERT:
+        raise ValueError(
+            "`checkpoint` must be of a BERT encoder, the only one in this format. "
+            f"Received: architecture={checkpoint.architecture!r}"
+        )
     check_arrays(checkpoint.config, checkpoint.arrays, "`checkpoint`")
     unknown = [name for name in checkpoint.heads if name not in _HEADS]
     if unknown:

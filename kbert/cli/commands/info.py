@@ -84,6 +84,7 @@ def _of_translation(path: str) -> dict[str, Any]:
     return {
         "kind": "checkpoint",
         "format": "marian" if of_marian else "kbert",
+        "architecture": found.architecture,
         "config": found.transformer,
         "bert": bert,
         "task": {"class": "Translator", **found.settings},
@@ -105,6 +106,7 @@ def _of_checkpoint(path: str) -> dict[str, Any]:
     return {
         "kind": "checkpoint",
         "format": checkpoint.format,
+        "architecture": checkpoint.architecture,
         "config": checkpoint.config,
         "task": checkpoint.pipeline,
         "parameters": sum(int(array.size) for array in arrays.values()),

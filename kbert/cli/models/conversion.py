@@ -14,7 +14,7 @@ from kbert.checkpoints.native.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.cli.models.model_kinds import check_format, is_translator
-from kbert.models.bert import Bert
+from kbert.models.encoder_model import encoder_of
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
@@ -98,7 +98,7 @@ def _outputs(before: Checkpoint, after: Checkpoint) -> dict[str, float | None]:
     config = before.config
     inputs = fixed_input(config["vocabulary_size"], config["max_sequence_length"])
     found = [
-        {name: np.asarray(value) for name, value in Bert.from_checkpoint(c)(inputs).items()}
+        {name: np.asarray(value) for name, value in encoder_of(c)(inputs).items()}
         for c in (before, after)
     ]
     real = inputs["padding_mask"]

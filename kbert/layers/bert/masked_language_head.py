@@ -13,6 +13,8 @@ from kbert.layers.core.residual import LayerNorm
 class MaskedLanguageHead(keras.layers.Layer):
     """LN(activation(h W + b)) E^T + c, with the tied token embeddings E and a separate bias c.
 
+    The transform maps states to the width of E, which in ALBERT is another.
+
     Source: google-research/bert, `run_pretraining.py`, `get_masked_lm_output`.
 
     Args:
@@ -37,15 +39,15 @@ class MaskedLanguageHead(keras.layers.Layer):
         self.initializer_range = initializer_range
 
     def build(self, states_shape: Any, table_shape: Any = None) -> None:
-        """Creates the weights for states (..., D)."""
-        hidden_dim, dtype = states_shape[-1], self.dtype_policy
+        """Creates the weights for states (..., D) and a table (V, E); E is D if it is not given."""
+        width, dtype = (table_shape or states_shape)[-1], self.dtype_policy
         self.transform = normal_linear(
-            hidden_dim, self.initializer_range, self.activation, dtype=dtype, name="transform"
+            width, self.initializer_range, self.activation, dtype=dtype, name="transform"
         )
         self.layer_norm = LayerNorm(self.epsilon, dtype=dtype, name="layer_norm")
         self.output_bias = Bias(self.vocabulary_size, dtype=dtype, name="output")
-        self.transform.build((None, hidden_dim))
-        self.layer_norm.build((None, hidden_dim))
+        self.transform.build((None, states_shape[-1]))
+        self.layer_norm.build((None, width))
         self.output_bias.build()
         self.built = True
 
@@ -54,12 +56,20 @@ class MaskedLanguageHead(keras.layers.Layer):
 
         Args:
             states: (..., D).
-            table: (V, D), the token embeddings.
+            table: (V, E), the token embeddings.
             training: whether this is a training step.
 
         Returns:
             Logits (..., V): float32, or float64 where the layer computes in that.
+
+        Raises:
+            ValueError: the layer was built for a table of another width.
         """
+        if table.shape[-1] != self.transform.units:
+            raise ValueError(
+                f"`table` must have the width that the layer was built for, {self.transform.units}"
+                f". Received: shape {tuple(table.shape)}"
+            )
         flat = ops.reshape(states, (-1, states.shape[-1]))
         flat = self.layer_norm(self.transform(flat, training=training))
         logits = ops.matmul(flat, ops.transpose(ops.cast(table, flat.dtype)))  # (rows, V)

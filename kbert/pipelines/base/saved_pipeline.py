@@ -15,8 +15,7 @@ from kbert.checkpoints.native.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.data.tables.table import nearest
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.bert import Bert
+from kbert.models.encoder_model import encoder_of
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
@@ -51,8 +50,11 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
     elif checkpoint.vocabulary_tokens is not None:
         vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
     else:
+        unread = checkpoint.unread_vocabulary
+        received = f"{unread} alone, SentencePiece, which is not read here yet"
         raise ValueError(
-            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. Received: none"
+            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
+            f"Received: {received if unread else 'none'}"
         )
     saved = {rule: checkpoint.pipeline[rule] for rule in _RULES if rule in checkpoint.pipeline}
     rules = {"lowercase": checkpoint.lowercase, **checkpoint.tokenizer_rules, **saved, **kwargs}
@@ -94,10 +96,7 @@ def load_pipeline(
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
-    adapted = bool(checkpoint.adapters) or "adapter_dim" in encoder_settings
-    encoder = (AdapterBert if adapted else Bert).from_checkpoint(
-        checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings
-    )
+    encoder = encoder_of(checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings)
     head = _head(checkpoint, cls) if is_own else {}
     own_head = checkpoint.pipeline.get("head", "pooler")  # Hugging Face knows no other
     if head and settings.get("head", own_head) != own_head:
@@ -235,8 +234,8 @@ def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
 
 def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
     """Returns the arrays of the head; none where the checkpoint's head is another task's."""
-    architecture = (checkpoint.source_config.get("architectures") or [None])[0]
-    if not checkpoint.pipeline and architecture not in (None, *cls.huggingface_architectures()):
+    known = (None, *cls.huggingface_architectures())
+    if not checkpoint.pipeline and checkpoint.head_class not in known:
         return {}
     if checkpoint.source_config.get("problem_type") == "multi_label_classification":
         raise ValueError(

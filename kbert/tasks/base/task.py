@@ -71,7 +71,7 @@ class Task:
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         """Returns whether a `Checkpoint` of another package is a model of this task.
 
-        `architecture` is the transformers class named in its configuration, or None.
+        `architecture` is the transformers class named in its configuration, as BERT's, or None.
         """
         return False
 

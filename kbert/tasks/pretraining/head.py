@@ -94,7 +94,8 @@ class Pretraining(TaskModel):
         if getattr(self, "built", False):
             return
         hidden_dim = self.encoder.hidden_dim
-        self.token_head.build((None, hidden_dim))
+        table = self.encoder.embeddings.token_embedding.embeddings
+        self.token_head.build((None, hidden_dim), tuple(table.shape))
         if self.learns_pairs:
             self.pair_head.build((None, hidden_dim))
         else:

@@ -23,7 +23,7 @@ from kbert.data.encoder_features.feature_cache import (
 )
 from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
 from kbert.data.encoder_features.text_features import TextFeatures
-from kbert.models.bert import Bert
+from kbert.models.encoder import Encoder
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 
 # Constructor arguments without effect on the outputs of an encoder in inference.
@@ -41,7 +41,7 @@ _SECONDS_BETWEEN_LINES = 30.0
 
 
 def bert_features(
-    bert: Bert,
+    bert: Encoder,
     packed: PackedExamples,
     directory: str | os.PathLike[str],
     dtype: str = DTYPE,
@@ -81,7 +81,7 @@ def bert_features(
     return cached_features(packed, encoder, directory, dtype, batch_tokens, progress=drawn)
 
 
-def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
+def frozen_bert(bert: Encoder, policy: str | None = None) -> FrozenEncoder:
     """Returns a BERT as a function; its weights must not change while it is used."""
 
     @cache  # Not needed if all states are on disk.
@@ -96,7 +96,7 @@ def frozen_bert(bert: Bert, policy: str | None = None) -> FrozenEncoder:
     return FrozenEncoder(encode, bert.hidden_dim, fingerprint, _description(bert, policy))
 
 
-def _states(bert: Bert) -> Any:
+def _states(bert: Encoder) -> Any:
     """Returns a graph from BERT's inputs to its last hidden states, traced once for all shapes."""
     specs = {
         "token_ids": tf.TensorSpec((None, None), tf.int32),
@@ -111,7 +111,7 @@ def _states(bert: Bert) -> Any:
     return states.get_concrete_function(specs)
 
 
-def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
+def encoder_fingerprint(encoder: Any, policy: str | None = None) -> str:
     """Returns a hash of all that the last hidden states of an encoder depend on.
 
     These are its class, sizes, weights and dtype policy. The pooler is left out, since it comes
@@ -126,14 +126,14 @@ def encoder_fingerprint(encoder: Bert, policy: str | None = None) -> str:
     return digest.hexdigest()
 
 
-def with_policy(bert: Bert, policy: str) -> Bert:
+def with_policy(bert: Any, policy: str) -> Any:
     """Returns a copy of an encoder, with its own variables, in another dtype policy."""
     other = type(bert).from_config({**bert.get_config(), "dtype": policy})
     assign_arrays(other, encoder_arrays(bert))
     return other
 
 
-def _description(encoder: Bert, policy: str | None) -> dict[str, Any]:
+def _description(encoder: Any, policy: str | None) -> dict[str, Any]:
     config = {k: v for k, v in encoder.get_config().items() if k not in _WITHOUT_PART}
     policy = encoder.dtype_policy.name if policy is None else policy
     return {"class": type(encoder).__name__, "policy": policy, **config}

@@ -24,7 +24,7 @@ class Translation(TaskModel):
     Targets are int (B, T), the tokens after those of `target_token_ids`; -1 is ignored.
 
     Args:
-        transformer: a `Transformer`, or a `BertFusedTransformer`.
+        transformer: an `EncoderDecoder`: a `Transformer` or a `BertFusedTransformer`.
         label_smoothing: share of the target's probability that is spread over all tokens.
     """
 

@@ -52,7 +52,7 @@ class Translator(Translation):
     `target`; in `predict` it is texts, whose translations are returned as a list of str.
 
     Args:
-        transformer: a `Transformer` or a `BertFusedTransformer`.
+        transformer: an `EncoderDecoder`: a `Transformer` or a `BertFusedTransformer`.
         source_subwords: the subwords of the source.
         target_subwords: the subwords of the target; None for those of the source.
         bert_tokenizer: the tokenizer of a fused model's BERT; None for other models.
@@ -132,7 +132,7 @@ class Translator(Translation):
                     f"`{name}` must have as many pieces as the transformer has embeddings, "
                     f"{size}. Received: {len(subwords)}"
                 )
-        if (self.bert_tokenizer is None) == hasattr(self.transformer, "bert"):
+        if (self.bert_tokenizer is None) != (self.transformer.bert is None):
             raise ValueError(
                 "`bert_tokenizer` must be given for a fused transformer, and for no other. "
                 f"Received: bert_tokenizer={self.bert_tokenizer}"

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
-from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_model import encoder_of
 from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of
 from kbert.text.subword.subword import Subword
 
@@ -42,6 +41,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
         model.target_subwords.model,
         {k: v for k, v in model.get_config().items() if k not in _NOT_SETTINGS},
         bert,
+        transformer.architecture,
     )
 
 
@@ -57,14 +57,14 @@ def translator_from(
         **kwargs: settings of the translator that override those in the checkpoint.
     """
     typed = {} if dtype is None else {"dtype": dtype}
+    encoder: dict[str, Any] = {}
+    beside: tuple[str, ...] = ()
     tokenizer = None
-    if checkpoint.bert is None:
-        transformer = Transformer(**checkpoint.transformer, **typed)
-    else:
-        bert = Bert.from_checkpoint(checkpoint.bert, needs_pooler=False, **typed)
-        tokenizer = tokenizer_of(checkpoint.bert)
-        transformer = BertFusedTransformer(**checkpoint.transformer, bert=bert, **typed)
-    beside = () if checkpoint.bert is None else (f"{transformer.bert.name}/",)
+    if checkpoint.bert is not None:
+        encoder["bert"] = encoder_of(checkpoint.bert, needs_pooler=False, **typed)
+        tokenizer, beside = tokenizer_of(checkpoint.bert), (f"{encoder['bert'].name}/",)
+    kind = encoder_decoder_class(checkpoint.architecture)
+    transformer = kind(**checkpoint.transformer, **encoder, **typed)
     assign_arrays(transformer, checkpoint.arrays, lambda name: name.startswith(beside))
     source = Subword(checkpoint.source_subwords)
     target = source
@@ -96,7 +96,7 @@ def save_ctranslate2(
         ModuleNotFoundError: the package ctranslate2 is not installed.
     """
     transformer = translator.transformer
-    if hasattr(transformer, "bert"):
+    if transformer.architecture != TRANSFORMER:
         raise ValueError(
             "`translator` must have a plain Transformer: CTranslate2 has no attention to a second "
             f"encoder. Received: a {type(transformer).__name__}"

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kbert.architectures import BERT, encoder_class
 from kbert.data.pretraining.corpus import Corpus
-from kbert.models.bert import Bert
-from kbert.models.sizes import bert_size
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -56,13 +55,13 @@ def build_pretrained(
         encoder["encoder_dropout"] = config.dropout
         return MaskedLanguageModel.from_pretrained(source, from_other_task=True, **encoder, **typed)
     given = {name: getattr(config, name) for name in _SIZES}
-    sizes = {**bert_size(config.size), **{k: v for k, v in given.items() if v is not None}}
-    new = Bert(
-        vocabulary_size=len(vocabulary),
+    new = encoder_class(BERT).from_size(
+        config.size,
+        len(vocabulary),
         max_sequence_length=config.positions,
         dropout=config.dropout,
         dtype=config.precision,
-        **sizes,
+        **{name: value for name, value in given.items() if value is not None},
         **encoder,
     )
     tokenizer = WordPiece(vocabulary, config.lowercase, special_tokens_in_text=True)

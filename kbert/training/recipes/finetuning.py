@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kbert.architectures import BERT, encoder_class
+from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.metrics.glue_names import GLUE_METRICS
-from kbert.models.bert import Bert
+from kbert.models.encoder_model import encoder_of
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -150,14 +152,15 @@ def build_model(config: RunConfig, data: RunData) -> Any:
     tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
     encoder_settings["dtype"] = config.precision
     if config.scratch_size is None:
-        encoder = Bert.from_pretrained(config.encoder or "", **encoder_settings)
+        encoder = encoder_of(read_checkpoint(config.encoder or ""), **encoder_settings)
     else:
-        encoder = Bert.from_size(config.scratch_size, len(vocabulary), **encoder_settings)
+        new = encoder_class(BERT).from_size
+        encoder = new(config.scratch_size, len(vocabulary), **encoder_settings)
     return pipeline(encoder, tokenizer, **settings)
 
 
 def _encoder_settings(config: RunConfig) -> dict[str, Any]:
-    """Returns the encoder's options by the names of `Bert`'s constructor arguments."""
+    """Returns the encoder's options by the names of its constructor arguments."""
     rates = {}
     if config.encoder_dropout is not None:
         rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)

@@ -4,12 +4,13 @@ from collections.abc import Sized
 from dataclasses import dataclass
 from typing import Any
 
+from kbert.architectures import BERT_FUSED, TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer, WarmStart
+from kbert.models.bert_fused_transformer import WarmStart
+from kbert.models.encoder import Encoder
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.encoder_model import encoder_of
 from kbert.models.sizes import transformer_size
-from kbert.models.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.base.saved_pipeline import tokenizer_of
@@ -85,7 +86,7 @@ def build_translator(
     typed: dict[str, Any] = {"dtype": config.precision}
     tokenizer, report = None, None
     if config.bert is None:
-        transformer = Transformer(**arguments, **typed)
+        transformer = encoder_decoder_class(TRANSFORMER)(**arguments, **typed)
         if warm is not None:
             arrays = encoder_arrays(warm.transformer)
             assign_arrays(transformer, arrays, lambda name: False)
@@ -93,7 +94,8 @@ def build_translator(
     else:
         bert, tokenizer = _load_bert(config.bert, config.precision)
         fusion: dict[str, Any] = {"drop_net": config.drop_net, "train_bert": config.train_bert}
-        transformer = BertFusedTransformer(**arguments, bert=bert, **fusion, **typed)
+        fused = encoder_decoder_class(BERT_FUSED)
+        transformer = fused(**arguments, bert=bert, **fusion, **typed)
         if warm is not None:
             report = transformer.warm_start_from(warm.transformer)
     typed |= {name: getattr(config, name) for name in _SETTINGS}
@@ -168,8 +170,8 @@ def _arguments_of(warm: Translator, config: TranslationConfig) -> dict[str, Any]
     return {**kept, **{name: getattr(config, name) for name in _DROPOUT}}
 
 
-def _load_bert(name: str, dtype: str) -> tuple[Bert, WordPiece]:
+def _load_bert(name: str, dtype: str) -> tuple[Encoder, WordPiece]:
     """Loads an encoder, or that of a run, with its tokenizer."""
     checkpoint = read_checkpoint(model_of(name))
-    encoder = Bert.from_checkpoint(checkpoint, needs_pooler=False, dtype=dtype)
+    encoder = encoder_of(checkpoint, needs_pooler=False, dtype=dtype)
     return encoder, tokenizer_of(checkpoint)

@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from kbert.checkpoints.huggingface.files import read_huggingface, write_huggingface
+from kbert.pipelines.base.saved_pipeline import tokenizer_of
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
 
 SEQUENCE = {"classifier.weight": (3, 4), "classifier.bias": (3,)}
@@ -237,7 +238,11 @@ def test_missing_left_over_and_wrong_shapes_are_all_named(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("model_type", "roberta", "`model_type` must be 'bert'. Received: model_type='roberta'"),
+        (
+            "model_type",
+            "roberta",
+            "`model_type` must be 'bert' or 'albert'. Received: model_type='roberta'",
+        ),
         ("position_embedding_type", "relative_key", "`position_embedding_type` must be 'absolute'"),
         ("add_cross_attention", True, "`add_cross_attention` must be False or absent"),
         ("hidden_act", "mish", "`hidden_act` must be one of gelu, .*hidden_act='mish'"),
@@ -339,3 +344,13 @@ def test_a_minilm_round_trip(tmp_path: Path, minilm_directory: Path) -> None:
     written = load_file(tmp_path / "out" / "model.safetensors")
     assert source.keys() - written.keys() == {"embeddings.position_ids"}
     assert all(same_bytes(written[name], source[name]) for name in written)
+
+
+def test_pieces_are_no_vocabulary_for_texts(tmp_path: Path) -> None:
+    folder = write_hf(tmp_path / "model", hf_tensors())
+    (folder / "vocab.txt").rename(folder / "spiece.model")
+    checkpoint = read_huggingface(folder)
+    assert checkpoint.vocabulary_bytes() is None
+    assert "The source has no vocabulary but spiece.model." in checkpoint.report
+    with pytest.raises(ValueError, match="Received: spiece.model alone, SentencePiece, which is"):
+        tokenizer_of(checkpoint)

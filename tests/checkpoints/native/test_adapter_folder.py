@@ -91,3 +91,19 @@ def test_a_newer_version_and_a_missing_base(trained, base, tmp_path):
     (path / "kbert_adapters.json").write_text(json.dumps({**about, "format_version": 2}))
     with pytest.raises(ValueError, match="must have `format_version` 1 and a `base`. Received: fo"):
         read_adapters(path, read_checkpoint)
+
+
+def test_the_architecture_is_that_of_the_base(trained, base, tmp_path):
+    checkpoint, other = trained.to_checkpoint(), read_checkpoint(base)
+    path = write_adapters(checkpoint, other, str(base), tmp_path / "adapters")
+    file = path / "kbert_adapters.json"
+    about = json.loads(file.read_text())
+    assert about.pop("architecture") == "bert"
+    file.write_text(json.dumps(about))  # as folders were written before
+    assert read_checkpoint(path).architecture == "bert"
+    file.write_text(json.dumps({**about, "architecture": "gpt"}))
+    with pytest.raises(ValueError, match="must be that of .*, bert. Received: architecture='gpt'"):
+        read_checkpoint(path)
+    other.architecture = "gpt"
+    with pytest.raises(ValueError, match="configuration of `base`. Different: architecture"):
+        write_adapters(checkpoint, other, str(base), tmp_path / "other")

@@ -77,3 +77,16 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     assert "not known: extra;" in str(error.value)
     assert "embeddings/layer_norm/gamma (expected (4,), found (5,))" in str(error.value)
     assert not (tmp_path / "b").exists()
+
+
+def test_the_architecture(tmp_path: Path) -> None:
+    folder = _written(tmp_path)
+    path = folder / "kbert.json"
+    about = json.loads(path.read_text())
+    assert about.pop("architecture") == "bert"
+    path.write_text(json.dumps(about))  # as folders were written before
+    assert read_native(folder).architecture == "bert"
+    path.write_text(json.dumps(about | {"architecture": "gpt"}))
+    message = "kbert.json`: `architecture` must be one of bert.* Received: architecture='gpt'"
+    with pytest.raises(ValueError, match=message):
+        read_native(folder)

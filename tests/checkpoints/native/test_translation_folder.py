@@ -1,5 +1,7 @@
 """Folders of translation models, as bytes and arrays."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from kbert.checkpoints.native.translation_folder import (
     read_translation,
     write_translation,
 )
+from tests.small_bert import small_bert
 
 ARRAYS = {"a/kernel": np.arange(6, dtype="float32").reshape(2, 3), "b": np.ones(2, "float16")}
 
@@ -52,3 +55,21 @@ def test_a_folder_is_not_replaced_unasked(tmp_path):
     assert read_translation(folder).target_subwords == b"target"
     write_translation(checkpoint(b"other"), folder, overwrite=True)
     assert read_translation(folder).target_subwords == b"other"
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "bert-fused"])
+def test_the_architecture(tmp_path, architecture):
+    one = checkpoint()
+    one.architecture = architecture
+    if architecture == "bert-fused":
+        one.bert = small_bert().to_checkpoint()
+    folder = write_translation(one, tmp_path / "model")
+    file = folder / "kbert_translation.json"
+    about = json.loads(file.read_text())
+    assert about.pop("architecture") == architecture
+    file.write_text(json.dumps(about))  # as folders were written before
+    assert read_translation(folder).architecture == architecture
+    file.write_text(json.dumps({**about, "architecture": "rnn"}))
+    message = "json`: `architecture` must be one of transformer, bert-fused. Received: .*'rnn'"
+    with pytest.raises(ValueError, match=message):
+        read_translation(folder)

@@ -60,3 +60,24 @@ def test_double_precision_stays():
     assert logits.dtype == "float64"
     expected = reference.masked_token_logits(STATES, ARRAYS, TABLE, "tanh")
     np.testing.assert_allclose(logits, expected, atol=1e-12)
+
+
+def test_a_table_narrower_than_the_states():
+    """As ALBERT's: the transform maps from one width to the other."""
+    shapes = {**SHAPES, "transform/kernel": (4, 3)}
+    shapes = {name: (3,) if shape == (4,) else shape for name, shape in shapes.items()}
+    arrays, table = reference.random_arrays(shapes, seed=5), TABLE[:, :3]
+    layer = check_layer(
+        MaskedLanguageHead,
+        {"vocabulary_size": 7},
+        (STATES, table),
+        (2, 3, 7),
+        shapes,
+        output_dtype="float32",
+        dynamic_batch=False,
+    )
+    assign_weights(layer, arrays)
+    expected = reference.masked_token_logits(STATES, arrays, table)
+    np.testing.assert_allclose(layer(STATES, table), expected, atol=2e-5)
+    with pytest.raises(ValueError, match=r"was built for, 3. Received: shape \(7, 4\)"):
+        layer(STATES, TABLE)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.models.albert.albert import Albert
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import encoder_arrays
@@ -69,6 +70,19 @@ def test_the_bert_reads_as_it_did(subwords, tmp_path):
     model.bert_tokenizer = WordPiece(TOKENIZER.vocabulary, True, **rules)
     again = load(model.save_pretrained(tmp_path / "model")).bert_tokenizer
     assert again.get_config() == model.bert_tokenizer.get_config()
+
+
+def test_the_encoder_beside_may_be_another(subwords, tmp_path):
+    model = made(subwords, fused=True)
+    albert = Albert(len(TOKENIZER.vocabulary), 8, 2, 2, 16, 4, max_sequence_length=20)
+    fused = BertFusedTransformer(**{**model.transformer.get_config(), "bert": albert})
+    one = Translator(fused, subwords["one"], subwords["one"], TOKENIZER)
+    again = load(one.save_pretrained(tmp_path / "model")).transformer
+    assert type(again) is BertFusedTransformer and type(again.bert) is Albert
+    before, after = encoder_arrays(fused), encoder_arrays(again)
+    assert list(before) == list(after)
+    for one, other in zip(before.values(), after.values(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_settings_and_type_may_be_others(subwords, tmp_path):

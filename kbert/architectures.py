@@ -1,0 +1,116 @@
+"""Architectures of encoders and of encoder-decoders, a line each: names alone.
+
+Their modules are imported on demand, so that every room may ask here. Weights on disk say which
+architecture they are of; those that say none were written when there was one of each kind. Another
+package may add its own to the tables.
+"""
+
+import importlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class EncoderParts:
+    """The parts of an encoder, by their dotted names.
+
+    Attributes:
+        model: the class, which has the protocol `kbert.models.encoder.Encoder`.
+        adapted: the class with bottleneck adapters; None where there is none.
+        layout: the module whose `LAYOUT` describes its weights on disk; None for the one in
+            `kbert.checkpoints.encoders` that has the name of the architecture.
+    """
+
+    model: str
+    adapted: str | None = None
+    layout: str | None = None
+
+
+ENCODERS = {
+    "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.adapter_bert.AdapterBert"),
+    "albert": EncoderParts("kbert.models.albert.albert.Albert"),
+}
+ENCODER_DECODERS = {
+    "transformer": "kbert.models.transformer.Transformer",
+    "bert-fused": "kbert.models.bert_fused_transformer.BertFusedTransformer",
+}
+# The architecture of new encoders, and of folders that name none.
+BERT = "bert"
+TRANSFORMER = "transformer"
+BERT_FUSED = "bert-fused"
+
+
+def check_known(name: Any, known: Iterable[str], source: str = "") -> None:
+    """Checks the name of an architecture.
+
+    Args:
+        name: the name, or what stands in its place.
+        known: the names that there are: `ENCODERS` or `ENCODER_DECODERS`.
+        source: the origin that the error names, a file for example; "" for an argument.
+
+    Raises:
+        ValueError: there is no such architecture; the message names those that there are.
+    """
+    names = list(known)
+    if name not in names:
+        where = f"{source}: " if source else ""
+        raise ValueError(
+            f"{where}`architecture` must be one of {', '.join(names)}. "
+            f"Received: architecture={name!r}"
+        )
+
+
+def encoder_class(architecture: str, adapted: bool = False) -> Any:
+    """Returns the class of an encoder.
+
+    Args:
+        architecture: its name in `ENCODERS`.
+        adapted: whether it has bottleneck adapters.
+
+    Raises:
+        ValueError: there is no such architecture, or it has no adapters.
+    """
+    check_known(architecture, ENCODERS)
+    found = ENCODERS[architecture]
+    if not adapted:
+        return _loaded(found.model)
+    if found.adapted is None:
+        having = [name for name, one in ENCODERS.items() if one.adapted is not None]
+        raise ValueError(
+            f"`architecture` must be one of {', '.join(having)} for an encoder with adapters. "
+            f"Received: architecture={architecture!r}"
+        )
+    return _loaded(found.adapted)
+
+
+def encoder_layout(architecture: str) -> Any:
+    """Returns the `EncoderLayout` of an encoder's weights on disk.
+
+    Args:
+        architecture: its name in `ENCODERS`.
+
+    Raises:
+        ValueError: there is no such architecture.
+    """
+    check_known(architecture, ENCODERS)
+    layout = ENCODERS[architecture].layout or f"kbert.checkpoints.encoders.{architecture}"
+    return _loaded(f"{layout}.LAYOUT")
+
+
+def encoder_decoder_class(architecture: str) -> Any:
+    """Returns the class of an encoder-decoder.
+
+    Args:
+        architecture: its name in `ENCODER_DECODERS`.
+
+    Raises:
+        ValueError: there is no such architecture.
+    """
+    check_known(architecture, ENCODER_DECODERS)
+    return _loaded(ENCODER_DECODERS[architecture])
+
+
+def _loaded(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,111 @@
+"""ALBERT on disk (Lan et al. 2019): blocks shared by layers, embeddings narrower than the states.
+
+Source: transformers, `models/albert/modeling_albert.py` and `configuration_albert.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kbert.checkpoints.arrays.canonical_names import block_shapes, canonical_shapes
+from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+from kbert.checkpoints.encoders import bert
+
+_KEYS = {
+    **bert.KEYS,
+    "vocabulary_size": ("vocab_size", 30000),
+    "hidden_dim": ("hidden_size", 4096),
+    "num_heads": ("num_attention_heads", 64),
+    "intermediate_dim": ("intermediate_size", 16384),
+    "dropout": ("hidden_dropout_prob", 0.0),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.0),
+    "activation": ("hidden_act", "gelu_new"),
+    "embedding_dim": ("embedding_size", 128),
+    "num_groups": ("num_hidden_groups", 1),
+}
+_CLASSES = {
+    "AlbertModel": ((), True),
+    "AlbertForSequenceClassification": (("classifier.",), True),
+    "AlbertForTokenClassification": (("classifier.",), False),
+    "AlbertForMultipleChoice": (("classifier.",), True),
+    "AlbertForQuestionAnswering": (("qa_outputs.",), False),
+    "AlbertForMaskedLM": (("cls.predictions.",), False),
+    "AlbertForPreTraining": (("cls.predictions.", "cls.sentence_order."), True),
+}
+# The sentence order is no next sentence: it gets a name of its own.
+_HEADS = {
+    "cls.predictions.transform.dense.": "predictions.dense.",
+    "cls.predictions.transform.LayerNorm.": "predictions.LayerNorm.",
+    "cls.predictions.": "predictions.",
+    "cls.sentence_order.": "sop_classifier.classifier.",
+}
+_NAMES = {
+    "embeddings/token_embedding/embeddings": ("embeddings.word_embeddings.weight",),
+    "embeddings/position_embedding/embeddings": ("embeddings.position_embeddings.weight",),
+    "embeddings/segment_embedding/embeddings": ("embeddings.token_type_embeddings.weight",),
+    "embeddings/layer_norm/gamma": ("embeddings.LayerNorm.weight",),
+    "embeddings/layer_norm/beta": ("embeddings.LayerNorm.bias",),
+    "embedding_projection/kernel": ("encoder.embedding_hidden_mapping_in.weight",),
+    "embedding_projection/bias": ("encoder.embedding_hidden_mapping_in.bias",),
+    "pooler/kernel": ("pooler.weight",),
+    "pooler/bias": ("pooler.bias",),
+}
+# A group has a number of layers of its own, one in all published models.
+_LAYER = "encoder.albert_layer_groups.{i}.albert_layers.0."
+_QKV = tuple(f"{_LAYER}attention.{part}." for part in ("query", "key", "value"))
+_BLOCK_NAMES = {
+    "attention/qkv/kernel": tuple(f"{part}weight" for part in _QKV),
+    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
+    "attention/output/kernel": (f"{_LAYER}attention.dense.weight",),
+    "attention/output/bias": (f"{_LAYER}attention.dense.bias",),
+    "attention_residual/layer_norm/gamma": (f"{_LAYER}attention.LayerNorm.weight",),
+    "attention_residual/layer_norm/beta": (f"{_LAYER}attention.LayerNorm.bias",),
+    "feed_forward/intermediate/kernel": (f"{_LAYER}ffn.weight",),
+    "feed_forward/intermediate/bias": (f"{_LAYER}ffn.bias",),
+    "feed_forward/output/kernel": (f"{_LAYER}ffn_output.weight",),
+    "feed_forward/output/bias": (f"{_LAYER}ffn_output.bias",),
+    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}full_layer_layer_norm.weight",),
+    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}full_layer_layer_norm.bias",),
+}
+
+
+def albert_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Returns the name and the shape of each weight, in the order in which the model runs.
+
+    With E the width of the embeddings, D hidden, G groups: the embeddings are those of a BERT of
+    width E, and there are G blocks of width D.
+
+    Args:
+        config: hyperparameters under kbert's names.
+
+    Returns:
+        Canonical name -> shape, the pooler last.
+    """
+    narrow, hidden = config["embedding_dim"], config["hidden_dim"]
+    shapes = canonical_shapes({**config, "hidden_dim": narrow, "num_layers": 0})
+    shapes = {name: shape for name, shape in shapes.items() if name.startswith("embeddings/")}
+    shapes["embedding_projection/kernel"] = (narrow, hidden)
+    shapes["embedding_projection/bias"] = (hidden,)
+    for index in range(config["num_groups"]):
+        shapes |= block_shapes(index, hidden, config["intermediate_dim"])
+    shapes["pooler/kernel"] = (hidden, hidden)
+    shapes["pooler/bias"] = (hidden,)
+    return shapes
+
+
+LAYOUT = EncoderLayout(
+    architecture="albert",
+    title="an ALBERT encoder",
+    transformers=HuggingFaceLayout(
+        model_type="albert",
+        class_prefix="Albert",
+        keys=_KEYS,
+        classes=_CLASSES,
+        names=_NAMES,
+        block_names=_BLOCK_NAMES,
+        plain={**bert.PLAIN, "inner_group_num": (None, 1), "is_decoder": (None, False)},
+        head_dropout="classifier_dropout_prob",
+        head_names=_HEADS,
+    ),
+    shapes=albert_shapes,
+    sizes=("embedding_dim", "num_groups"),
+)

@@ -1,0 +1,93 @@
+"""BERT on disk (Devlin et al. 2019).
+
+Source: transformers, `models/bert/modeling_bert.py` and `configuration_bert.py`.
+"""
+
+from typing import Any
+
+from kbert.architectures import BERT
+from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+
+KEYS: dict[str, tuple[str, Any]] = {
+    "vocabulary_size": ("vocab_size", 30522),
+    "hidden_dim": ("hidden_size", 768),
+    "num_layers": ("num_hidden_layers", 12),
+    "num_heads": ("num_attention_heads", 12),
+    "intermediate_dim": ("intermediate_size", 3072),
+    "max_sequence_length": ("max_position_embeddings", 512),
+    "num_segments": ("type_vocab_size", 2),
+    "dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+    "activation": ("hidden_act", "gelu"),
+    "layer_norm_epsilon": ("layer_norm_eps", 1e-12),
+    "initializer_range": ("initializer_range", 0.02),
+}
+# Fields that change what the encoder computes, with the values that change nothing.
+PLAIN = {
+    "position_embedding_type": (None, "absolute"),
+    "add_cross_attention": (None, False),
+    "is_encoder_decoder": (None, False),
+    "pruned_heads": (None, {}),
+    "quantization_config": (None,),
+}
+_CLASSES = {
+    "BertModel": ((), True),
+    "BertForSequenceClassification": (("classifier.",), True),
+    "BertForTokenClassification": (("classifier.",), False),
+    "BertForMultipleChoice": (("classifier.",), True),
+    "BertForQuestionAnswering": (("qa_outputs.",), False),
+    "BertForMaskedLM": (("cls.predictions.",), False),
+    "BertLMHeadModel": (("cls.predictions.",), False),
+    "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
+    "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
+}
+# The classes for a causal encoder: transformers' pooler reads the first position, which sees only
+# itself there.
+_CAUSAL_CLASSES = (
+    "BertModel",
+    "BertLMHeadModel",
+    "BertForTokenClassification",
+    "BertForQuestionAnswering",
+)
+_NAMES = {
+    "embeddings/token_embedding/embeddings": ("embeddings.word_embeddings.weight",),
+    "embeddings/position_embedding/embeddings": ("embeddings.position_embeddings.weight",),
+    "embeddings/segment_embedding/embeddings": ("embeddings.token_type_embeddings.weight",),
+    "embeddings/layer_norm/gamma": ("embeddings.LayerNorm.weight",),
+    "embeddings/layer_norm/beta": ("embeddings.LayerNorm.bias",),
+    "pooler/kernel": ("pooler.dense.weight",),
+    "pooler/bias": ("pooler.dense.bias",),
+}
+_LAYER = "encoder.layer.{i}."
+_QKV = tuple(f"{_LAYER}attention.self.{part}." for part in ("query", "key", "value"))
+_BLOCK_NAMES = {
+    "attention/qkv/kernel": tuple(f"{part}weight" for part in _QKV),
+    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
+    "attention/output/kernel": (f"{_LAYER}attention.output.dense.weight",),
+    "attention/output/bias": (f"{_LAYER}attention.output.dense.bias",),
+    "attention_residual/layer_norm/gamma": (f"{_LAYER}attention.output.LayerNorm.weight",),
+    "attention_residual/layer_norm/beta": (f"{_LAYER}attention.output.LayerNorm.bias",),
+    "feed_forward/intermediate/kernel": (f"{_LAYER}intermediate.dense.weight",),
+    "feed_forward/intermediate/bias": (f"{_LAYER}intermediate.dense.bias",),
+    "feed_forward/output/kernel": (f"{_LAYER}output.dense.weight",),
+    "feed_forward/output/bias": (f"{_LAYER}output.dense.bias",),
+    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}output.LayerNorm.weight",),
+    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}output.LayerNorm.bias",),
+}
+
+LAYOUT = EncoderLayout(
+    architecture=BERT,
+    title="a BERT encoder",
+    transformers=HuggingFaceLayout(
+        model_type="bert",
+        class_prefix="Bert",
+        keys=KEYS,
+        classes=_CLASSES,
+        names=_NAMES,
+        block_names=_BLOCK_NAMES,
+        plain=PLAIN,
+        # The other property of a decoder, cross-attention, has its own field.
+        causal="is_decoder",
+        causal_classes=_CAUSAL_CLASSES,
+    ),
+)

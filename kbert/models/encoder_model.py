@@ -1,0 +1,297 @@
+"""The base class of encoders: checkpoints, and the stack of blocks that most of them have.
+
+Shapes: B batch, T length, R real tokens of a batch, D hidden, N heads.
+"""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import keras
+
+from kbert.architectures import encoder_class
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.huggingface.files import write_huggingface
+from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.layers.attention.masks import (
+    UnpaddedTokens,
+    last_real_state,
+    sequence_attention_mask,
+    unpadded_tokens,
+)
+from kbert.layers.blocks.encoder_block import EncoderBlock
+from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.new_weights import NewWeights, weights_follow
+
+logger = logging.getLogger(__name__)
+_WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
+_NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
+# Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
+# of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
+_TRAINING_GROUPS = 4
+# Hugging Face's names of the inputs.
+_NAMES_ELSEWHERE = {
+    "input_ids": "token_ids",
+    "token_type_ids": "segment_ids",
+    "attention_mask": "padding_mask",
+}
+
+
+class EncoderModel(keras.Model):
+    """Base class of encoders: reading and writing of checkpoints, and a stack of blocks.
+
+    A subclass makes `embeddings`, blocks and `pooler`, and says in `call` what it computes; one of
+    other layers has its own `hidden_states` and `attention_scores`.
+
+    Attributes:
+        architecture: its name in `kbert.architectures.ENCODERS`.
+        embeddings: layer from ids, segments and positions to the input of the first block, or of
+            what `_embedded` puts between.
+        layer_blocks: the block of each layer; layers may share one.
+        pooler: layer from (B, D) to (B, D).
+        gradient_checkpointing: whether blocks are recomputed in the backward pass.
+        initializer_range: standard deviation of the truncated normal initializer.
+    """
+
+    architecture: str
+    causal: bool
+    embeddings: Any
+    pooler: Any
+    gradient_checkpointing: bool
+    initializer_range: float
+
+    @classmethod
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Self:
+        """Loads a published encoder or one from a directory.
+
+        Args:
+            name_or_directory: a known name ("bert-base-uncased", "all-MiniLM-L6-v2", ...), an
+                `org/name` of the Hugging Face hub, or a directory with a Hugging Face, TF1 BERT,
+                Model Garden or kbert checkpoint; the format is detected.
+            **kwargs: arguments of the constructor that replace the checkpoint's, such as `dropout`,
+                `dtype` or `gradient_checkpointing`.
+
+        Raises:
+            ValueError: it is no checkpoint of this encoder, or weights are missing, left over or
+                misshapen.
+            FileNotFoundError: the directory or name does not exist.
+        """
+        return cls.from_checkpoint(read_checkpoint(name_or_directory), **kwargs)
+
+    @classmethod
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, *, needs_pooler: bool = True, **kwargs: Any
+    ) -> Self:
+        """Makes the encoder of a checkpoint that was read.
+
+        Args:
+            checkpoint: a checkpoint from `kbert.checkpoints.read_checkpoint`.
+            needs_pooler: whether to warn if the checkpoint has no pooler.
+            **kwargs: arguments of the constructor that replace the checkpoint's.
+
+        Raises:
+            ValueError: it is of another architecture, or weights are missing, left over or
+                misshapen.
+        """
+        if checkpoint.architecture != cls.architecture:
+            raise ValueError(
+                f"`checkpoint` must be of the architecture {cls.architecture}, as {cls.__name__} "
+                f"is. Received: architecture={checkpoint.architecture!r}"
+            )
+        for line in checkpoint.report:
+            logger.info("%s", line)
+        if needs_pooler and not checkpoint.has_pooler:
+            logger.warning("The checkpoint has no pooler: it starts from random weights.")
+        # New adapters, which a checkpoint may lack too, have their own initializer.
+        with weights_follow(checkpoint.has_pooler):
+            model = cls(**{**checkpoint.config, **kwargs})
+        # A plain encoder cannot hold adapters: an error, not different results.
+        assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
+        return model
+
+    @staticmethod
+    def may_be_absent(name: str) -> bool:
+        """Returns whether a checkpoint may lack a weight, which is then randomly initialized.
+
+        Args:
+            name: the path of the weight without the model's name, such as `pooler/kernel`.
+        """
+        return name.startswith("pooler/")
+
+    def to_checkpoint(self) -> Checkpoint:
+        """Returns the weights as named arrays (float32 for a mixed policy), with the config."""
+        config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
+        if not self.causal:  # as folders were written before there was a choice
+            config.pop("causal", None)
+        arrays = encoder_arrays(self)
+        return Checkpoint(config=config, arrays=arrays, architecture=self.architecture)
+
+    def save_pretrained(
+        self,
+        directory: str | os.PathLike[str],
+        format: str = "kbert",
+        vocabulary: str | os.PathLike[str] | None = None,
+        lowercase: bool = True,
+        overwrite: bool = False,
+    ) -> Path:
+        """Writes the encoder for `from_pretrained`, or for other packages.
+
+        Args:
+            directory: the directory to make.
+            format: "kbert", "huggingface" or "tf1".
+            vocabulary: a vocabulary file to put beside the weights.
+            lowercase: whether its tokenizer lower-cases; written for readers of the directory.
+            overwrite: whether an existing directory may be replaced, with all that it holds.
+
+        Returns:
+            The directory.
+
+        Raises:
+            ValueError: the format is unknown, or is not "kbert" for an encoder with adapters.
+            FileExistsError: the directory exists, and may not be replaced.
+        """
+        checkpoint = self.to_checkpoint()
+        if format not in _WRITERS:
+            raise ValueError(
+                f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}"
+            )
+        if checkpoint.adapters and format != "kbert":
+            raise ValueError(
+                '`format` must be "kbert" for an encoder with adapters. '
+                f"Received: format={format!r}"
+            )
+        checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
+        checkpoint.lowercase = lowercase
+        _WRITERS[format](checkpoint, directory, overwrite=overwrite)
+        return Path(directory)
+
+    @property
+    def layer_blocks(self) -> Sequence[EncoderBlock]:
+        """Returns the block of each layer, the first layer's first."""
+        raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
+
+    def _initializer(self) -> dict[str, Any]:
+        return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
+        return super().__call__(inputs, *args, **kwargs)
+
+    def _outputs(self, inputs: Any, training: bool | None) -> dict[str, Any]:
+        """Computes `call`."""
+        padding_mask = inputs.get("padding_mask")
+        if padding_mask is not None and None in padding_mask.shape:
+            tokens = unpadded_tokens(padding_mask, self.causal, _TRAINING_GROUPS if training else 1)
+            return self._outputs_of_tokens(inputs, tokens, training)
+        mask = self._mask(inputs)
+        hidden = self._embed(inputs, training)
+        for block in self.layer_blocks:
+            hidden = self._encode(block, hidden, mask, training)
+        read = last_real_state(hidden, padding_mask) if self.causal else hidden[:, 0]
+        return {"sequence_output": hidden, "pooled_output": self.pooler(read)}
+
+    def _outputs_of_tokens(
+        self, inputs: Any, tokens: UnpaddedTokens, training: bool | None
+    ) -> dict[str, Any]:
+        """Computes `call` for real tokens only; the states of padded positions are 0."""
+        segment_ids = inputs.get("segment_ids")
+        hidden = self._embedded(
+            tokens.of(inputs["token_ids"]),
+            None if segment_ids is None else tokens.of(segment_ids),
+            tokens.positions(),
+            training,
+        )
+        for block in self.layer_blocks:
+            hidden = self._encode(block, hidden, tokens, training)
+        read = tokens.last_states(hidden) if self.causal else tokens.first_states(hidden)
+        return {"sequence_output": tokens.in_rows(hidden), "pooled_output": self.pooler(read)}
+
+    def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
+        """Returns the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+            training: whether dropout is on.
+        """
+        mask = self._mask(inputs)
+        states = [self._embed(inputs, training)]
+        for block in self.layer_blocks:
+            states.append(self._encode(block, states[-1], mask, training))
+        return states
+
+    def attention_scores(self, inputs: Any) -> list[Any]:
+        """Returns every block's attention probabilities, without dropout: num_layers (B, N, T, T).
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+        """
+        mask = self._mask(inputs)
+        states = self.hidden_states(inputs)
+        return [block.scores(state, mask) for block, state in zip(self.layer_blocks, states)]
+
+    def _mask(self, inputs: Any) -> Any:
+        check_inputs(inputs)
+        padding_mask = inputs.get("padding_mask")
+        return sequence_attention_mask(inputs["token_ids"], padding_mask, self.causal)
+
+    def _embed(self, inputs: Any, training: bool | None) -> Any:
+        return self._embedded(inputs["token_ids"], inputs.get("segment_ids"), None, training)
+
+    def _embedded(
+        self, token_ids: Any, segment_ids: Any, positions: Any, training: bool | None
+    ) -> Any:
+        """Returns the input of the first block; overridden where that is not the embeddings."""
+        return self.embeddings(token_ids, segment_ids, positions, training=training)
+
+    def _encode(self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None) -> Any:
+        if not (self.gradient_checkpointing and training):
+            return block(hidden, attention_mask=mask, training=training)
+        # The seeds are drawn outside, so that recomputation drops the same units.
+        seeds = block.draw_seeds()
+        recomputed = keras.remat(
+            lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
+        )
+        return recomputed(hidden)
+
+
+def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
+    """Makes the encoder of a checkpoint, of whatever architecture.
+
+    Args:
+        checkpoint: a checkpoint that was read.
+        **kwargs: of `EncoderModel.from_checkpoint`. With `adapter_dim`, or where the
+            checkpoint has adapters, the encoder is the one with adapters.
+
+    Returns:
+        A model with the protocol `kbert.models.encoder.Encoder`.
+
+    Raises:
+        ValueError: the architecture is unknown, it has no adapters, or weights do not fit.
+    """
+    adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
+    return encoder_class(checkpoint.architecture, adapted).from_checkpoint(checkpoint, **kwargs)
+
+
+def check_inputs(inputs: Any) -> None:
+    """Raises a ValueError unless the inputs of an encoder have kbert's names.
+
+    Args:
+        inputs: the argument that the encoder was called with.
+    """
+    received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
+    if isinstance(inputs, dict):
+        if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
+            return
+        received = f"a dict of {sorted(inputs)}"
+        named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
+        received += f"; here {', '.join(named)}" if named else ""
+    raise ValueError(
+        "`inputs` must be a dict of `token_ids` int (B, T), and `segment_ids` int (B, T) and "
+        f"`padding_mask` bool (B, T) where they are needed. Received: {received}"
+    )

@@ -1,0 +1,81 @@
+"""A translator on a model that kbert does not have: a line of the table is all it needs."""
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import kbert
+from kbert.architectures import ENCODER_DECODERS
+from kbert.export_check.check import check
+from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.tasks.translation.model import Translator
+from kbert.tasks.translation.saved_translator import save_ctranslate2
+from tests.models import running_sums
+from tests.small_translator import LINES, small_subwords
+
+TEXTS = LINES[:3]
+
+
+@pytest.fixture(autouse=True)
+def named(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"{running_sums.__name__}.RunningSums"
+    monkeypatch.setitem(ENCODER_DECODERS, running_sums.NAME, name)
+
+
+@pytest.fixture(scope="module")
+def trained() -> Translator:
+    keras.utils.set_random_seed(3)
+    subwords = small_subwords()
+    options = {"beam_size": 3, "length_ratio": 0.4, "length_extra": 3}
+    model = Translator(running_sums.RunningSums(len(subwords), 16), subwords, subwords, **options)
+    model.compile(keras.optimizers.Adam(1e-2))
+    losses = model.fit(LINES[:3], LINES[3:6], epochs=3, verbose=0).history["loss"]
+    assert losses[-1] < losses[0]
+    return model
+
+
+def test_a_folder_and_translations(trained: Translator, tmp_path: Path):
+    assert isinstance(trained.transformer, EncoderDecoder)
+    again = kbert.load(trained.save_pretrained(tmp_path / "model"))
+    assert type(again.transformer) is running_sums.RunningSums
+    assert again.translations(TEXTS) == trained.translations(TEXTS)
+
+
+def test_scores_are_those_of_the_known_target(trained: Translator):
+    """A search that lost the parents of its hypotheses would have others."""
+    found = trained.translate(tf.constant(TEXTS))
+    inputs, lengths, _ = trained.source_inputs(tf.constant(TEXTS))
+    searched = trained.search(inputs, lengths)
+    memory = trained.transformer.encode(inputs)
+    for row in range(3):
+        count = int(searched.lengths[row, 0])
+        tokens = searched.token_ids[row : row + 1, 0, :count]
+        start = tf.fill((1, 1), trained.target_subwords.start_id)
+        one = {name: tensor[row : row + 1] for name, tensor in memory.items()}
+        states = trained.transformer.target_states(tf.concat([start, tokens[:, :-1]], 1), one)
+        logs = tf.nn.log_softmax(trained.transformer.logits(states))[0].numpy()
+        total = logs[np.arange(count), tokens[0].numpy()].sum()
+        np.testing.assert_allclose(searched.log_probabilities[row, 0], total, atol=1e-4)
+    assert found["translation"].shape == (3,)
+
+
+def test_alignments(trained: Translator):
+    found = trained.align(tf.constant(TEXTS))
+    translated = trained.translate(tf.constant(TEXTS))["translation"]
+    assert found["translation"].numpy().tolist() == translated.numpy().tolist()
+    pieces = int(found["source_lengths"][0])
+    np.testing.assert_allclose(found["alignment"][0, 0, :pieces], 1 / pieces, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_an_export(trained: Translator, tmp_path: Path):
+    report = check(kbert.export(trained, tmp_path, "sums"))
+    assert report.passed(), report.problems
+
+
+def test_what_ctranslate2_has_not(trained: Translator, tmp_path: Path):
+    with pytest.raises(ValueError, match="a plain Transformer.*Received: a RunningSums"):
+        save_ctranslate2(trained, tmp_path / "model")
