@@ -55,7 +55,7 @@ def sections_of(text):
 def faults_of(text, parameters):
     """What a docstring lacks for these parameters: an entry each, or a place in its summary."""
     sections = sections_of(text)
-    told = {*sections.get("Args", {}), *re.findall(r"`(\w+)`", sections[""][""])}
+    told = {*sections.get("Args", {}), *re.findall(r"`(\*{0,2}\w+)`", sections[""][""])}
     faults = [name for name in parameters if name not in told]
     if ARGUMENTS_ELSEWHERE.search(text):
         faults.append(ARGUMENTS_ELSEWHERE.search(text)[0])
@@ -89,7 +89,7 @@ def test_what_is_refused():
     good = "Makes it.\n\nArgs:\n    a: how it\n        is.\n    **b: the rest.\n\nReturns:\n    It"
     assert faults_of(good, ["a", "**b"]) == []
     assert faults_of(good, ["a", "c"]) == ["c"]
-    assert faults_of("Makes `a`, as `fit` does.", ["a"]) == []
+    assert faults_of("Makes `a` of `*b`, as `fit` does.", ["a", "*b"]) == []
     assert faults_of("As `fit`, twice.", []) == [" : As `fit`, twice."]
     assert faults_of("Makes it.\n\nArgs:\n    a: as in `fit`.", ["a"]) == ["Args a: as in `fit`."]
     assert faults_of("Makes it.\n\nArgs:\n    a: see above.", ["a"]) == ["Args a: see above."]

@@ -67,10 +67,7 @@ class TaskModel(keras.Model):
         return load_pipeline(cls, name_or_directory, **kwargs)
 
     def save_pretrained(
-        self,
-        directory: str | os.PathLike[str],
-        format: str = "kbert",
-        overwrite: bool = False,
+        self, directory: str | os.PathLike[str], format: str = "kbert", overwrite: bool = False
     ) -> Path:
         """Writes weights, vocabulary and names of labels for `from_pretrained`.
 
@@ -89,7 +86,7 @@ class TaskModel(keras.Model):
 
     @classmethod
     def default_settings(cls, checkpoint: Checkpoint) -> dict[str, Any]:
-        """Returns arguments of the constructor that follow from a checkpoint's contents."""
+        """Returns arguments of the constructor that follow from the contents of `checkpoint`."""
         return {}
 
     @classmethod
@@ -123,19 +120,19 @@ class TaskModel(keras.Model):
         raise NotImplementedError(f"{type(self).__name__} must say what its texts are")
 
     def examples(self, inputs: Any, y: Any) -> Any:
-        """Returns windows to train on of what `read_inputs` returned, and the targets of each."""
+        """Returns windows to train on of `inputs`, from `read_inputs`, and of `y` their targets."""
         raise NotImplementedError(f"{type(self).__name__} must say what its targets are")
 
     def encode_targets(self, y: Any) -> Any:
-        """Encodes n targets, as users write them, as numbers."""
+        """Encodes n targets `y`, as users write them, as numbers."""
         return self.batching.encode_targets(y)
 
     def preprocess(self, *texts: Any) -> Any:
-        """Tokenizes strings (B,) as `batching` does, as graph code."""
+        """Tokenizes `*texts`, strings (B,), as `batching` does, as graph code."""
         return self.batching.preprocess(*texts)
 
     def pack(self, *texts: Any) -> Any:
-        """Tokenizes n texts once for all epochs; of pairs, the first and the second texts."""
+        """Tokenizes `*texts` once for all epochs; of pairs, the first and the second texts."""
         return self.batching.pack(*texts)
 
     def dataset(self, packed: Any, targets: Any = None, **kwargs: Any) -> Any:
@@ -186,7 +183,7 @@ class TaskModel(keras.Model):
         self.note_compiled([loss, metrics, kwargs.get("weighted_metrics")])
 
     def note_compiled(self, given: list[Any]) -> None:
-        """Called by `compile` with the loss and the metrics that it received."""
+        """Called by `compile` with `given`, the loss and the metrics that it received."""
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         """Compiles a loaded model like the saved one; Keras needs it where `compile` is its own."""
@@ -277,7 +274,7 @@ class TaskModel(keras.Model):
         return read(x, batch_size=batch_size, verbose=verbose, **kwargs)
 
     def predict_numbers(self, x: Any, **kwargs: Any) -> Any:
-        """Runs Keras' `predict` on token ids: arrays, or a dataset of batches."""
+        """Runs Keras' `predict`, with its `**kwargs`, on token ids `x`: arrays or a dataset."""
         with nullcontext() if self.replication is None else self.replication.predicting():
             return super().predict(x, **kwargs)
 
@@ -294,7 +291,11 @@ class TaskModel(keras.Model):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Runs Keras' `train_on_batch`, also on raw texts, in the forms of `fit`, as one batch."""
+        """Runs Keras' `train_on_batch`, also on raw texts.
+
+        `x`, `y`, `sample_weight` have the forms of `fit`, keys of `class_weight` may be names of
+        labels, and with `return_dict` the results have names.
+        """
         if self.batching is not None:
             x, y, *weights = self.batching.one_batch(x, y, sample_weight)
             sample_weight = weights[0] if weights else None
@@ -306,14 +307,14 @@ class TaskModel(keras.Model):
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
-        """Runs Keras' `test_on_batch`, also on raw texts, in the forms of `fit`, as one batch."""
+        """Runs Keras' `test_on_batch`; `x`, `y`, `sample_weight`, `return_dict` as in training."""
         if self.batching is not None:
             x, y, *weights = self.batching.one_batch(x, y, sample_weight)
             sample_weight = weights[0] if weights else None
         return super().test_on_batch(x, y, sample_weight, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
-        """Runs Keras' `predict_on_batch`; of raw texts, returns what `predict` returns."""
+        """Runs Keras' `predict_on_batch`; of raw texts `x`, returns what `predict` returns."""
         is_text = self.batching is not None and self.batching.holds_texts(x)
         return self.predict(x) if is_text else super().predict_on_batch(x)
 
@@ -377,7 +378,7 @@ class TaskModel(keras.Model):
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Returns targets and outputs in the form that loss and metrics take."""
+        """Returns `y` and `y_pred` in the form that loss and metrics take."""
         return y, y_pred
 
     def get_config(self) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class ChoiceSelection(TaskModel):
         self.needs_distributions = need_distributions(given)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Returns distributions over the choices, not indices, where loss or metrics need them."""
+        """Returns `y`, as distributions where loss or metrics need them, and `y_pred`."""
         return (class_distribution(y, y_pred) if self.needs_distributions else y), y_pred
 
     def default_loss(self) -> Any:

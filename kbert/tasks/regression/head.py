@@ -59,7 +59,7 @@ class SequenceRegression(TaskModel):
         return ops.squeeze(self.sequence_head(outputs, training=training), -1)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Returns columns: losses and metrics average the last axis, not to be the batch."""
+        """Returns `y` and `y_pred` as columns: losses and metrics average the last axis."""
         return _column(y), _column(y_pred)
 
     def default_loss(self) -> Any:
