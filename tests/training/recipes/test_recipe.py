@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import keras
@@ -118,7 +119,7 @@ def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weight(steps, tmp_pa
 
 def test_a_stop_when_the_model_is_measured_loses_no_step(tmp_path, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(LineRecipe, "finish", lambda self, folder: os.kill(os.getpid(), 2))
+        patched.setattr(LineRecipe, "finish", lambda self, folder: signal.raise_signal(2))
         run_recipe(LineRecipe(config(tmp_path / "run")))
     assert f"goes on after step {2 * BATCHES}" not in (
         (tmp_path / "run.incomplete" / "log.txt").read_text()
@@ -129,7 +130,7 @@ def test_a_stop_when_the_model_is_measured_loses_no_step(tmp_path, monkeypatch):
 
 def test_a_signal_saves_and_says_how_to_go_on(tmp_path, monkeypatch):
     def ask(self, batch, logs=None):
-        os.kill(os.getpid(), 15)
+        signal.raise_signal(15)
 
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped) as error:
         patched.setattr(EpochRecord, "on_train_batch_begin", ask)
