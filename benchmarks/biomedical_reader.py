@@ -13,7 +13,7 @@ import json
 import shutil
 from pathlib import Path
 
-from kbert.checkpoints.native.adapter_folder import CONFIG, WEIGHTS
+from kbert.checkpoints.adapter_folder import CONFIG, WEIGHTS
 from kbert.checkpoints.pretrained import SHIPPED
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.training.config.finetuning_config import RunConfig

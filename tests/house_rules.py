@@ -38,13 +38,7 @@ FLOORS = {
 # Room -> its sub-rooms from the lowest floor up, with the same rule; "." are the room's own files.
 SUB_FLOORS = {
     "layers": (("core",), ("attention",), ("blocks",), ("bert",)),
-    "checkpoints": (
-        ("arrays",),
-        ("encoders",),
-        ("huggingface", "native", "tensorflow"),
-        (".",),
-        ("marian",),
-    ),
+    "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "models": ((".",), ("albert",)),
     "text": ((".",), ("subword", "wordpiece"), ("masking", "sequences")),
     "data": (

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.huggingface.files import read_huggingface
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
+from kbert.checkpoints.huggingface_files import read_huggingface
 from kbert.options.kinds import config_text
 from tests.checkpoints.synthetic_bert import hf_tensors, write_hf, write_vocabulary
 from tests.checkpoints.synthetic_marian import write_marian

@@ -13,7 +13,7 @@ import numpy as np
 
 from kbert.checkpoints.arrays.canonical_names import transformer_shapes
 from kbert.checkpoints.arrays.json_object import json_text
-from kbert.checkpoints.arrays.weight_table import WeightEntry, check_tensors
+from kbert.checkpoints.arrays.weight_table import check_arrays
 from kbert.storage.atomic_directory import atomic_directory
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
@@ -29,14 +29,10 @@ SEARCH = "search.json"
 
 @dataclass(frozen=True)
 class TokenNames:
-    """The vocabularies of a translation model.
+    """The pieces of a translation model's source and target, in the order of their ids.
 
-    Attributes:
-        source: the pieces of the source, in the order of their ids.
-        target: those of the target.
-        unknown: the piece for unknown characters; it is in both.
-        start: the start piece, which precedes a translation.
-        end: the piece at the end of a source and of a translation; it is in both.
+    `unknown` and `end`, for unknown characters and the end of a text, are in both; `start` precedes
+    a translation.
     """
 
     source: Sequence[str]
@@ -65,28 +61,21 @@ def write_ctranslate2(
     Args:
         config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
             "learned": sinusoids are a table too.
-        arrays: canonical name -> array; see `kbert.checkpoints.arrays.canonical_names`.
-        tokens: the vocabularies.
-        directory: the folder to make.
+        arrays: canonical name -> array, those of `canonical_names.transformer_shapes`.
         alignment_layer: the decoder layer whose cross-attention, averaged over heads, CTranslate2
             returns as the attention: from 0, or from -1 back from the last one.
         search: the content of `search.json` beside the model, for example the arguments of
             `ctranslate2.Translator.translate_batch`; or None.
         files: name -> content of further files, for example the subword models.
-        overwrite: whether an existing folder may be replaced.
 
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: arrays do not fit the configuration, pieces are not as many as embeddings, a
-            special piece is missing from a vocabulary, or CTranslate2 has no such model.
-        ModuleNotFoundError: the package ctranslate2 is not installed.
-        FileExistsError: the folder exists and `overwrite` is False.
+    Raises a ValueError if arrays do not fit the configuration, pieces are not as many as
+    embeddings, a special piece is missing from a vocabulary, or CTranslate2 has no such model, a
+    ModuleNotFoundError without its package, and a FileExistsError if the folder exists and
+    `overwrite` is False.
     """
     _check(config, arrays, tokens)
     spec = _spec(config, alignment_layer)
-    _fill(spec, config, {name: _plain(array) for name, array in arrays.items()})
+    _fill(spec, config, {n: np.ascontiguousarray(a, dtype="float32") for n, a in arrays.items()})
     spec.register_source_vocabulary(list(tokens.source))
     spec.register_target_vocabulary(list(tokens.target))
     spec.config.unk_token, spec.config.eos_token = tokens.unknown, tokens.end
@@ -105,11 +94,7 @@ def write_ctranslate2(
 
 
 def import_ctranslate2() -> Any:
-    """Imports the package.
-
-    Raises:
-        ModuleNotFoundError: it is not installed; the message names the extra.
-    """
+    """Imports the package; the ModuleNotFoundError if it is not installed names the extra."""
     try:
         import ctranslate2
     except ModuleNotFoundError as error:
@@ -120,9 +105,7 @@ def import_ctranslate2() -> Any:
     return ctranslate2
 
 
-def _check(
-    config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], tokens: TokenNames
-) -> None:
+def _check(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], tokens: TokenNames) -> None:
     if config["positions"] != "learned":
         raise ValueError(
             '`positions` must be "learned", with a table for source and target. '
@@ -133,10 +116,7 @@ def _check(
             f"`activation` must be one that CTranslate2 has: {', '.join(_ACTIVATIONS)}. "
             f"Received: activation={config['activation']!r}"
         )
-    table = [WeightEntry(n, s, (n,), s) for n, s in transformer_shapes(config).items()]
-    found = {name: tuple(array.shape) for name, array in arrays.items()}
-    unknown = set(found) - {entry.canonical for entry in table}
-    check_tensors(table, found, unknown, "`arrays`", "a Transformer")
+    check_arrays(config, arrays, "`arrays`", transformer_shapes, "a Transformer")
     sizes = {
         "source": config["source_vocabulary_size"] or config["vocabulary_size"],
         "target": config["vocabulary_size"],
@@ -155,7 +135,6 @@ def _check(
 
 
 def _spec(config: Mapping[str, Any], alignment_layer: int) -> Any:
-    """Makes the model without weights."""
     specs = import_ctranslate2().specs
     settings = {
         "num_heads": config["num_heads"],
@@ -175,7 +154,6 @@ def _spec(config: Mapping[str, Any], alignment_layer: int) -> Any:
 
 
 def _fill(spec: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Sets all weights of the model."""
     encoder, decoder = spec.encoder, spec.decoder
     source_table = arrays["source_embedding/embeddings"]
     target_table = arrays.get("target_embedding/embeddings", source_table)
@@ -184,13 +162,13 @@ def _fill(spec: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
     decoder.position_encodings.encodings = arrays["target_positions/embeddings"]
     for index, layer in enumerate(encoder.layer):
         block = f"encoder_block_{index}"
-        _fill_attention(layer.self_attention, arrays, f"{block}/attention", ("qkv", "output"))
+        _fill_attention(layer.self_attention, arrays, f"{block}/attention", "qkv", "output")
         _fill_feed_forward(layer.ffn, arrays, block)
     for index, layer in enumerate(decoder.layer):
         block = f"decoder_block_{index}"
-        _fill_attention(layer.self_attention, arrays, f"{block}/self_attention", ("qkv", "output"))
-        parts = ("query", "key_value", "output")
-        _fill_attention(layer.attention, arrays, f"{block}/cross_attention", parts)
+        _fill_attention(layer.self_attention, arrays, f"{block}/self_attention", "qkv", "output")
+        cross = f"{block}/cross_attention"
+        _fill_attention(layer.attention, arrays, cross, "query", "key_value", "output")
         _fill_feed_forward(layer.ffn, arrays, block)
     if config["norm"] == "pre":
         _fill_norm(encoder.layer_norm, arrays, "encoder_norm")
@@ -203,9 +181,7 @@ def _fill(spec: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
             decoder.projection.bias = arrays["output/bias"]
 
 
-def _fill_attention(
-    spec: Any, arrays: Mapping[str, np.ndarray], name: str, parts: Sequence[str]
-) -> None:
+def _fill_attention(spec: Any, arrays: Mapping[str, np.ndarray], name: str, *parts: str) -> None:
     for linear, part in zip(spec.linear, parts, strict=True):
         _fill_linear(linear, arrays, f"{name}/{part}")
     _fill_norm(spec.layer_norm, arrays, f"{name}_residual/layer_norm")
@@ -226,8 +202,3 @@ def _fill_linear(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None
 
 def _fill_norm(spec: Any, arrays: Mapping[str, np.ndarray], name: str) -> None:
     spec.gamma, spec.beta = arrays[f"{name}/gamma"], arrays[f"{name}/beta"]
-
-
-def _plain(array: np.ndarray) -> np.ndarray:
-    """Returns a contiguous float32 array."""
-    return np.ascontiguousarray(np.asarray(array), dtype="float32")

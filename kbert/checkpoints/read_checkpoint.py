@@ -6,14 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kbert.checkpoints import adapter_folder, encoder_folder, huggingface_files, translation_folder
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.huggingface import files as huggingface
-from kbert.checkpoints.huggingface.files import read_huggingface
-from kbert.checkpoints.native import adapter_folder
-from kbert.checkpoints.native import encoder_folder as native
-from kbert.checkpoints.native import translation_folder
-from kbert.checkpoints.native.adapter_folder import read_adapters
-from kbert.checkpoints.native.encoder_folder import read_native
 from kbert.checkpoints.pretrained import resolve
 from kbert.checkpoints.tensorflow.model_garden import read_model_garden
 from kbert.checkpoints.tensorflow.object_graph import GRAPH_KEY
@@ -25,11 +19,9 @@ _MAX_LISTED = 20
 
 @dataclass(frozen=True)
 class DetectedFormat:
-    """A detected checkpoint.
+    """A detected format, and the path for its reader: a folder, or a prefix of TensorFlow's files.
 
-    Attributes:
-        name: "kbert", "kbert_adapters", "huggingface", "tf1_bert" or "model_garden".
-        path: The path for the format's reader: a folder, or a prefix of TensorFlow's files.
+    The name is "kbert", "kbert_adapters", "huggingface", "tf1_bert" or "model_garden".
     """
 
     name: str
@@ -37,21 +29,13 @@ class DetectedFormat:
 
 
 def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
-    """Detects the format of a folder, a file in it or a prefix of TensorFlow's files.
+    """Detects the format of a checkpoint; no weights are read.
 
-    No weights are read.
+    `path` is a folder, its `model.safetensors`, `config.json` or `kbert.json`, or a prefix of
+    TensorFlow's files such as `.../bert_model.ckpt`, optionally with `.index` at its end.
 
-    Args:
-        path: The folder, its `model.safetensors`, `config.json` or `kbert.json`, or a prefix such
-            as `.../bert_model.ckpt`, optionally with `.index` at its end.
-
-    Returns:
-        The format.
-
-    Raises:
-        FileNotFoundError: If `path` does not exist.
-        ValueError: If it is not a checkpoint that kbert reads; the message lists what was found.
-            Weights in a pickle are refused, with the reason.
+    Raises a FileNotFoundError if there is nothing, and a ValueError if it is not a checkpoint that
+    kbert reads; the message lists what was found. Weights in a pickle are refused, with the reason.
     """
     path = Path(path)
     prefix = path.with_suffix("") if path.suffix == ".index" else path
@@ -62,11 +46,11 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
             f"`path` must be a folder or the prefix of TensorFlow's files. There is nothing at "
             f"path={str(path)!r}"
         )
-    files = (huggingface.CONFIG, huggingface.WEIGHTS, huggingface.INDEX)
-    known = (native.CONFIG, adapter_folder.CONFIG, *files)
+    files = (huggingface_files.CONFIG, huggingface_files.WEIGHTS, huggingface_files.INDEX)
+    known = (encoder_folder.CONFIG, adapter_folder.CONFIG, *files)
     folder = path.parent if path.is_file() and path.name in known else path
     if folder.is_dir():
-        if (folder / native.CONFIG).is_file():
+        if (folder / encoder_folder.CONFIG).is_file():
             return DetectedFormat("kbert", folder)
         if (folder / adapter_folder.CONFIG).is_file():
             return DetectedFormat("kbert_adapters", folder)
@@ -75,8 +59,8 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
                 "`path` must hold a BERT encoder. Received: a translation model, which "
                 f"`kbert.load` and `Translator.from_pretrained` read, in `{folder}`"
             )
-        weights = (folder / huggingface.WEIGHTS, folder / huggingface.INDEX)
-        if (folder / huggingface.CONFIG).is_file() and any(map(Path.is_file, weights)):
+        weights = (folder / huggingface_files.WEIGHTS, folder / huggingface_files.INDEX)
+        if (folder / huggingface_files.CONFIG).is_file() and any(map(Path.is_file, weights)):
             return DetectedFormat("huggingface", folder)
         prefixes = _prefixes(folder)
         if prefixes:
@@ -85,7 +69,6 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
 
 
 def _prefixes(folder: Path) -> list[str]:
-    """Returns the prefixes of TensorFlow's files in a folder."""
     names = [file.name.removesuffix(".index") for file in folder.glob("*.index")]
     return sorted(name for name in names if any(folder.glob(f"{name}.data-*")))
 
@@ -119,7 +102,6 @@ def _tensorflow_format(prefix: Path) -> DetectedFormat:
 
 
 def _no_checkpoint(path: Path) -> ValueError:
-    """Returns the error for something that is not a checkpoint."""
     if path.is_dir():
         names = sorted(file.name + "/" * file.is_dir() for file in path.iterdir())
         more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
@@ -152,43 +134,34 @@ def _inside(path: Path) -> str:
     """Lists the runs and models in a folder that was given instead of one of them."""
     if not path.is_dir():
         return ""
-    marks = (native.CONFIG, translation_folder.CONFIG, huggingface.CONFIG, "metrics.json")
+    configs = [part.CONFIG for part in (encoder_folder, translation_folder, huggingface_files)]
+    marks = (*configs, "metrics.json")
     marked = [d for d in sorted(path.iterdir()) if any((d / mark).is_file() for mark in marks)]
     names = ", ".join(f"`{folder}`" for folder in marked[:_MAX_LISTED])
     return f". Name one of the runs or models in it: {names}" if names else ""
 
 
-def _read_adapters(path: Path) -> Checkpoint:
-    return read_adapters(path, read_checkpoint)
-
-
 _READERS: dict[str, Callable[..., Checkpoint]] = {
-    "kbert": read_native,
-    "huggingface": read_huggingface,
+    "kbert": encoder_folder.read_native,
+    "huggingface": huggingface_files.read_huggingface,
     "tf1_bert": read_tf1_bert,
     "model_garden": read_model_garden,
-    "kbert_adapters": _read_adapters,
+    "kbert_adapters": lambda path: adapter_folder.read_adapters(path, read_checkpoint),
 }
 
 
 def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -> Checkpoint:
-    """Reads a BERT encoder from any format that kbert knows.
+    """Reads an encoder from any format that kbert knows.
 
-    Args:
-        name_or_path: A folder, the prefix of TensorFlow's files (`.../bert_model.ckpt`), or a name
-            that `pretrained.resolve` knows ("bert-base-uncased", "org/name").
-        values: Whether the arrays hold the values. If not, those of TensorFlow checkpoints are
-            zeros, of the right shapes and dtypes, and TensorFlow is not imported.
+    `name_or_path` is a folder, the prefix of TensorFlow's files (`.../bert_model.ckpt`), or a name
+    that `pretrained.resolve` knows ("bert-base-uncased", "org/name"). Without `values` the arrays
+    of TensorFlow checkpoints are zeros, of the right shapes and dtypes, and TensorFlow is not
+    imported.
 
-    Returns:
-        The checkpoint; its `report` lists what was decided while reading.
-
-    Raises:
-        ValueError: If it is not a checkpoint, or not of exactly a BERT encoder and its heads.
-        FileNotFoundError: If the path does not exist and the name is unknown.
-        OSError: If the name's source cannot be reached.
+    Raises a ValueError if it is not a checkpoint, or not of exactly an encoder and its heads, a
+    FileNotFoundError if the path does not exist and the name is unknown, and an OSError if the
+    name's source cannot be reached.
     """
     found = detect_format(resolve(name_or_path))
-    if not values and found.name in ("tf1_bert", "model_garden"):
-        return _READERS[found.name](found.path, values=False)
-    return _READERS[found.name](found.path)
+    more = {"values": values} if found.name in ("tf1_bert", "model_garden") else {}
+    return _READERS[found.name](found.path, **more)

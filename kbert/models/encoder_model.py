@@ -13,8 +13,8 @@ import keras
 
 from kbert.architectures import encoder_class
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.huggingface.files import write_huggingface
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
+from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.layers.attention.masks import (

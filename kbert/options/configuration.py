@@ -18,9 +18,8 @@ EXAMPLES, TRAINING, RUN = "Examples", "Training", "Run"
 class Configuration:
     """Base class of frozen dataclasses with fields of `kbert.options.kinds.option`.
 
-    Raises:
-        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
-            other; the message names key, expectation and value.
+    A value of the wrong type or out of bounds, and values that contradict each other, raise a
+    ValueError that names key, expectation and value.
     """
 
     def __post_init__(self) -> None:
@@ -30,11 +29,7 @@ class Configuration:
         self.check_together()
 
     def check_together(self) -> None:
-        """Checks the values against each other, after each has been checked by itself.
-
-        Raises:
-            ValueError: Two of them contradict each other, or one is missing.
-        """
+        """Raises a ValueError if values contradict each other; each has been checked by itself."""
 
     @classmethod
     def options(cls) -> "list[dataclasses.Field[Any]]":
@@ -47,14 +42,10 @@ class Configuration:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "The configuration") -> Self:
-        """Creates a configuration from keys and values.
+        """Creates a configuration from the values that differ from the defaults.
 
-        Args:
-            values: The values that differ from the defaults.
-            source: Name of their source, for the error message.
-
-        Raises:
-            ValueError: A key is unknown (the message names the nearest one), or a value is wrong.
+        A key that is unknown (the message names the nearest one) and a wrong value raise a
+        ValueError, whose message begins with `source`.
         """
         known = [field.name for field in cls.options()]
         for key in values:
@@ -67,15 +58,9 @@ class Configuration:
 
     @classmethod
     def from_yaml(cls, path: str | os.PathLike[str], **overrides: Any) -> Self:
-        """Creates a configuration from a YAML file.
+        """Creates a configuration from a YAML file, whose values give way to the `overrides`.
 
-        Args:
-            path: The file.
-            **overrides: Values that override the file's.
-
-        Raises:
-            ValueError: A key is unknown, a value is wrong, or the file is not a YAML mapping.
-            FileNotFoundError: There is no such file.
+        Raises a ValueError as `from_dict` does, and if the file is not a YAML mapping.
         """
         return cls.from_dict({**read_config_file(path), **overrides}, os.fspath(path))
 
@@ -85,11 +70,7 @@ class Configuration:
         return {field.name: values[field.name] for field in self.options()}
 
     def with_values(self, **values: Any) -> Self:
-        """Returns a copy of the configuration with some values changed.
-
-        Args:
-            **values: The values that change.
-        """
+        """Returns a copy of the configuration with some values changed."""
         return type(self).from_dict({**self.to_dict(), **values})
 
 
@@ -99,13 +80,9 @@ def wrong(key: str, expected: str, value: Any) -> ValueError:
 
 
 def check_default(config: Any, keys: Iterable[str], where: str) -> None:
-    """Checks that some keys have their default values.
+    """Raises a ValueError if one of some keys does not have its default value.
 
-    Args:
-        where: The case in which they have no effect, such as "without validation".
-
-    Raises:
-        ValueError: One of them was given.
+    `where` is the case in which they have no effect, such as "without validation".
     """
     defaults = {field.name: field.default for field in dataclasses.fields(config)}
     for key in keys:
@@ -143,7 +120,6 @@ class EpochOptions(Configuration):
     seeds: int = option(1, whole(1), RUN, "How many seeds to run, from `seed` on.")
 
     def check_together(self) -> None:
-        """Checks that an early stop has an epoch to return to."""
         super().check_together()
         if self.early_stopping is not None and self.keep != "best":
             raise wrong("keep", "best with early_stopping", self.keep)
@@ -198,7 +174,6 @@ class RunOptions(Configuration):
     tensorboard: bool = option(False, flag(), RUN, "Write curves for TensorBoard.")
 
     def check_together(self) -> None:
-        """Checks that the run directory is given."""
         super().check_together()
         if self.output is None:
             raise wrong("output", "given: the run directory to make", None)
@@ -245,11 +220,7 @@ class ExampleOptions(Configuration):
 
 
 def check_strategy(config: PlacementOptions) -> None:
-    """Checks the strategy of a run against the rest of its configuration.
-
-    Raises:
-        ValueError: Two values contradict each other.
-    """
+    """Raises a ValueError if the strategy of a run contradicts the rest of its configuration."""
     if config.replicas is not None and config.strategy != MIRRORED:
         raise wrong("replicas", f"left out with strategy={config.strategy!r}", config.replicas)
     if config.strategy != MULTI_WORKER:

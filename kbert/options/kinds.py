@@ -49,8 +49,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _construct_int(loader: _Loader, node: Any) -> int:
-    """Parses an integer of the core schema: 010 is ten, not eight."""
-    return int(loader.construct_scalar(node), 10)
+    return int(loader.construct_scalar(node))  # by the core schema 010 is ten, not eight
 
 
 for _tag, _pattern in (("bool", _BOOL), ("int", _WHOLE), ("float", _FLOAT), ("null", _NULL)):
@@ -62,11 +61,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Parses a YAML text.
-
-    Raises:
-        ValueError: It is not YAML.
-    """
+    """Parses a text; raises a ValueError that names `source` if it is not YAML."""
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError) as error:
@@ -75,14 +70,9 @@ def parse_yaml(text: str, source: str) -> Any:
 
 
 def read_config_file(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Reads the keys and values of a YAML file.
+    """Reads the keys and values of a YAML file in UTF-8; an empty file has no keys.
 
-    Args:
-        path: The file, UTF-8: one `key: value` a line. An empty file has no keys.
-
-    Raises:
-        ValueError: The file is not UTF-8, not YAML, or not a mapping with string keys.
-        FileNotFoundError: There is no such file.
+    Raises a ValueError if the file is not UTF-8, not YAML, or not a mapping with string keys.
     """
     file = Path(path)
     try:
@@ -111,10 +101,10 @@ class Kind:
 
     Attributes:
         expected: Description of valid values, for the error message.
-        accepts: Returns whether a value is of this kind.
+        accepts: Returns whether a value other than None is of this kind.
         python_type: Type of the command-line option: `str`, `int`, `float` or `bool`.
-        from_text: Turns such a `str` into a value.
         optional: Whether None is valid too.
+        from_text: Turns a `str` of the command line into a value.
         names: The values where they are names; the error message suggests the nearest one.
     """
 
@@ -126,8 +116,7 @@ class Kind:
     names: tuple[str, ...] = ()
 
     def check(self, key: str, value: Any) -> None:
-        """Raises a ValueError that names key, expectation and value if `value` is not of this kind.
-        """
+        """Raises a ValueError that names key, expectation and value if `value` is not valid."""
         if (value is None and self.optional) or (value is not None and self.accepts(value)):
             return
         expected = f"{self.expected}, or nothing" if self.optional else self.expected
@@ -145,7 +134,7 @@ def column() -> Kind:
     """Returns the kind of a column's name or 0-based index, or None."""
     return Kind(
         "a column's name or its index, from 0",
-        lambda v: (isinstance(v, str) and v != "") or (_is_whole(v) and v >= 0),
+        lambda v: (isinstance(v, str) and v != "") or (type(v) is int and v >= 0),
         optional=True,
         from_text=lambda v: int(v) if v.isdecimal() else v,
     )
@@ -165,12 +154,9 @@ def flag() -> Kind:
 
 def whole(minimum: int, optional: bool = False) -> Kind:
     """Returns the kind of an integer."""
-    return Kind(
-        f"a whole number, at least {minimum}",
-        lambda v: _is_whole(v) and v >= minimum,
-        int,
-        optional,
-    )
+    # bool is a subclass of int in Python, but not a number.
+    expected = f"a whole number, at least {minimum}"
+    return Kind(expected, lambda v: type(v) is int and v >= minimum, int, optional)
 
 
 def number(expected: str, accepts: Callable[[float], bool], optional: bool = False) -> Kind:
@@ -185,23 +171,20 @@ def rate(optional: bool = False) -> Kind:
 
 def names() -> Kind:
     """Returns the kind of a list of two or more different names, or None."""
-    return Kind(
-        "a list of two different names or more",
-        lambda v: isinstance(v, list)
-        and all(isinstance(name, str) and name != "" for name in v)
-        and len(set(v)) == len(v) > 1,
-        optional=True,
-        from_text=lambda v: [name.strip() for name in v.split(",")],
-    )
+    expected = "a list of two different names or more"
+    return _strings(expected, lambda v: "" not in v and len(set(v)) == len(v) > 1)
 
 
 def patterns() -> Kind:
     """Returns the kind of a list of files or glob patterns, or None."""
+    expected = "a list of files or patterns of their names"
+    return _strings(expected, lambda v: v != [] and all(name.strip() for name in v))
+
+
+def _strings(expected: str, accepts: Callable[[list[str]], bool]) -> Kind:
     return Kind(
-        "a list of files or patterns of their names",
-        lambda v: isinstance(v, list)
-        and v != []
-        and all(isinstance(name, str) and name.strip() != "" for name in v),
+        expected,
+        lambda v: isinstance(v, list) and all(isinstance(s, str) for s in v) and accepts(v),
         optional=True,
         from_text=lambda v: [name.strip() for name in v.split(",")],
     )
@@ -235,33 +218,17 @@ def grid(keys: Sequence[str]) -> Kind:
 
 
 def option(default: Any, kind: Kind, panel: str, help: str) -> Any:
-    """Returns a field of a configuration.
-
-    Args:
-        default: Its default; must not be a dict or list.
-        kind: The kind of its values.
-        panel: The heading of its group in the help text.
-        help: One line of help text.
-    """
+    """Returns a field of a configuration; `panel` is the heading of its group in the help text."""
     return field(default=default, metadata={"kind": kind, "panel": panel, "help": help})
 
 
 def kind_of(described: "Field[Any]") -> Kind:
-    """Returns the kind of a field that `option` made.
-
-    Raises:
-        ValueError: The field was not made by `option`.
-    """
+    """Returns the kind of a field; raises a ValueError if `option` did not make the field."""
     kind = described.metadata.get("kind")
     if not isinstance(kind, Kind) or described.default is MISSING:
         raise ValueError(f"`described` must be made by `option`. Received: {described.name!r}")
     return kind
 
 
-def _is_whole(value: Any) -> bool:
-    # bool is a subclass of int in Python, but not a number.
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_number(value: Any) -> bool:
-    return (_is_whole(value) or isinstance(value, float)) and math.isfinite(value)
+    return (type(value) is int or isinstance(value, float)) and math.isfinite(value)

@@ -1,7 +1,4 @@
-"""Atomic writes: a folder or a file is complete, or not there at all.
-
-And a lock, which one process holds at a time.
-"""
+"""Atomic writes of files and folders, which are complete or not there at all, and a lock."""
 
 import fcntl
 import os
@@ -20,37 +17,28 @@ _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{12}\.(partial|old)", re.DOTALL)
 def atomic_directory(path: str | os.PathLike[str], overwrite: bool = False) -> Iterator[Path]:
     """Yields a new folder to fill, which becomes `path` when the block succeeds.
 
-    The folder is a hidden sibling of `path`, so that the last step is a rename within one
-    file system. Its files are flushed to the disk before the rename. When the block raises, the
-    folder is removed and `path` stays as it was.
+    The folder is a hidden sibling of `path`, so that the last step is a rename within one file
+    system. Its files are flushed to the disk before the rename. When the block raises, the folder
+    is removed and `path` stays as it was.
 
-    A replaced folder is moved aside by one rename and the new one takes its place by the next;
-    the old one is deleted only after that. If the process is killed between these two renames, the
-    old folder is still there, complete, as `.<name>.<digits>.old`.
+    A folder that is replaced (`overwrite`) is moved aside by one rename and the new one takes its
+    place by the next; the old one is deleted only after that. If the process is killed between
+    these two renames, the old folder is still there, complete, as `.<name>.<digits>.old`.
 
-    Args:
-        path: The folder to make. Missing parents are made.
-        overwrite: Whether an existing folder may be replaced, with all that it holds.
-
-    Yields:
-        The folder to write into.
-
-    Raises:
-        FileExistsError: If `path` exists and `overwrite` is False, at the start or at the end.
-        NotADirectoryError: If `path` is a file.
+    Raises a FileExistsError if `path` exists and `overwrite` is False, at the start or at the end,
+    and a NotADirectoryError if it is a file. Missing parents are made.
     """
     # A relative path must still mean the same folder if the block changes the working directory.
     target = Path(os.path.abspath(path))
     _check_target(target, overwrite, path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    mark = f".{target.name}.{secrets.token_hex(6)}"
-    partial = target.with_name(f"{mark}.partial")
+    partial = _hidden_sibling(target, "partial")
     partial.mkdir()
     try:
         yield partial
         _flush_tree(partial)
         _check_target(target, overwrite, path)
-        _move_into_place(partial, target, aside=target.with_name(f"{mark}.old"))
+        _move_into_place(partial, target)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
@@ -63,27 +51,18 @@ def rename_directory(
     overwrite: bool = False,
     without: str | None = None,
 ) -> None:
-    """Renames a complete folder after all that it holds is flushed to the disk.
+    """Renames a complete folder to a sibling `target` after all that it holds is on the disk.
 
-    It has one of the two names at any time, even if the process is killed.
-
-    Args:
-        folder: The folder, a sibling of `target`.
-        target: Its new name.
-        overwrite: Whether an existing folder may be replaced, as by `atomic_directory`.
-        without: A file in it that is removed just before, such as a lock that others look at.
-
-    Raises:
-        FileExistsError: If `target` exists and `overwrite` is False.
-        NotADirectoryError: If `target` is a file.
+    It has one of the two names at any time, even if the process is killed. `without` names a file
+    in it that is removed just before, such as a lock that others look at. `overwrite` and the
+    errors are those of `atomic_directory`.
     """
     source, path = Path(os.path.abspath(folder)), Path(os.path.abspath(target))
     _check_target(path, overwrite, target)
     _flush_tree(source)
     if without is not None:
         (source / without).unlink()
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}.old")
-    _move_into_place(source, path, aside)
+    _move_into_place(source, path)
     _flush(path.parent)
 
 
@@ -91,35 +70,24 @@ def remove_atomically(path: str | os.PathLike[str]) -> None:
     """Removes a folder with all that it holds; its name never shows a part of it.
 
     It is renamed to a hidden sibling first. If the process is killed after that, the sibling stays,
-    and `remove_leftovers` removes it.
-
-    Args:
-        path: The folder.
-
-    Raises:
-        FileNotFoundError: If there is none.
-        NotADirectoryError: If `path` is a file.
+    and `remove_leftovers` removes it. Raises a FileNotFoundError where there is nothing, and a
+    NotADirectoryError if `path` is a file.
     """
     target = Path(os.path.abspath(path))
     if target.exists() and not target.is_dir():
         raise NotADirectoryError(f"`path` must be a folder. Received a file: path={str(target)!r}")
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    aside = _hidden_sibling(target, "old")
     os.rename(target, aside)
     shutil.rmtree(aside, ignore_errors=True)
     _flush(target.parent)
 
 
 def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
-    """Removes what `atomic_directory` and `remove_atomically` left when they were killed.
+    """Removes what killed `atomic_directory` and `remove_atomically` left in a folder.
 
     The caller must know that neither is running there, for example by a `file_lock`, and that none
-    was replacing a folder: then the old one may be among what is left.
-
-    Args:
-        folder: The folder that they wrote into. It need not exist.
-
-    Returns:
-        The names of what was removed.
+    was replacing a folder: then the old one may be among what is left. Returns the names of what
+    was removed; `folder` need not exist.
     """
     path = Path(folder)
     children = sorted(path.iterdir()) if path.is_dir() else []
@@ -135,23 +103,17 @@ def remove_leftovers(folder: str | os.PathLike[str]) -> list[str]:
 def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Writes a file completely or not at all; an existing file is replaced.
 
-    Args:
-        path: The file. Missing parents are made.
-        content: Its bytes, or its text, which is written as UTF-8 with its line ends unchanged.
-
-    Raises:
-        IsADirectoryError: If `path` is a folder.
+    A str is written as UTF-8 with its line ends unchanged; missing parents are made. Raises an
+    IsADirectoryError if `path` is a folder.
     """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"`path` must be a file. Received a folder: path={str(target)!r}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(6)}.partial")
+    partial = _hidden_sibling(target, "partial")
     try:
-        with partial.open("xb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        _flush(partial)
         os.replace(partial, target)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -161,18 +123,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
 
 @contextmanager
 def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of a file while the block runs; waits until it is free.
+    """Holds the lock of a file while the block runs; calls `on_wait` once before it must wait.
 
-    It is released however the process ends. Threads of one process exclude each other too. The
-    file is not removed: otherwise a process might hold the lock of a file that no other one can
-    see.
-
-    Args:
-        path: The file, empty; created if missing. Its folder must exist.
-        on_wait: Called once before it waits.
-
-    Yields:
-        Nothing.
+    It is released however the process ends. Threads of one process exclude each other too. The file
+    is empty and created if missing. It is not removed: otherwise a process might hold the lock of a
+    file that no other one can see.
     """
     with Path(path).open("a") as file:
         try:
@@ -181,6 +136,10 @@ def file_lock(path: str | os.PathLike[str], on_wait: Callable[[], None]) -> Iter
             on_wait()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _hidden_sibling(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(6)}.{kind}")
 
 
 def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) -> None:
@@ -196,11 +155,12 @@ def _check_target(target: Path, overwrite: bool, given: str | os.PathLike[str]) 
         )
 
 
-def _move_into_place(partial: Path, target: Path, aside: Path) -> None:
+def _move_into_place(partial: Path, target: Path) -> None:
     """Renames `partial` to `target`; what `target` held is deleted after that."""
     if not os.path.lexists(target):
         os.rename(partial, target)
         return
+    aside = _hidden_sibling(target, "old")
     os.rename(target, aside)
     try:
         os.rename(partial, target)
@@ -215,7 +175,6 @@ def _move_into_place(partial: Path, target: Path, aside: Path) -> None:
 
 
 def _flush_tree(folder: Path) -> None:
-    """Flushes all files of a folder, and the folders themselves, to the disk."""
     for root, _, files in os.walk(folder):
         for name in files:
             _flush(Path(root, name))
@@ -223,7 +182,6 @@ def _flush_tree(folder: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Flushes one file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -6,40 +6,18 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-_CHUNK_BYTES = 1 << 18
+_MOST_BYTES = 1 << 28  # of all files together, read at each start of a run
+_LEAST_BYTES, _PIECE = 1 << 16, 1 << 12  # of one file, and of one sample of it
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
-    """Returns the SHA-256 of a file's bytes.
-
-    Args:
-        path: The file. It is read in pieces, so its size does not matter.
-
-    Returns:
-        64 lower-case hexadecimal digits.
-
-    Raises:
-        OSError: If `path` is not a readable file.
-    """
-    digest = hashlib.sha256()
+    """Returns the SHA-256 of a file's bytes as 64 lower-case hexadecimal digits."""
     with Path(path).open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_folder(path: str | os.PathLike[str]) -> str:
-    """Returns one SHA-256 for all files of a folder, with their names, at any depth.
-
-    Args:
-        path: The folder.
-
-    Returns:
-        64 lower-case hexadecimal digits.
-
-    Raises:
-        OSError: If a file cannot be read.
-    """
+    """Returns one SHA-256 for all files of a folder, with their names, at any depth."""
     folder = Path(path)
     digest = hashlib.sha256()
     for file in sorted(one for one in folder.rglob("*") if one.is_file()):
@@ -48,16 +26,7 @@ def sha256_of_folder(path: str | os.PathLike[str]) -> str:
 
 
 def verify_sha256(path: str | os.PathLike[str], expected: str) -> None:
-    """Checks that a file has the expected SHA-256.
-
-    Args:
-        path: The file.
-        expected: 64 hexadecimal digits.
-
-    Raises:
-        ValueError: If `expected` is not a SHA-256, or the file has another one.
-        OSError: If `path` is not a readable file.
-    """
+    """Raises a ValueError if `expected` is no SHA-256, or a file has another one."""
     if not re.fullmatch(r"[0-9a-fA-F]{64}", expected):
         raise ValueError(
             f"`expected` must be 64 hexadecimal digits. Received: expected={expected!r}"
@@ -70,22 +39,11 @@ def verify_sha256(path: str | os.PathLike[str], expected: str) -> None:
         )
 
 
-_MOST_BYTES = 1 << 28  # of all files together, read at each start of a run
-_LEAST_BYTES, _PIECE = 1 << 16, 1 << 12  # of one file, and of one sample of it
-
-
 def sampled_hashes(files: Sequence[Path], most_bytes: int = _MOST_BYTES) -> list[str]:
-    """Hashes files by their size and contents.
+    """Hashes files by their size and contents: the SHA-256 of each, in hexadecimal.
 
-    If they are larger than `most_bytes` together, each is sampled at offsets that are evenly
-    spread over it; a change between these that keeps the size is not detected.
-
-    Args:
-        files: the files.
-        most_bytes: about how much of all files is read, and at least 64 KiB of each.
-
-    Returns:
-        The SHA-256 of each file, in hexadecimal.
+    If the files are larger than `most_bytes` together, each is sampled at offsets that are evenly
+    spread over it, at least 64 KiB; a change between these that keeps the size is not detected.
     """
     share = max(_LEAST_BYTES, most_bytes // max(len(files), 1))
     is_small = sum(file.stat().st_size for file in files) <= most_bytes

@@ -6,10 +6,10 @@ from typing import Any
 
 import keras
 
-from kbert.checkpoints.marian.files import is_marian
-from kbert.checkpoints.native.translation_folder import is_translation
+from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.translation_folder import is_translation
 from kbert.pipelines.base.saved_pipeline import load_pipeline
 from kbert.tasks.base.task import Task
 from kbert.tasks.registry import all_tasks, task_of_class

@@ -9,7 +9,7 @@ from functools import singledispatch
 from pathlib import Path
 
 from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.native.encoder_folder import CONFIG
+from kbert.checkpoints.encoder_folder import CONFIG
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task

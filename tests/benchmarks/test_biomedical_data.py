@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from kbert.checkpoints.adapter_folder import read_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.native.adapter_folder import read_adapters
 from kbert.data.questions.question_examples import QuestionExamples
 
 COUNTS = {"long": 9, "short": 2, "middle": 4}

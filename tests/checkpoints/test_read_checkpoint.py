@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, write_hf
 

@@ -14,8 +14,8 @@ class Checkpoint:
     """An encoder as named arrays, with its config, vocabulary and task heads.
 
     Attributes:
-        config: Hyperparameters under kbert's names (`encoder_config.CONFIG_KEYS`, and the sizes of
-            the architecture's layout).
+        config: Hyperparameters under kbert's names (`encoder_layout.CONFIG_KEYS`, and sizes of the
+            architecture's layout).
         arrays: Canonical name -> array (the layout's `shapes`), in the dtype of the source
             (float32, float16, bfloat16 or float64). The pooler may be absent.
         heads: Arrays of task heads under Hugging Face's names for BERT's and in Hugging Face's
@@ -24,15 +24,14 @@ class Checkpoint:
         lowercase: Whether text is lower-cased (and stripped of accents) before tokenization.
         source_config: The raw `config.json` of Hugging Face, or {}. Unknown fields in it survive
             a round trip; `id2label` given here is written.
-        format: The format that it was read from: "huggingface", "tf1_bert", "model_garden" or
-            "kbert".
+        format: The format that it was read from, by the names of `read_checkpoint.DetectedFormat`.
         report: Notes on what was decided, renamed or left out while reading, one sentence each.
         vocabulary_tokens: The tokens in the order of their ids, if the source holds them but has
             no vocabulary file (a folder with only `tokenizer.json`).
         pipeline: The settings of a text model beside its encoder and heads (class, labels, ...), in
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
-        adapters: Arrays of bottleneck adapters under the paths of their variables; {} for an
-            encoder without. Only kbert's own format keeps them.
+        adapters: Arrays of bottleneck adapters under the paths of their variables. Only kbert's own
+            format keeps them.
         tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, if the source has them.
         unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
             there is no other.
@@ -70,12 +69,9 @@ class Checkpoint:
         return named if layout is None else layout.class_of_bert(named)
 
     def vocabulary_bytes(self) -> bytes | None:
-        """Returns the content of a vocabulary file, one token per line, or None without vocabulary.
-
-        The bytes of `vocabulary_path` are returned unchanged.
-        """
+        """Returns the content of a vocabulary file, one token per line; None without vocabulary."""
         if self.vocabulary_path is not None:
-            return self.vocabulary_path.read_bytes()
+            return self.vocabulary_path.read_bytes()  # unchanged, whatever its line ends are
         if self.vocabulary_tokens is not None:
             return "".join(f"{token}\n" for token in self.vocabulary_tokens).encode("utf-8")
         return None

@@ -1,19 +1,80 @@
-"""`EncoderLayout`: names, shapes and settings of an encoder's weights on disk."""
+"""`EncoderLayout`: names, shapes and settings of an encoder's weights on disk.
 
-from collections.abc import Callable, Mapping
+The settings are an encoder's hyperparameters under kbert's names (`CONFIG_KEYS`).
+"""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from kbert.checkpoints.arrays.canonical_names import canonical_shapes
-from kbert.checkpoints.arrays.encoder_config import check_config
 from kbert.checkpoints.arrays.weight_table import (
     Shapes,
     WeightEntry,
     check_arrays,
     weight_table,
 )
+
+# Valid values, in words and as a function. A bool is an int in Python, but no number here.
+_Values = tuple[str, Callable[[Any], bool]]
+_SIZE: _Values = ("a positive whole number", lambda v: type(v) is int and v >= 1)
+_RATE: _Values = ("a number in [0, 1)", lambda v: _is_number(v) and 0 <= v < 1)
+_POSITIVE: _Values = ("a positive number", lambda v: _is_number(v) and v > 0)
+_FLAG: _Values = ("true or false", lambda v: type(v) is bool)
+_KEYS: dict[str, _Values] = {
+    "vocabulary_size": _SIZE,
+    "hidden_dim": _SIZE,
+    "num_layers": _SIZE,
+    "num_heads": _SIZE,
+    "intermediate_dim": _SIZE,
+    "max_sequence_length": _SIZE,
+    "num_segments": _SIZE,
+    "dropout": _RATE,
+    "attention_dropout": _RATE,
+    "activation": ("a name", lambda v: isinstance(v, str)),
+    "layer_norm_epsilon": _POSITIVE,
+    "initializer_range": _POSITIVE,
+}
+CONFIG_KEYS = tuple(_KEYS)
+# Optional, False by default: each position sees only itself and what came before.
+CAUSAL = "causal"
+
+
+def check_config(config: Mapping[str, Any], source: str, more_sizes: tuple[str, ...] = ()) -> None:
+    """Checks that a configuration has all known keys, no other ones, and valid values.
+
+    `more_sizes` are the sizes that an architecture has beside those of BERT. The ValueError begins
+    with `source`, and names for an unknown key the nearest known one.
+    """
+    keys = (*CONFIG_KEYS, *more_sizes)
+    known = {**_KEYS, **dict.fromkeys(more_sizes, _SIZE), CAUSAL: _FLAG}
+    for key in config:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(
+                f"{source}: the configuration must have only the keys {', '.join(keys)}."
+                f" Received: {key!r}.{hint}"
+            )
+    missing = [key for key in keys if key not in config]
+    if missing:
+        raise ValueError(f"{source}: the configuration must have {', '.join(missing)}.")
+    for key, (wanted, accepts) in known.items():
+        value = config.get(key, False)
+        if not accepts(value):
+            raise ValueError(f"{source}: `{key}` must be {wanted}. Received: {key}={value!r}")
+    if config["hidden_dim"] % config["num_heads"]:
+        raise ValueError(
+            f"{source}: `hidden_dim` must be a multiple of `num_heads`. Received: "
+            f"hidden_dim={config['hidden_dim']}, num_heads={config['num_heads']}"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -56,44 +117,29 @@ class HuggingFaceLayout:
         return f"{self.model_type}."
 
     def class_of(self, name: str) -> str:
-        """Returns the architecture's class for BERT's, `BertForMaskedLM` for example.
-
-        Args:
-            name: BERT's class, or one of the architecture's own.
-        """
+        """Returns the architecture's class for BERT's, such as `BertForMaskedLM`, or its own."""
         return name if name in self.classes else self.class_prefix + name.removeprefix("Bert")
 
     def class_of_bert(self, name: str | None) -> str | None:
-        """Returns BERT's class for one of the architecture's; another name as it is.
-
-        Args:
-            name: the class, or None.
-        """
+        """Returns BERT's class for one of the architecture's; another name as it is."""
         if name is None or name not in self.classes:
             return name
         return f"Bert{name.removeprefix(self.class_prefix)}"
 
     def head_in_file(self, name: str) -> str:
-        """Returns the name in the file of a head's tensor.
-
-        Args:
-            name: its name in a `Checkpoint`.
-        """
-        for ours, theirs in self.head_names.items():
-            if name.startswith(ours):
-                return theirs + name.removeprefix(ours)
-        return name
+        """Returns the name in the file of a head's tensor in a `Checkpoint`."""
+        return _renamed(name, self.head_names.items())
 
     def head_of_file(self, name: str) -> str:
-        """Returns the name in a `Checkpoint` of a tensor; one that is of no head stays.
+        """Returns the name in a `Checkpoint` of a file's tensor without the encoder's prefix."""
+        return _renamed(name, ((theirs, ours) for ours, theirs in self.head_names.items()))
 
-        Args:
-            name: its name in the file, without the encoder's prefix.
-        """
-        for ours, theirs in self.head_names.items():
-            if name.startswith(theirs):
-                return ours + name.removeprefix(theirs)
-        return name
+
+def _renamed(name: str, beginnings: Iterable[tuple[str, str]]) -> str:
+    for before, after in beginnings:
+        if name.startswith(before):
+            return after + name.removeprefix(before)
+    return name
 
 
 @dataclass(frozen=True)
@@ -119,11 +165,7 @@ class EncoderLayout:
 
     @property
     def huggingface(self) -> HuggingFaceLayout:
-        """Returns the layout in transformers.
-
-        Raises:
-            ValueError: transformers have no such encoder.
-        """
+        """Returns the layout in transformers; raises a ValueError if they have no such encoder."""
         if self.transformers is None:
             raise ValueError(
                 f"`architecture` must be one that transformers has. Received: {self.title}, "
@@ -132,41 +174,20 @@ class EncoderLayout:
         return self.transformers
 
     def check_config(self, config: Mapping[str, Any], source: str) -> None:
-        """Checks that a configuration has all keys of the architecture, and valid values.
-
-        Args:
-            config: hyperparameters under kbert's names.
-            source: the origin that errors name.
-
-        Raises:
-            ValueError: a key is missing, unknown or invalid.
-        """
-        if self.check is not None:
-            self.check(config, source)
-        else:
+        """Raises a ValueError unless the architecture has such a configuration."""
+        if self.check is None:
             check_config(config, source, self.sizes)
+        else:
+            self.check(config, source)
 
     def check_arrays(
         self, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], source: str
     ) -> None:
-        """Checks canonical arrays against a configuration; the pooler may be absent.
-
-        Args:
-            config: hyperparameters under kbert's names.
-            arrays: canonical name -> array.
-            source: the origin that errors name.
-
-        Raises:
-            ValueError: an array is missing, unknown or has a wrong shape; the message names each.
-        """
+        """Checks canonical arrays as `weight_table.check_arrays` does."""
         check_arrays(config, arrays, source, self.shapes, self.title)
 
     def huggingface_table(self, config: Mapping[str, Any]) -> list[WeightEntry]:
-        """Returns the table of its weights in the layout of transformers.
-
-        Args:
-            config: hyperparameters under kbert's names.
-        """
+        """Returns the table of its weights in the layout of transformers."""
         names = self.huggingface
         return weight_table(
             config, names.names, names.block_names, transposed_kernels=True, shapes=self.shapes

@@ -6,18 +6,7 @@ from typing import Any
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Reads a JSON file that must hold an object.
-
-    Args:
-        path: The file, in UTF-8.
-
-    Returns:
-        The object.
-
-    Raises:
-        ValueError: If the file is not JSON, or holds something other than an object.
-        OSError: If it cannot be read.
-    """
+    """Reads a JSON file in UTF-8; raises a ValueError unless it holds an object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ Format: https://github.com/huggingface/safetensors#format
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -22,12 +23,7 @@ FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float6
 
 
 class SafetensorsFiles:
-    """The tensors of one or more open safetensors files.
-
-    Attributes:
-        shapes: Tensor -> shape.
-        dtypes: Tensor -> dtype, by the format's names ("F32", "BF16", "I64").
-    """
+    """The tensors of open safetensors files: their shapes, and their dtypes such as "BF16"."""
 
     def __init__(self, files: Mapping[Path, Any]) -> None:
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -37,8 +33,7 @@ class SafetensorsFiles:
             for name in file.keys():
                 if name in self._file_of:
                     raise ValueError(
-                        f"`{path}` must not hold a tensor of another shard. Received: "
-                        f"{name}"
+                        f"`{path}` must not hold a tensor of another shard. Received: {name}"
                     )
                 piece = file.get_slice(name)
                 self.shapes[name] = tuple(piece.get_shape())
@@ -46,11 +41,7 @@ class SafetensorsFiles:
                 self._file_of[name] = file
 
     def load(self, name: str) -> np.ndarray:
-        """Returns the array of a floating-point tensor.
-
-        Raises:
-            ValueError: If it has another dtype, for example of quantized integers.
-        """
+        """Returns the array of a tensor; raises a ValueError if its numbers are quantized."""
         if self.dtypes[name] not in FLOATS:
             raise ValueError(
                 f"{name} must be a tensor of {', '.join(FLOATS.values())}: quantized weights "
@@ -62,17 +53,7 @@ class SafetensorsFiles:
 
 @contextmanager
 def open_safetensors(*paths: Path) -> Iterator[SafetensorsFiles]:
-    """Opens safetensors files.
-
-    Args:
-        paths: The file, or all shards.
-
-    Yields:
-        Their tensors together.
-
-    Raises:
-        ValueError: If a file is damaged or truncated.
-    """
+    """Yields the tensors of safetensors files together; raises a ValueError if one is damaged."""
     with ExitStack() as stack:
         files = {}
         for path in paths:
@@ -90,9 +71,8 @@ def open_safetensors(*paths: Path) -> Iterator[SafetensorsFiles]:
 def shards_of(index: Path) -> list[Path]:
     """Returns the shards that a `*.safetensors.index.json` names.
 
-    Raises:
-        ValueError: If the file is no index, or names a file outside its folder.
-        FileNotFoundError: If shards are missing.
+    Raises a ValueError if the file is no index, or names a file outside its folder, and a
+    FileNotFoundError if shards are missing.
     """
     weight_map = read_json_object(index).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
@@ -112,15 +92,9 @@ def shards_of(index: Path) -> list[Path]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata: str) -> None:
-    """Writes tensors into one safetensors file.
+    """Writes tensors into one safetensors file, whose header gets `metadata`.
 
-    Args:
-        path: The file.
-        tensors: Name -> array.
-        metadata: Strings for the file's header.
-
-    Raises:
-        OSError: The disk is full, or another system error.
+    Raises an OSError if the disk is full, or for another system error.
     """
     plain = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
     path.touch()
@@ -138,7 +112,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata:
 
 def dtype_of(arrays: Mapping[str, np.ndarray]) -> str:
     """Returns the dtype of most of the arrays' numbers, for example "float32"."""
-    sizes: dict[str, int] = {}
+    sizes: Counter[str] = Counter()
     for array in arrays.values():
-        sizes[array.dtype.name] = sizes.get(array.dtype.name, 0) + array.size
-    return max(sizes, key=lambda name: sizes[name])
+        sizes[array.dtype.name] += array.size
+    return sizes.most_common(1)[0][0]

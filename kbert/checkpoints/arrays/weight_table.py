@@ -16,16 +16,12 @@ Shapes = Callable[[Mapping[str, Any]], dict[str, tuple[int, ...]]]
 
 @dataclass(frozen=True)
 class WeightEntry:
-    """One canonical weight and its tensors in a file.
+    """One canonical weight and its tensors in a file, each of `source_shape`.
 
-    Attributes:
-        canonical: Its canonical name.
-        shape: Its canonical shape.
-        sources: The tensors of the file: one, or query, key and value, which are concatenated on
-            the last axis of the canonical weight.
-        source_shape: The shape that each of them must have.
-        transposed: Whether the file holds (out, in) instead of (in, out). Otherwise the two shapes
-            differ at most by splitting an axis into heads, which is a plain reshape.
+    `sources` are one, or query, key and value, which are concatenated on the last axis of the
+    canonical weight. `transposed` says that the file holds (out, in) instead of (in, out).
+    Otherwise the two shapes differ at most by splitting an axis into heads, which is a plain
+    reshape.
     """
 
     canonical: str
@@ -33,11 +29,6 @@ class WeightEntry:
     sources: tuple[str, ...]
     source_shape: tuple[int, ...]
     transposed: bool = False
-
-    @property
-    def part_shape(self) -> tuple[int, ...]:
-        """The canonical shape of the part that one source fills."""
-        return (*self.shape[:-1], self.shape[-1] // len(self.sources))
 
 
 def weight_table(
@@ -48,28 +39,25 @@ def weight_table(
     transposed_kernels: bool = False,
     shapes: Shapes = canonical_shapes,
 ) -> list[WeightEntry]:
-    """Makes the table of a format.
+    """Makes the table of a format, one entry per weight in canonical order.
 
     Args:
         config: Hyperparameters under kbert's names.
-        names: Canonical name -> names in the file, of the weights outside the blocks.
+        names: Canonical name -> names in the file.
         block_names: The same for one block, without `encoder_block_{i}/`; `{i}` in a name of the
-            file stands for the block's index.
+            file stands for the block's index. `names` need not have these weights.
         source_shape: Maps the canonical name and the part's shape to the shape in the file; equal
             shapes if None.
         transposed_kernels: Whether the file's kernels are (out, in).
         shapes: The canonical shapes of the architecture.
-
-    Returns:
-        One entry per weight, in canonical order.
     """
     table = []
     for canonical, shape in shapes(config).items():
         block = _BLOCK.fullmatch(canonical)
-        if block:
-            sources = tuple(name.format(i=block[1]) for name in block_names[block[2]])
-        else:
+        if canonical in names or block is None:
             sources = names[canonical]
+        else:
+            sources = tuple(name.format(i=block[1]) for name in block_names[block[2]])
         transposed = transposed_kernels and canonical.endswith("/kernel")
         part = (*shape[:-1], shape[-1] // len(sources))
         if transposed:
@@ -100,15 +88,9 @@ def check_tensors(
 ) -> None:
     """Checks that a file holds exactly the tensors of the table, in their shapes.
 
-    Args:
-        table: The weights that are needed.
-        found: Tensor -> shape, of the file.
-        left_over: Tensors that are not used.
-        source: The origin that the error names.
-        model: The model that the error names.
-
-    Raises:
-        ValueError: A tensor is missing, left over or has a wrong shape; the message names each.
+    `found` maps the tensors of the file to shapes, `left_over` are those without use. The
+    ValueError names `source`, `model` and each tensor that is missing, left over or of a wrong
+    shape.
     """
     wanted = {name: entry.source_shape for entry in table for name in entry.sources}
     problems = []
@@ -137,15 +119,8 @@ def assemble(
 ) -> dict[str, np.ndarray]:
     """Makes the canonical arrays from a file's tensors, which were checked before.
 
-    Args:
-        table: The weights.
-        load: Returns the array of a tensor of the file.
-
-    Returns:
-        Canonical name -> C-contiguous array, in the dtype of the file.
-
-    Raises:
-        ValueError: If query, key and value differ in dtype: concatenated they share one.
+    They are C-contiguous and keep the dtype of the file. Query, key and value of several dtypes
+    raise a ValueError: concatenated they share one.
     """
     arrays = {}
     for entry in table:
@@ -155,7 +130,8 @@ def assemble(
                 f"{', '.join(entry.sources)} must have one dtype. Received: "
                 f"{', '.join(str(part.dtype) for part in parts)}"
             )
-        parts = [part.T if entry.transposed else part.reshape(entry.part_shape) for part in parts]
+        shape = (*entry.shape[:-1], -1)
+        parts = [part.T if entry.transposed else part.reshape(shape) for part in parts]
         joined = np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
         arrays[entry.canonical] = np.ascontiguousarray(joined)
     return arrays
@@ -164,15 +140,7 @@ def assemble(
 def disassemble(
     table: Sequence[WeightEntry], arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Makes a file's tensors from the canonical arrays: the inverse of `assemble`.
-
-    Args:
-        table: The weights.
-        arrays: Canonical name -> array.
-
-    Returns:
-        Tensor of the file -> C-contiguous array.
-    """
+    """Makes a file's C-contiguous tensors from the canonical arrays: the inverse of `assemble`."""
     tensors = {}
     for entry in table:
         parts = np.split(np.asarray(arrays[entry.canonical]), len(entry.sources), axis=-1)
@@ -180,16 +148,6 @@ def disassemble(
             part = part.T if entry.transposed else part.reshape(entry.source_shape)
             tensors[name] = np.ascontiguousarray(part)
     return tensors
-
-
-def canonical_table(
-    config: Mapping[str, Any], arrays: Mapping[str, Any], shapes: Shapes = canonical_shapes
-) -> list[WeightEntry]:
-    """Returns the table of arrays that already have canonical names, without an absent pooler."""
-    table = [
-        WeightEntry(name, shape, (name,), shape) for name, shape in shapes(config).items()
-    ]
-    return without_absent_pooler(table, arrays, [])
 
 
 def check_arrays(
@@ -201,10 +159,9 @@ def check_arrays(
 ) -> None:
     """Checks canonical arrays against the configuration; the pooler may be absent.
 
-    Raises:
-        ValueError: An array is missing, unknown or has a wrong shape; the message names each.
+    The ValueError names each array that is missing, unknown or of a wrong shape.
     """
-    table = canonical_table(config, arrays, shapes)
-    known = {entry.canonical for entry in table}
+    table = [WeightEntry(name, shape, (name,), shape) for name, shape in shapes(config).items()]
+    table = without_absent_pooler(table, arrays, [])
     found = {name: tuple(array.shape) for name, array in arrays.items()}
-    check_tensors(table, found, set(found) - known, source, model)
+    check_tensors(table, found, set(found) - {entry.canonical for entry in table}, source, model)

@@ -15,12 +15,9 @@ _FIXED = {_FIXED32: 4, _FIXED64: 8}
 
 
 class Field(NamedTuple):
-    """One field of a message.
+    """One field of a message; `value` is an int for a varint, a float for four bytes, else bytes.
 
-    Attributes:
-        number: field number.
-        value: an int for a varint, a float for four bytes, and bytes for all else.
-        raw: the bytes of the whole field.
+    `raw` holds the bytes of the whole field.
     """
 
     number: int
@@ -29,11 +26,7 @@ class Field(NamedTuple):
 
 
 def read_fields(message: bytes) -> Iterator[Field]:
-    """Yields the fields of a message in order.
-
-    Raises:
-        ValueError: the bytes are not a message.
-    """
+    """Yields the fields of a message in order; bytes that are no message raise a ValueError."""
     place = 0
     while place < len(message):
         begin = place
@@ -57,13 +50,9 @@ def read_fields(message: bytes) -> Iterator[Field]:
 
 
 def field_bytes(number: int, value: int | float | str | bytes) -> bytes:
-    """Encodes one field: an int as a varint, a float in four bytes.
+    """Encodes one field: an int, which must not be negative, as a varint, a float in four bytes.
 
     Of several fields with one number the last counts, so that a value is set by appending it.
-
-    Args:
-        number: field number.
-        value: the value; an int must not be negative.
     """
     if isinstance(value, float):
         return _varint(number << 3 | _FIXED32) + struct.pack("<f", value)
@@ -83,17 +72,9 @@ def _varint(value: int) -> bytes:
 
 
 def read_varint(message: bytes, place: int) -> tuple[int, int]:
-    """Reads a varint.
+    """Reads the varint at an offset: the number, and the offset of its end.
 
-    Args:
-        message: Bytes that contain it.
-        place: Offset of its start.
-
-    Returns:
-        The number, and the offset of its end.
-
-    Raises:
-        ValueError: the bytes end within it, or it is longer than ten bytes.
+    Raises a ValueError if the bytes end within it, or it is longer than ten bytes.
     """
     value = shift = 0
     while place < len(message) and shift < 70:

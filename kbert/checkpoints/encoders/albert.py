@@ -6,7 +6,13 @@ Source: transformers, `models/albert/modeling_albert.py` and `configuration_albe
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.canonical_names import block_shapes, canonical_shapes
+from kbert.checkpoints.arrays.canonical_names import (
+    TORCH_ENDS,
+    block_shapes,
+    canonical_shapes,
+    linear_shapes,
+    weight_names,
+)
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
 from kbert.checkpoints.encoders import bert
 
@@ -38,58 +44,39 @@ _HEADS = {
     "cls.predictions.": "predictions.",
     "cls.sentence_order.": "sop_classifier.classifier.",
 }
-_NAMES = {
-    "embeddings/token_embedding/embeddings": ("embeddings.word_embeddings.weight",),
-    "embeddings/position_embedding/embeddings": ("embeddings.position_embeddings.weight",),
-    "embeddings/segment_embedding/embeddings": ("embeddings.token_type_embeddings.weight",),
-    "embeddings/layer_norm/gamma": ("embeddings.LayerNorm.weight",),
-    "embeddings/layer_norm/beta": ("embeddings.LayerNorm.bias",),
-    "embedding_projection/kernel": ("encoder.embedding_hidden_mapping_in.weight",),
-    "embedding_projection/bias": ("encoder.embedding_hidden_mapping_in.bias",),
-    "pooler/kernel": ("pooler.weight",),
-    "pooler/bias": ("pooler.bias",),
-}
+_NAMES = bert.NAMES | weight_names(
+    {"embedding_projection": ("encoder.embedding_hidden_mapping_in",), "pooler": ("pooler",)},
+    TORCH_ENDS,
+)
 # A group has a number of layers of its own, one in all published models.
-_LAYER = "encoder.albert_layer_groups.{i}.albert_layers.0."
-_QKV = tuple(f"{_LAYER}attention.{part}." for part in ("query", "key", "value"))
-_BLOCK_NAMES = {
-    "attention/qkv/kernel": tuple(f"{part}weight" for part in _QKV),
-    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
-    "attention/output/kernel": (f"{_LAYER}attention.dense.weight",),
-    "attention/output/bias": (f"{_LAYER}attention.dense.bias",),
-    "attention_residual/layer_norm/gamma": (f"{_LAYER}attention.LayerNorm.weight",),
-    "attention_residual/layer_norm/beta": (f"{_LAYER}attention.LayerNorm.bias",),
-    "feed_forward/intermediate/kernel": (f"{_LAYER}ffn.weight",),
-    "feed_forward/intermediate/bias": (f"{_LAYER}ffn.bias",),
-    "feed_forward/output/kernel": (f"{_LAYER}ffn_output.weight",),
-    "feed_forward/output/bias": (f"{_LAYER}ffn_output.bias",),
-    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}full_layer_layer_norm.weight",),
-    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}full_layer_layer_norm.bias",),
-}
+_LAYER = "encoder.albert_layer_groups.{i}.albert_layers.0"
+_SELF = f"{_LAYER}.attention"
+_BLOCK_NAMES = weight_names(
+    {
+        "attention/qkv": (f"{_SELF}.query", f"{_SELF}.key", f"{_SELF}.value"),
+        "attention/output": (f"{_SELF}.dense",),
+        "attention_residual/layer_norm": (f"{_SELF}.LayerNorm",),
+        "feed_forward/intermediate": (f"{_LAYER}.ffn",),
+        "feed_forward/output": (f"{_LAYER}.ffn_output",),
+        "feed_forward_residual/layer_norm": (f"{_LAYER}.full_layer_layer_norm",),
+    },
+    TORCH_ENDS,
+)
 
 
 def albert_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Returns the name and the shape of each weight, in the order in which the model runs.
 
     With E the width of the embeddings, D hidden, G groups: the embeddings are those of a BERT of
-    width E, and there are G blocks of width D.
-
-    Args:
-        config: hyperparameters under kbert's names.
-
-    Returns:
-        Canonical name -> shape, the pooler last.
+    width E, and there are G blocks of width D. The pooler comes last.
     """
     narrow, hidden = config["embedding_dim"], config["hidden_dim"]
     shapes = canonical_shapes({**config, "hidden_dim": narrow, "num_layers": 0})
     shapes = {name: shape for name, shape in shapes.items() if name.startswith("embeddings/")}
-    shapes["embedding_projection/kernel"] = (narrow, hidden)
-    shapes["embedding_projection/bias"] = (hidden,)
+    shapes |= linear_shapes("embedding_projection", narrow, hidden)
     for index in range(config["num_groups"]):
         shapes |= block_shapes(index, hidden, config["intermediate_dim"])
-    shapes["pooler/kernel"] = (hidden, hidden)
-    shapes["pooler/bias"] = (hidden,)
-    return shapes
+    return shapes | linear_shapes("pooler", hidden, hidden)
 
 
 LAYOUT = EncoderLayout(

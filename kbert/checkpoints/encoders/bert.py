@@ -6,6 +6,7 @@ Source: transformers, `models/bert/modeling_bert.py` and `configuration_bert.py`
 from typing import Any
 
 from kbert.architectures import BERT
+from kbert.checkpoints.arrays.canonical_names import TORCH_ENDS, weight_names
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
 
 KEYS: dict[str, tuple[str, Any]] = {
@@ -41,39 +42,28 @@ _CLASSES = {
     "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
     "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
 }
-# The classes for a causal encoder: transformers' pooler reads the first position, which sees only
-# itself there.
-_CAUSAL_CLASSES = (
-    "BertModel",
-    "BertLMHeadModel",
-    "BertForTokenClassification",
-    "BertForQuestionAnswering",
-)
-_NAMES = {
+NAMES = {
     "embeddings/token_embedding/embeddings": ("embeddings.word_embeddings.weight",),
     "embeddings/position_embedding/embeddings": ("embeddings.position_embeddings.weight",),
     "embeddings/segment_embedding/embeddings": ("embeddings.token_type_embeddings.weight",),
-    "embeddings/layer_norm/gamma": ("embeddings.LayerNorm.weight",),
-    "embeddings/layer_norm/beta": ("embeddings.LayerNorm.bias",),
-    "pooler/kernel": ("pooler.dense.weight",),
-    "pooler/bias": ("pooler.dense.bias",),
+    **weight_names(
+        {"embeddings/layer_norm": ("embeddings.LayerNorm",), "pooler": ("pooler.dense",)},
+        TORCH_ENDS,
+    ),
 }
-_LAYER = "encoder.layer.{i}."
-_QKV = tuple(f"{_LAYER}attention.self.{part}." for part in ("query", "key", "value"))
-_BLOCK_NAMES = {
-    "attention/qkv/kernel": tuple(f"{part}weight" for part in _QKV),
-    "attention/qkv/bias": tuple(f"{part}bias" for part in _QKV),
-    "attention/output/kernel": (f"{_LAYER}attention.output.dense.weight",),
-    "attention/output/bias": (f"{_LAYER}attention.output.dense.bias",),
-    "attention_residual/layer_norm/gamma": (f"{_LAYER}attention.output.LayerNorm.weight",),
-    "attention_residual/layer_norm/beta": (f"{_LAYER}attention.output.LayerNorm.bias",),
-    "feed_forward/intermediate/kernel": (f"{_LAYER}intermediate.dense.weight",),
-    "feed_forward/intermediate/bias": (f"{_LAYER}intermediate.dense.bias",),
-    "feed_forward/output/kernel": (f"{_LAYER}output.dense.weight",),
-    "feed_forward/output/bias": (f"{_LAYER}output.dense.bias",),
-    "feed_forward_residual/layer_norm/gamma": (f"{_LAYER}output.LayerNorm.weight",),
-    "feed_forward_residual/layer_norm/beta": (f"{_LAYER}output.LayerNorm.bias",),
-}
+_LAYER = "encoder.layer.{i}"
+_SELF = f"{_LAYER}.attention.self"
+_BLOCK_NAMES = weight_names(
+    {
+        "attention/qkv": (f"{_SELF}.query", f"{_SELF}.key", f"{_SELF}.value"),
+        "attention/output": (f"{_LAYER}.attention.output.dense",),
+        "attention_residual/layer_norm": (f"{_LAYER}.attention.output.LayerNorm",),
+        "feed_forward/intermediate": (f"{_LAYER}.intermediate.dense",),
+        "feed_forward/output": (f"{_LAYER}.output.dense",),
+        "feed_forward_residual/layer_norm": (f"{_LAYER}.output.LayerNorm",),
+    },
+    TORCH_ENDS,
+)
 
 LAYOUT = EncoderLayout(
     architecture=BERT,
@@ -83,11 +73,18 @@ LAYOUT = EncoderLayout(
         class_prefix="Bert",
         keys=KEYS,
         classes=_CLASSES,
-        names=_NAMES,
+        names=NAMES,
         block_names=_BLOCK_NAMES,
         plain=PLAIN,
         # The other property of a decoder, cross-attention, has its own field.
         causal="is_decoder",
-        causal_classes=_CAUSAL_CLASSES,
+        # Not those with a pooler before the head: transformers' pooler reads the first position,
+        # which sees only itself there.
+        causal_classes=(
+            "BertModel",
+            "BertLMHeadModel",
+            "BertForTokenClassification",
+            "BertForQuestionAnswering",
+        ),
     ),
 )

@@ -5,7 +5,7 @@ Source: tf-models-official, `nlp/modeling/networks/bert_encoder.py`, `nlp/config
 """
 
 import os
-import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,16 @@ import yaml
 
 from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_config import check_config
 from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.arrays.lowercase import resolve_lowercase
-from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary, resolve_lowercase
 from kbert.checkpoints.arrays.weight_table import (
-    WeightEntry,
     assemble,
     check_tensors,
     weight_table,
     without_absent_pooler,
 )
 from kbert.checkpoints.tensorflow.object_graph import EncoderKeys, ObjectGraph, find_encoder
-from kbert.checkpoints.tensorflow.tf1_bert import CONFIG, config_from_google
+from kbert.checkpoints.tensorflow.tf1_bert import CONFIG, KEYS, config_from_google, oriented
 
 PARAMS = "params.yaml"
 # Canonical name -> path of attributes from the encoder object.
@@ -51,17 +48,13 @@ _BLOCK_NAMES = weight_names(
     }
 )
 # BertEncoderConfig's fields and defaults.
-_PARAMS: dict[str, tuple[str, Any]] = {
+_PARAMS = {
+    **KEYS,
     "vocabulary_size": ("vocab_size", 30522),
-    "hidden_dim": ("hidden_size", 768),
     "num_layers": ("num_layers", 12),
-    "num_heads": ("num_attention_heads", 12),
-    "intermediate_dim": ("intermediate_size", 3072),
-    "max_sequence_length": ("max_position_embeddings", 512),
     "num_segments": ("type_vocab_size", 2),
     "dropout": ("dropout_rate", 0.1),
     "attention_dropout": ("attention_dropout_rate", 0.1),
-    "initializer_range": ("initializer_range", 0.02),
 }
 # Model Garden's own "gelu" has always been the tanh form.
 _GELU = "gelu_approximate"
@@ -76,25 +69,18 @@ _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
-    """Reads a checkpoint of Model Garden.
+    """Reads a checkpoint of Model Garden by its prefix, for example `.../bert_model.ckpt-1`.
 
     The encoder is found anywhere in the object graph: `Checkpoint(encoder=...)`,
     `Checkpoint(model=...)`, or inside a classifier, span labeler or pretrainer. The configuration
     comes from `bert_config.json` or `params.yaml` beside the files; otherwise from the shapes, with
-    the default dropout rates.
+    the default dropout rates. A classification head and a masked-LM head get Hugging Face's names;
+    other variables outside the encoder are left out and reported. Without `values` the arrays are
+    zeros, and TensorFlow is not imported.
 
-    Args:
-        prefix: The files' common prefix, for example `.../bert_model.ckpt-1`.
-        values: Whether the arrays hold the values; otherwise zeros, without TensorFlow.
-
-    Returns:
-        The checkpoint. A classification head and a masked-LM head get Hugging Face's names; other
-        variables outside the encoder are left out and reported.
-
-    Raises:
-        ValueError: If there is no BERT encoder in it, or variables of the encoder are missing,
-            unknown or of another shape than the configuration's; each is named.
-        ImportError: If TensorFlow is not installed.
+    Raises a ValueError if there is no BERT encoder in it, or variables of the encoder are missing,
+    unknown or of another shape than the configuration's, and an ImportError if TensorFlow is needed
+    but not installed.
     """
     prefix = Path(prefix)
     graph = ObjectGraph(str(prefix), values)
@@ -102,10 +88,12 @@ def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Ch
     keys = EncoderKeys(graph, encoder, numbered)
     report: list[str] = []
     config, raw = _configuration(prefix.parent, keys, report)
-    table = weight_table(config, _NAMES, _BLOCK_NAMES, _split_heads(config["num_heads"]))
-    found = {name: graph.shapes[key] for name in _sources(table) if (key := keys.find(name))}
-    table = without_absent_pooler(table, found, report)
-    used = {keys.of(name) for name in found}
+    table = weight_table(config, _NAMES, _BLOCK_NAMES, partial(_in_file, config["num_heads"]))
+    sources = [name for entry in table for name in entry.sources]
+    key_of = {name: key for name in sources if (key := keys.find(name))}
+    table = without_absent_pooler(table, key_of, report)
+    used = set(key_of.values())
+    found = {name: graph.shapes[key] for name, key in key_of.items()}
     check_tensors(table, found, keys.inside() - used, f"`{prefix}`")
     heads = _heads(graph, used)
     outside = sorted(key.removesuffix(_SUFFIX) for key in set(graph.shapes) - used)
@@ -118,7 +106,7 @@ def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Ch
     report.append(reason)
     return Checkpoint(
         config=config,
-        arrays=assemble(table, lambda name: graph.load(keys.of(name))),
+        arrays=assemble(table, lambda name: graph.load(key_of[name])),
         heads=heads,
         vocabulary_path=vocabulary_path,
         lowercase=lowercase,
@@ -139,29 +127,23 @@ def _configuration(
     path = directory / PARAMS
     if path.is_file():
         raw = _encoder_params(path)
-        config = config_from_google(raw, f"`{path}`", _GELU, _PARAMS, "hidden_activation")
-        return config, raw
+        return config_from_google(raw, f"`{path}`", _GELU, _PARAMS, "hidden_activation"), raw
     query = keys.shape("_transformer_layers/0/_attention_layer/_query_dense/kernel")
     if len(query) != 3:
         raise ValueError(
             f"`{directory}` must hold {CONFIG} or {PARAMS}: the attention's kernels do not say the "
             f"number of heads. Received: shape={query}"
         )
-    config = {
-        "vocabulary_size": keys.shape("_embedding_layer/embeddings")[0],
-        "hidden_dim": query[0],
+    sizes = {
+        "vocab_size": keys.shape("_embedding_layer/embeddings")[0],
+        "hidden_size": query[0],
         "num_layers": keys.num_layers,
-        "num_heads": query[1],
-        "intermediate_dim": keys.shape("_transformer_layers/0/_intermediate_dense/kernel")[1],
-        "max_sequence_length": keys.shape("_position_embedding_layer/embeddings")[0],
-        "num_segments": keys.shape("_type_embedding_layer/embeddings")[0],
-        "dropout": 0.1,
-        "attention_dropout": 0.1,
-        "activation": _GELU,
-        "layer_norm_epsilon": 1e-12,
-        "initializer_range": 0.02,
+        "num_attention_heads": query[1],
+        "intermediate_size": keys.shape("_transformer_layers/0/_intermediate_dense/kernel")[1],
+        "max_position_embeddings": keys.shape("_position_embedding_layer/embeddings")[0],
+        "type_vocab_size": keys.shape("_type_embedding_layer/embeddings")[0],
     }
-    check_config(config, f"`{directory}`")
+    config = config_from_google(sizes, f"`{directory}`", _GELU, _PARAMS)
     report.append(
         f"No {CONFIG} and no {PARAMS}: sizes are those of the variables; dropout rates, activation "
         "and initializer are Model Garden's defaults."
@@ -185,22 +167,13 @@ def _encoder_params(path: Path) -> dict[str, Any]:
     raise ValueError(f"`{path}` must hold the fields of an encoder, hidden_size and the others.")
 
 
-def _split_heads(num_heads: int) -> Any:
-    """Makes the function of the shapes in the file: attention splits an axis into heads."""
-
-    def source_shape(canonical: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        if canonical.endswith(("attention/qkv/kernel", "attention/qkv/bias")):
-            return (*shape[:-1], num_heads, shape[-1] // num_heads)
-        if canonical.endswith("attention/output/kernel"):
-            return (num_heads, shape[0] // num_heads, shape[1])
-        return shape
-
-    return source_shape
-
-
-def _sources(table: list[WeightEntry]) -> list[str]:
-    """Returns all paths of a table."""
-    return [name for entry in table for name in entry.sources]
+def _in_file(num_heads: int, canonical: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape in the file, where attention splits an axis into heads."""
+    if canonical.endswith(("attention/qkv/kernel", "attention/qkv/bias")):
+        return (*shape[:-1], num_heads, shape[-1] // num_heads)
+    if canonical.endswith("attention/output/kernel"):
+        return (num_heads, shape[0] // num_heads, shape[1])
+    return shape
 
 
 def _heads(graph: ObjectGraph, used: set[str]) -> dict[str, np.ndarray]:
@@ -218,8 +191,6 @@ def _heads(graph: ObjectGraph, used: set[str]) -> dict[str, np.ndarray]:
         if None in keys.values() or set(keys) & set(heads):
             continue
         for name, key in keys.items():
-            array = graph.load(str(key))
-            turned = re.fullmatch(r".*(out_proj|dense)/kernel", names[name])
-            heads[name] = np.ascontiguousarray(array.T) if turned else array
+            heads[name] = oriented(names[name], graph.load(str(key)))
             used.add(str(key))
     return heads

@@ -28,12 +28,8 @@ class _Node(NamedTuple):
 class ObjectGraph:
     """The objects of one checkpoint. Node 0 is the root.
 
-    Args:
-        prefix: The checkpoint's prefix.
-        values: Whether `load` returns the values, or zeros without TensorFlow.
-
-    Attributes:
-        shapes: Key of a variable -> shape, without the graph itself.
+    Without `values`, `load` returns zeros and needs no TensorFlow. `shapes` maps the key of a
+    variable to its shape; the graph itself is not among them.
     """
 
     def __init__(self, prefix: str, values: bool = True) -> None:
@@ -73,18 +69,14 @@ class ObjectGraph:
         return None if found is None else self._own_key(found)
 
     def variables_below(self, node: int) -> Iterator[str]:
-        """Yields the keys of all variables below a node."""
-        for below in self.nodes(node):
-            key = self._own_key(below)
-            if key is not None:
-                yield key
+        """Returns the keys of all variables below a node."""
+        return filter(None, map(self._own_key, self.nodes(node)))
 
     def load(self, key: str) -> np.ndarray:
         """Returns the array of a variable."""
         return self._variables.load(key)
 
     def _own_key(self, node: int) -> str | None:
-        """Returns the key of a node that is a variable, else None."""
         key = self._nodes[node].key
         return key if key in self.shapes else None
 
@@ -114,10 +106,7 @@ _BEFORE_BLOCKS = ("_embedding_layer", "_position_embedding_layer", "_type_embedd
 class EncoderKeys:
     """The variables of one encoder by their paths from it, under the names of BertEncoderV2.
 
-    Args:
-        graph: The checkpoint's objects.
-        encoder: The node of the encoder.
-        numbered: The numbers of its blocks, in order.
+    `encoder` is its node, and `numbered` holds the numbers of its blocks, in order.
     """
 
     def __init__(self, graph: ObjectGraph, encoder: int, numbered: list[int]) -> None:
@@ -129,10 +118,6 @@ class EncoderKeys:
     def find(self, path: str) -> str | None:
         """Returns the key of the variable at a path, or None."""
         return self.graph.key(self.encoder, self._in_file(path))
-
-    def of(self, path: str) -> str:
-        """Returns the key of a variable that was found before."""
-        return str(self.find(path))
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Returns the shape of a required variable."""
@@ -146,7 +131,6 @@ class EncoderKeys:
         return set(self.graph.variables_below(self.encoder))
 
     def _in_file(self, path: str) -> str:
-        """Returns the path in this file."""
         if self.graph.descend(self.encoder, "_embedding_norm_layer") is not None:
             return path
         first, _, rest = path.partition("/")
@@ -163,8 +147,7 @@ class EncoderKeys:
 def find_encoder(graph: ObjectGraph, source: str) -> tuple[int, list[int]]:
     """Finds the encoder nearest to the root: its node, and the numbers of its blocks in order.
 
-    Raises:
-        ValueError: If there is none; the error names the `source` of the graph.
+    Raises a ValueError that names the `source` of the graph if there is none.
     """
     for node in graph.nodes():
         children = graph.children(node)

@@ -15,10 +15,9 @@ import numpy as np
 from kbert.architectures import BERT
 from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_config import CAUSAL, check_config
+from kbert.checkpoints.arrays.encoder_layout import CAUSAL, check_config
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.lowercase import resolve_lowercase
-from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary, resolve_lowercase
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_arrays,
@@ -27,22 +26,16 @@ from kbert.checkpoints.arrays.weight_table import (
     weight_table,
     without_absent_pooler,
 )
+from kbert.checkpoints.encoders import bert
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "bert_config.json"
 # kbert's key -> (Google's key, BertConfig's default; the published files have all of them).
-_KEYS: dict[str, tuple[str, Any]] = {
+KEYS: dict[str, tuple[str, Any]] = {
+    **{k: v for k, v in bert.KEYS.items() if k not in ("activation", "layer_norm_epsilon")},
     "vocabulary_size": ("vocab_size", None),
-    "hidden_dim": ("hidden_size", 768),
-    "num_layers": ("num_hidden_layers", 12),
-    "num_heads": ("num_attention_heads", 12),
-    "intermediate_dim": ("intermediate_size", 3072),
-    "max_sequence_length": ("max_position_embeddings", 512),
     "num_segments": ("type_vocab_size", 16),
-    "dropout": ("hidden_dropout_prob", 0.1),
-    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-    "initializer_range": ("initializer_range", 0.02),
 }
 _ACTIVATIONS = ("relu", "tanh", "linear")
 # Not an option in either code base.
@@ -53,22 +46,15 @@ def config_from_google(
     raw: Mapping[str, Any],
     source: str,
     gelu: str,
-    keys: Mapping[str, tuple[str, Any]] | None = None,
+    keys: Mapping[str, tuple[str, Any]] = KEYS,
     activation_key: str = "hidden_act",
 ) -> dict[str, Any]:
     """Reads a configuration of Google's as hyperparameters under kbert's names.
 
-    Args:
-        raw: The content of the file.
-        source: The origin that errors name.
-        gelu: kbert's name of the activation that "gelu" means in this format.
-        keys: kbert's key -> (the file's key, default), if they are not those of BertConfig.
-        activation_key: The file's key of the activation.
-
-    Raises:
-        ValueError: If a value is missing or invalid.
+    `gelu` is kbert's name of the activation that "gelu" means in this format. `keys` and
+    `activation_key` are the file's, as in `KEYS`, if they are not those of BertConfig. Raises a
+    ValueError that names `source` if a value is missing or invalid.
     """
-    keys = keys or _KEYS
     config = {key: raw.get(name, default) for key, (name, default) in keys.items()}
     missing = [name for key, (name, _) in keys.items() if config[key] is None]
     if missing:
@@ -86,11 +72,7 @@ def config_from_google(
 
 
 def config_to_google(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes the content of `bert_config.json`.
-
-    Raises:
-        ValueError: If Google's format cannot express the configuration.
-    """
+    """Makes the content of `bert_config.json`; raises a ValueError for what it cannot express."""
     activation = config["activation"]
     if activation not in ("gelu", "gelu_approximate", *_ACTIVATIONS):
         raise ValueError(
@@ -104,7 +86,7 @@ def config_to_google(config: Mapping[str, Any]) -> dict[str, Any]:
             f"`layer_norm_epsilon` must be {_LAYER_NORM_EPSILON} in Google's format. "
             f"Received: layer_norm_epsilon={config['layer_norm_epsilon']}"
         )
-    raw = {name: config[key] for key, (name, _) in _KEYS.items()}
+    raw = {name: config[key] for key, (name, _) in KEYS.items()}
     raw["hidden_act"] = "gelu" if activation.startswith("gelu") else activation
     return raw
 
@@ -131,19 +113,19 @@ _BLOCK_NAMES = weight_names(
     }
 )
 _TRANSFORM = "cls/predictions/transform"
-# Hugging Face's name of a head's tensor -> (its name in this format, whether it is transposed).
+# Hugging Face's name of a head's tensor -> its name in this format.
 _HEADS = {
-    "classifier.weight": ("output_weights", False),
-    "classifier.bias": ("output_bias", False),
-    "qa_outputs.weight": ("cls/squad/output_weights", False),
-    "qa_outputs.bias": ("cls/squad/output_bias", False),
-    "cls.predictions.bias": ("cls/predictions/output_bias", False),
-    "cls.predictions.transform.dense.weight": (f"{_TRANSFORM}/dense/kernel", True),
-    "cls.predictions.transform.dense.bias": (f"{_TRANSFORM}/dense/bias", False),
-    "cls.predictions.transform.LayerNorm.weight": (f"{_TRANSFORM}/LayerNorm/gamma", False),
-    "cls.predictions.transform.LayerNorm.bias": (f"{_TRANSFORM}/LayerNorm/beta", False),
-    "cls.seq_relationship.weight": ("cls/seq_relationship/output_weights", False),
-    "cls.seq_relationship.bias": ("cls/seq_relationship/output_bias", False),
+    "classifier.weight": "output_weights",
+    "classifier.bias": "output_bias",
+    "qa_outputs.weight": "cls/squad/output_weights",
+    "qa_outputs.bias": "cls/squad/output_bias",
+    "cls.predictions.bias": "cls/predictions/output_bias",
+    "cls.predictions.transform.dense.weight": f"{_TRANSFORM}/dense/kernel",
+    "cls.predictions.transform.dense.bias": f"{_TRANSFORM}/dense/bias",
+    "cls.predictions.transform.LayerNorm.weight": f"{_TRANSFORM}/LayerNorm/gamma",
+    "cls.predictions.transform.LayerNorm.bias": f"{_TRANSFORM}/LayerNorm/beta",
+    "cls.seq_relationship.weight": "cls/seq_relationship/output_weights",
+    "cls.seq_relationship.bias": "cls/seq_relationship/output_bias",
 }
 # The state of training: Adam's moments of each weight, its powers, counters, loss scaling.
 _TRAINING = re.compile(
@@ -157,21 +139,14 @@ _GELU_NOTE = (
 
 
 def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkpoint:
-    """Reads a checkpoint of google-research/bert.
+    """Reads a checkpoint of google-research/bert by its prefix, for example `.../bert_model.ckpt`.
 
-    Args:
-        prefix: The files' common prefix, for example `.../bert_model.ckpt`; beside them are
-            `bert_config.json` and, optionally, `vocab.txt`.
-        values: Whether the arrays hold the values; otherwise zeros, without TensorFlow.
+    Beside its files are `bert_config.json` and, optionally, `vocab.txt`. Heads get Hugging Face's
+    names; the state of the optimizer is left out and reported. Without `values` the arrays are
+    zeros, and TensorFlow is not imported.
 
-    Returns:
-        The checkpoint. Heads have Hugging Face's names; the state of the optimizer is left out and
-        reported.
-
-    Raises:
-        ValueError: If the configuration is missing or variables are missing, unknown or of a wrong
-            shape; each is named.
-        ImportError: If TensorFlow is not installed.
+    Raises a ValueError if the configuration is missing or variables are missing, unknown or of a
+    wrong shape, and an ImportError if TensorFlow is needed but not installed.
     """
     prefix = Path(prefix)
     directory = prefix.parent
@@ -187,8 +162,8 @@ def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkp
     table = weight_table(config, _NAMES, _BLOCK_NAMES)
     table = without_absent_pooler(table, found, report)
     known = {name for entry in table for name in entry.sources}
-    heads = {hf: names for hf, names in _HEADS.items() if names[0] in found}
-    known |= {name for name, _ in heads.values()}
+    heads = {hf: name for hf, name in _HEADS.items() if name in found}
+    known |= set(heads.values())
     training = sorted(name for name in set(found) - known if _TRAINING.fullmatch(name))
     if training:
         report.append(f"Left out {len(training)} variables of training: {', '.join(training)}.")
@@ -201,7 +176,7 @@ def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkp
     return Checkpoint(
         config=config,
         arrays=assemble(table, variables.load),
-        heads={hf: _orient(variables.load(name), t) for hf, (name, t) in heads.items()},
+        heads={hf: oriented(name, variables.load(name)) for hf, name in heads.items()},
         vocabulary_path=vocabulary_path,
         lowercase=lowercase,
         format="tf1_bert",
@@ -215,22 +190,12 @@ def write_tf1_bert(
 ) -> Path:
     """Writes `bert_model.ckpt.*`, `bert_config.json` and `vocab.txt` for google-research/bert.
 
-    The variables are float32, which that code requires. No `.meta` file (the graph) is written:
-    the code does not read it.
+    The variables are float32, which that code requires. No `.meta` file (the graph) is written: the
+    code does not read it. Returns the prefix of the files, the value of `--init_checkpoint`.
 
-    Args:
-        checkpoint: The checkpoint to write.
-        directory: The folder to make.
-        overwrite: Whether an existing folder may be replaced.
-
-    Returns:
-        The prefix of the files, the value of `--init_checkpoint`.
-
-    Raises:
-        ValueError: If arrays do not fit the configuration, or the format has no such encoder or
-            head.
-        FileExistsError: If the folder exists and `overwrite` is False.
-        ImportError: If TensorFlow is not installed.
+    Raises a ValueError if arrays do not fit the configuration, or the format has no such encoder or
+    head, a FileExistsError if the folder exists and `overwrite` is False, and an ImportError
+    without TensorFlow.
     """
     if checkpoint.architecture != BERT:
         raise ValueError(
@@ -245,11 +210,10 @@ def write_tf1_bert(
         )
     raw = config_to_google(checkpoint.config)
     table = weight_table(checkpoint.config, _NAMES, _BLOCK_NAMES)
-    table = without_absent_pooler(table, _present(checkpoint), [])
+    present = [_NAMES[name][0] for name in checkpoint.arrays if name in _NAMES]
+    table = without_absent_pooler(table, present, [])
     variables = disassemble(table, checkpoint.arrays)
-    for hf, array in checkpoint.heads.items():
-        name, transposed = _HEADS[hf]
-        variables[name] = _orient(array, transposed)
+    variables |= {_HEADS[hf]: oriented(_HEADS[hf], a) for hf, a in checkpoint.heads.items()}
     tensorflow = import_tensorflow("Writing a TensorFlow 1 checkpoint")
     names = sorted(variables)
     vocabulary = checkpoint.vocabulary_bytes()
@@ -266,11 +230,6 @@ def write_tf1_bert(
     return Path(directory) / PREFIX
 
 
-def _orient(array: np.ndarray, transposed: bool) -> np.ndarray:
-    """Returns the array, transposed where the two formats differ."""
-    return np.ascontiguousarray(array.T) if transposed else array
-
-
-def _present(checkpoint: Checkpoint) -> list[str]:
-    """Returns this format's names of the arrays, which show whether there is a pooler."""
-    return [_NAMES[name][0] for name in checkpoint.arrays if name in _NAMES]
+def oriented(name: str, array: np.ndarray) -> np.ndarray:
+    """Turns a head's array to or from Hugging Face's orientation; kernels alone differ in it."""
+    return np.ascontiguousarray(array.T) if name.endswith("/kernel") else array

@@ -47,9 +47,8 @@ class IndexEntry(NamedTuple):
 def read_index(prefix: str) -> dict[str, IndexEntry]:
     """Reads the index of a checkpoint: key -> entry, without slices of partitioned variables.
 
-    Raises:
-        ValueError: If the file is damaged, truncated or compressed.
-        OSError: If it cannot be read.
+    Raises a ValueError if the file is damaged, truncated or compressed, and an OSError if it cannot
+    be read.
     """
     content = Path(f"{prefix}.index").read_bytes()
     if len(content) < _FOOTER or content[-8:] != _MAGIC:
@@ -111,22 +110,17 @@ def _crc32c_table() -> list[int]:
 
 
 def _entry(value: bytes) -> IndexEntry:
-    """Parses a `BundleEntryProto`."""
+    """Parses a `BundleEntryProto`; a size of zero in its shape is not written."""
     shape: list[int] = []
     numbers = {1: 0, 3: 0, 4: 0, 5: 0}
     for field in read_fields(value):
         if field.number == 2:
-            dimensions = [part for part in read_fields(field.value) if part.number == 2]
-            shape = [_size(part.value) for part in dimensions]
+            sizes = [read_fields(d.value) for d in read_fields(field.value) if d.number == 2]
+            shape = [next((part.value for part in size if part.number == 1), 0) for size in sizes]
         elif field.number in numbers:
             numbers[field.number] = field.value
     dtype, shard, offset, size = numbers.values()
     return IndexEntry(tuple(shape), _DTYPES.get(dtype, "other"), shard, offset, size)
-
-
-def _size(dimension: bytes) -> int:
-    """Returns the size in a `TensorShapeProto.Dim`; a size of zero is not written."""
-    return next((part.value for part in read_fields(dimension) if part.number == 1), 0)
 
 
 def import_tensorflow(purpose: str) -> Any:
@@ -144,14 +138,9 @@ def import_tensorflow(purpose: str) -> Any:
 class TensorflowVariables:
     """The variables of one checkpoint, loaded one by one; damaged files raise a ValueError.
 
-    Args:
-        prefix: The checkpoint's prefix.
-        purpose: The purpose that the error names if TensorFlow is not installed.
-        values: Whether `load` returns the values; otherwise zeros of the same shape and dtype, for
-            which TensorFlow is not imported.
-
-    Attributes:
-        shapes: Key of a variable -> shape.
+    Without `values`, `load` returns zeros of the same shape and dtype, for which TensorFlow is not
+    imported; the ImportError if it is not installed names the `purpose`. `shapes` maps the key of a
+    variable to its shape.
     """
 
     def __init__(self, prefix: str, purpose: str, values: bool = True) -> None:
@@ -198,7 +187,6 @@ class TensorflowVariables:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> ValueError:
-        """Makes the error for files that cannot be read."""
         return ValueError(
             f"`{self._prefix}` must be a whole checkpoint of TensorFlow; its files are damaged or "
             f"were cut off. Received: {error}"

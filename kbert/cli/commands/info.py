@@ -71,9 +71,9 @@ def _of_export(path: str) -> dict[str, Any]:
 
 
 def _of_translation(path: str) -> dict[str, Any]:
-    from kbert.checkpoints.marian.files import is_marian, read_marian
-    from kbert.checkpoints.marian.subwords import piece_count
-    from kbert.checkpoints.native.translation_folder import read_translation
+    from kbert.checkpoints.marian_files import is_marian, read_marian
+    from kbert.checkpoints.marian_subwords import piece_count
+    from kbert.checkpoints.translation_folder import read_translation
 
     of_marian = is_marian(path)
     found = read_marian(path) if of_marian else read_translation(path)

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.ctranslate2 import import_ctranslate2
-from kbert.checkpoints.huggingface.files import write_huggingface
-from kbert.checkpoints.marian.files import is_marian
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
+from kbert.checkpoints.huggingface_files import write_huggingface
+from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.cli.models.model_kinds import check_format, is_translator

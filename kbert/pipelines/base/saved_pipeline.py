@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.huggingface.files import write_huggingface
-from kbert.checkpoints.native.adapter_folder import write_adapters
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
+from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.data.tables.table import nearest

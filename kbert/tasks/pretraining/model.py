@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_config import CAUSAL
+from kbert.checkpoints.arrays.encoder_layout import CAUSAL
 from kbert.models.encoder import Encoder
 from kbert.pipelines.base.packed_chunks import packed_chunks
 from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs

@@ -13,8 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.checkpoints.marian.files import is_marian, read_marian
-from kbert.checkpoints.native.translation_folder import read_translation, write_translation
+from kbert.checkpoints.marian_files import is_marian, read_marian
+from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.beam_search import Hypotheses, beam_search
 from kbert.decoding.greedy import greedy_search
@@ -144,7 +144,7 @@ class Translator(Translation):
 
         Args:
             name_or_directory: a folder of `save_pretrained`, or of a Marian model in Hugging Face's
-                layout, see `kbert.checkpoints.marian.files`.
+                layout, see `kbert.checkpoints.marian_files`.
             **kwargs: `dtype`, or settings such as `beam_size`, instead of the saved ones.
 
         Raises:

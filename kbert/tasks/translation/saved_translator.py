@@ -8,7 +8,7 @@ import numpy as np
 
 from kbert.architectures import TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
-from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
+from kbert.checkpoints.translation_folder import TranslationCheckpoint
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.encoder_model import encoder_of
 from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of

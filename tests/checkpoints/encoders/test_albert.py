@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.arrays.encoder_config import CONFIG_KEYS
+from kbert.checkpoints.arrays.encoder_layout import CONFIG_KEYS
+from kbert.checkpoints.encoder_folder import read_native, write_native
 from kbert.checkpoints.encoders.albert import LAYOUT, albert_shapes
-from kbert.checkpoints.huggingface.files import read_huggingface, write_huggingface
-from kbert.checkpoints.native.encoder_folder import read_native, write_native
+from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from tests.checkpoints.synthetic_albert import (
     CONFIG,

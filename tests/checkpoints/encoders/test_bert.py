@@ -1,6 +1,6 @@
 """The names are compared with those of published files in `huggingface/test_files.py`."""
 
-from kbert.checkpoints.arrays.encoder_config import CONFIG_KEYS
+from kbert.checkpoints.arrays.encoder_layout import CONFIG_KEYS
 from kbert.checkpoints.encoders.bert import LAYOUT
 from tests.checkpoints.synthetic_bert import CONFIG, HF_CONFIG
 

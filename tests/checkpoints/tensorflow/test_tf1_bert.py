@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.checkpoints.huggingface.files import write_huggingface
+from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import read_tf1_bert, write_tf1_bert
 from tests.checkpoints.synthetic_bert import (

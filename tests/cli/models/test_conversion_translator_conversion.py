@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from kbert.checkpoints.native.translation_folder import read_translation
+from kbert.checkpoints.translation_folder import read_translation
 from kbert.cli.main import app
 from kbert.cli.models.conversion import convert_checkpoint
 from kbert.cli.models.model_kinds import is_translator

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.huggingface.files import read_huggingface, write_huggingface
+from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
 from kbert.models.albert.albert import Albert
 from tests.checkpoints.encoders.test_albert import CLASSES
 from tests.checkpoints.synthetic_albert import albert_tensors, write_albert

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.native.encoder_folder import write_native
+from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.pipelines.base.saved_pipeline import tokenizer_of
 from kbert.tasks.classification.model import Classifier

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.huggingface.files import read_huggingface, write_huggingface
+from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
 from tests.transformers_process import run_with_transformers
 

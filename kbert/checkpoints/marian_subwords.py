@@ -69,19 +69,12 @@ def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> byt
     stays known. And a language code such as ">>deu<<", which precedes the text there, is one piece
     wherever a word begins with it; its name gets the space that the model puts before a text.
 
-    Args:
-        model: the content of a SentencePiece file.
-        pieces: the vocabulary, in the order of its ids; it must have all pieces of the model.
-            Those that the model lacks are never produced, but they can be decoded.
-        special: the pieces of the vocabulary for unknown characters, padding, start and end. Start
-            may be one of the others.
+    `pieces` are the vocabulary in the order of its ids; it must have all pieces of the model. Those
+    that the model lacks are never produced, but they can be decoded. The start piece may be one of
+    the other special ones.
 
-    Returns:
-        The content of the new SentencePiece file.
-
-    Raises:
-        ValueError: `model` is no SentencePiece model, or has another type than unigram (such as
-            BPE) and lacks pieces of the vocabulary, which would change its merges.
+    Raises a ValueError if `model` is no SentencePiece model, or has another type than unigram (such
+    as BPE) and lacks pieces of the vocabulary, which would change its merges.
     """
     before, trainer, normalizer, rest = _parts(model)
     own = {piece.name: piece for piece in before}
@@ -120,11 +113,8 @@ def with_ids(model: bytes, pieces: Sequence[str], special: SpecialPieces) -> byt
 
 
 def _piece(name: str, score: float, kind: int) -> bytes:
-    return (
-        field_bytes(_PIECE_NAME, name)
-        + field_bytes(_PIECE_SCORE, score)
-        + field_bytes(_PIECE_TYPE, kind)
-    )
+    message = field_bytes(_PIECE_NAME, name) + field_bytes(_PIECE_SCORE, score)
+    return message + field_bytes(_PIECE_TYPE, kind)
 
 
 def _parts(model: bytes) -> tuple[list[_Piece], bytes, bytes, bytes]:
@@ -140,10 +130,13 @@ def _parts(model: bytes) -> tuple[list[_Piece], bytes, bytes, bytes]:
                 normalizer += field.value
             elif field.number != _SELF_TEST:  # examples with the original ids
                 rest += field.raw
+        if not pieces:
+            raise ValueError("a model must have pieces")
     except (ValueError, TypeError, AttributeError) as error:
-        raise _no_model(model) from error
-    if not pieces:
-        raise _no_model(model)
+        raise ValueError(
+            f"`model` must be a SentencePiece model. Received: {len(model)} bytes, beginning with "
+            f"{model[:16]!r}"
+        ) from error
     return pieces, trainer, normalizer, rest
 
 
@@ -157,13 +150,6 @@ def _number(message: bytes, number: int, default: int) -> int:
     """Returns an int field of a message; the last one counts."""
     found = [field.value for field in read_fields(message) if field.number == number]
     return int(found[-1]) if found else default
-
-
-def _no_model(model: bytes) -> ValueError:
-    return ValueError(
-        f"`model` must be a SentencePiece model. Received: {len(model)} bytes, beginning with "
-        f"{model[:16]!r}"
-    )
 
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
@@ -186,20 +172,15 @@ class MarianVocabulary:
 def read_vocabularies(
     folder: Path, raw: Mapping[str, Any], config: Mapping[str, Any]
 ) -> tuple[MarianVocabulary, MarianVocabulary]:
-    """Reads the vocabularies of source and target.
+    """Reads the vocabularies of source and target, which have the same pieces if the files have.
 
-    Args:
-        folder: with `vocab.json`, `source.spm` and `target.spm`, and `target_vocab.json` if the
-            vocabularies are separate by the tokenizer's configuration.
-        raw: the content of `config.json`, for the ids of padding, start and end.
-        config: the arguments of the Transformer, for the numbers of embeddings.
+    The folder holds `vocab.json`, `source.spm` and `target.spm`, and `target_vocab.json` if the
+    vocabularies are separate by the tokenizer's configuration. `raw`, the content of `config.json`,
+    has the ids of padding, start and end, and `config`, the arguments of the Transformer, the
+    numbers of embeddings.
 
-    Returns:
-        Source and target. They have the same pieces if the files have the same.
-
-    Raises:
-        ValueError: a file is damaged, or an id is missing or out of range.
-        FileNotFoundError: a file is missing.
+    Raises a ValueError if a file is damaged, or an id is missing or out of range, and a
+    FileNotFoundError if a file is missing.
     """
     file = folder / TOKENIZER
     tokenizer = read_json_object(file) if file.is_file() else {}
@@ -209,9 +190,7 @@ def read_vocabularies(
     target = _ordered(folder / name, size)
     special = _special(target, raw, tokenizer, f"`{folder}`")
     models = [(folder / name).read_bytes() for name in (SOURCE_SUBWORDS, TARGET_SUBWORDS)]
-    missing = [
-        pieces_without_id(model, pieces) for model, pieces in zip(models, (source, target))
-    ]
+    missing = [pieces_without_id(model, pieces) for model, pieces in zip(models, (source, target))]
     if source == target:
         missing = [list(dict.fromkeys(missing[0] + missing[1]))] * 2
     sides = []

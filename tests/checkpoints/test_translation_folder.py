@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from kbert.checkpoints.native.translation_folder import (
+from kbert.checkpoints.translation_folder import (
     TranslationCheckpoint,
     is_translation,
     read_translation,

@@ -32,22 +32,10 @@ def write_adapters(
     directory: str | os.PathLike[str],
     dtype: str = "float16",
 ) -> Path:
-    """Writes what a checkpoint has beyond its base.
+    """Writes what a trained checkpoint has beyond its base, which is found again by `base_name`.
 
-    Args:
-        checkpoint: The trained checkpoint.
-        base: The encoder that training started from.
-        base_name: The name by which the base is found again.
-        directory: The folder to make.
-        dtype: "float16" or "float32", of the weights that are written.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: The configurations or architectures differ, or the dtype is unknown or cannot
-            hold the weights.
-        FileExistsError: The folder exists.
+    Raises a ValueError if the configurations or architectures differ, or `dtype` is neither
+    "float16" nor "float32" or cannot hold the weights, and a FileExistsError if the folder exists.
     """
     if dtype not in _DTYPES:
         raise ValueError(f"`dtype` must be one of {', '.join(_DTYPES)}. Received: dtype={dtype!r}")
@@ -99,17 +87,11 @@ def _narrowed(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
 def read_adapters(
     directory: str | os.PathLike[str], read_base: Callable[[str], Checkpoint]
 ) -> Checkpoint:
-    """Reads a folder of `write_adapters`, and the encoder that it belongs to.
+    """Reads a folder of `write_adapters`, and by `read_base` the encoder that it belongs to.
 
-    Args:
-        directory: The folder.
-        read_base: Reads a checkpoint by its name.
-
-    Raises:
-        ValueError: A file is damaged or newer than this version, or the base is of another
-            architecture.
-        FileNotFoundError: A file is missing, or the base is unknown.
-        OSError: The base cannot be reached.
+    Raises a ValueError if a file is damaged or newer than this version, or the base is of another
+    architecture, a FileNotFoundError if a file is missing or the base is unknown, and an OSError if
+    the base cannot be reached.
     """
     folder = Path(directory)
     about = read_json_object(folder / CONFIG)

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.checkpoints.arrays.encoder_config import check_config
+from kbert.checkpoints.arrays.encoder_layout import check_config
 from tests.checkpoints.synthetic_bert import CONFIG
 
 

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from kbert.checkpoints.arrays.canonical_names import transformer_shapes
-from kbert.checkpoints.marian.files import is_marian, read_marian
+from kbert.checkpoints.marian_files import is_marian, read_marian
 from tests.checkpoints.synthetic_marian import (
     HIDDEN,
     LANGUAGE,

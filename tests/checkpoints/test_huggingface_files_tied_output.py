@@ -1,6 +1,6 @@
 import numpy as np
 
-from kbert.checkpoints.huggingface.files import BIAS, WEIGHT, without_copies
+from kbert.checkpoints.huggingface_files import BIAS, WEIGHT, without_copies
 
 TABLE = np.arange(6, dtype="float32").reshape(3, 2)
 OWN = np.array([1.0, 2.0, 3.0], "float32")

@@ -5,7 +5,7 @@ import json
 import pytest
 import sentencepiece
 
-from kbert.checkpoints.marian.subwords import read_vocabularies
+from kbert.checkpoints.marian_subwords import read_vocabularies
 from tests.checkpoints.synthetic_marian import (
     LANGUAGE,
     MISSING,

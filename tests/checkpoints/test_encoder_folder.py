@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.huggingface.files import read_huggingface, write_huggingface
-from kbert.checkpoints.native.encoder_folder import read_native, write_native
+from kbert.checkpoints.encoder_folder import read_native, write_native
+from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
 from tests.checkpoints.synthetic_bert import hf_tensors, same_bytes, write_hf
 
 HEADS = {"classifier.weight": (3, 4), "classifier.bias": (3,)}

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.checkpoints.huggingface.names import is_head, modern_names
+from kbert.checkpoints.huggingface_files import is_head, modern_names
 
 
 def test_prefix_and_old_names() -> None:

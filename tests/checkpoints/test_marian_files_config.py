@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.checkpoints.marian.files import config_from_marian, settings_from_marian
+from kbert.checkpoints.marian_files import config_from_marian, settings_from_marian
 from tests.checkpoints.synthetic_marian import marian_config
 
 

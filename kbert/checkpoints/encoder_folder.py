@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
-from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "kbert.json"
@@ -23,19 +25,10 @@ _KEYS = ("format_version", "config", "lowercase", "source_config")
 def write_native(
     checkpoint: Checkpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
-    """Writes a folder in kbert's own format, which preserves the whole checkpoint.
+    """Writes a folder in kbert's own format, which preserves the whole checkpoint and its dtypes.
 
-    Args:
-        checkpoint: The checkpoint to write. Arrays keep their dtype.
-        directory: The folder to make.
-        overwrite: Whether an existing folder may be replaced.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: If the arrays do not fit the configuration.
-        FileExistsError: If the folder exists and `overwrite` is False.
+    Raises a ValueError if the arrays do not fit the configuration, and a FileExistsError if the
+    folder exists and `overwrite` is False.
     """
     layout = encoder_layout(checkpoint.architecture)
     layout.check_config(checkpoint.config, "`checkpoint`")
@@ -63,26 +56,13 @@ def write_native(
 def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
     """Reads a folder in kbert's own format.
 
-    Args:
-        directory: The folder.
-
-    Returns:
-        The checkpoint.
-
-    Raises:
-        ValueError: If a file is damaged or newer than this version, the architecture is unknown, or
-            weights are missing, unknown or of a wrong shape; each is named.
-        FileNotFoundError: If a file is missing.
+    Raises a ValueError if a file is damaged or newer than this version, the architecture is
+    unknown, or weights are missing, unknown or of a wrong shape, and a FileNotFoundError if a file
+    is missing.
     """
     directory = Path(directory)
     source = f"`{directory / CONFIG}`"
-    about = read_json_object(directory / CONFIG)
-    version = about.get("format_version")
-    if version != FORMAT_VERSION:
-        raise ValueError(
-            f"{source}: `format_version` must be {FORMAT_VERSION}, which this version of kbert "
-            f"reads. Received: format_version={version!r}"
-        )
+    about = read_about(directory / CONFIG, FORMAT_VERSION)
     missing = [key for key in _KEYS if key not in about]
     if missing or not isinstance(about["config"], dict):
         raise ValueError(f"{source} must have {', '.join(_KEYS)}. Missing: {', '.join(missing)}")
@@ -90,27 +70,33 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
     check_known(architecture, ENCODERS, source)
     layout = encoder_layout(architecture)
     layout.check_config(config, source)
-    arrays, heads, adapters = {}, {}, {}
+    groups: dict[str, dict[str, np.ndarray]] = {_HEAD: {}, _ADAPTER: {}, "": {}}
     with open_safetensors(directory / WEIGHTS) as files:
         for name in files.shapes:
-            if name.startswith(_HEAD):
-                heads[name.removeprefix(_HEAD)] = files.load(name)
-            elif name.startswith(_ADAPTER):
-                adapters[name.removeprefix(_ADAPTER)] = files.load(name)
-            else:
-                arrays[name] = files.load(name)
-    layout.check_arrays(config, arrays, f"`{directory / WEIGHTS}`")
+            group = next(prefix for prefix in groups if name.startswith(prefix))
+            groups[group][name.removeprefix(group)] = files.load(name)
+    layout.check_arrays(config, groups[""], f"`{directory / WEIGHTS}`")
     vocabulary_path, _ = find_vocabulary(directory, config["vocabulary_size"], VOCABULARY)
     return Checkpoint(
         config=config,
         architecture=architecture,
-        arrays=arrays,
-        heads=heads,
+        arrays=groups[""],
+        heads=groups[_HEAD],
         vocabulary_path=vocabulary_path,
         lowercase=bool(about["lowercase"]),
         source_config=about["source_config"],
         pipeline=about.get("pipeline", {}),
         tokenizer_rules=about.get("tokenizer_rules", {}),
-        adapters=adapters,
-        format="kbert",
+        adapters=groups[_ADAPTER],
     )
+
+
+def read_about(path: Path, format_version: int) -> dict[str, Any]:
+    """Reads the JSON file that describes a folder of kbert; its version must be the given one."""
+    about = read_json_object(path)
+    if about.get("format_version") != format_version:
+        raise ValueError(
+            f"`{path}`: `format_version` must be {format_version}, which this version of kbert "
+            f"reads. Received: format_version={about.get('format_version')!r}"
+        )
+    return about

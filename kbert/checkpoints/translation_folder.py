@@ -9,9 +9,9 @@ import numpy as np
 
 from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check_known
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.json_object import json_text, read_json_object
+from kbert.checkpoints.arrays.json_object import json_text
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
-from kbert.checkpoints.native.encoder_folder import read_native, write_native
+from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.storage.checksums import sha256_of, verify_sha256
 
@@ -27,15 +27,10 @@ _KEYS = ("transformer", "settings", "sha256")
 class TranslationCheckpoint:
     """A translation model as arrays, with its config, subwords and search settings.
 
-    Attributes:
-        transformer: arguments of the model's class, without the encoder of a fused one, in JSON's
-            types.
-        arrays: name -> array of the model, without those of a BERT.
-        source_subwords: the SentencePiece model of the source.
-        target_subwords: that of the target; the same bytes if both languages share one.
-        settings: search settings, in JSON's types.
-        bert: the encoder that a fused model attends to, with its vocabulary; None for others.
-        architecture: its name in `kbert.architectures.ENCODER_DECODERS`.
+    `transformer` holds the arguments of the model's class without the encoder of a fused one, which
+    is `bert`, with its vocabulary; `arrays` has none of its weights. Subwords are SentencePiece
+    models, the same bytes if both languages share one. `transformer` and `settings` are in JSON's
+    types, `architecture` is a name of `kbert.architectures.ENCODER_DECODERS`.
     """
 
     transformer: dict[str, Any]
@@ -50,18 +45,9 @@ class TranslationCheckpoint:
 def write_translation(
     checkpoint: TranslationCheckpoint, directory: str | os.PathLike[str], overwrite: bool = False
 ) -> Path:
-    """Writes a folder that preserves the whole model.
+    """Writes a folder that preserves the whole model and its dtypes.
 
-    Args:
-        checkpoint: the checkpoint to write. Arrays keep their dtype.
-        directory: the folder to make.
-        overwrite: whether an existing folder may be replaced.
-
-    Returns:
-        The folder.
-
-    Raises:
-        FileExistsError: the folder exists and `overwrite` is False.
+    Raises a FileExistsError if the folder exists and `overwrite` is False.
     """
     subwords = {"source": checkpoint.source_subwords}
     if checkpoint.target_subwords != checkpoint.source_subwords:
@@ -92,12 +78,8 @@ def is_translation(directory: str | os.PathLike[str]) -> bool:
 def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     """Reads a folder of `write_translation`.
 
-    Args:
-        directory: the folder.
-
-    Raises:
-        ValueError: a file is damaged, or newer than this version, or the architecture is unknown.
-        FileNotFoundError: a file is missing.
+    Raises a ValueError if a file is damaged, or newer than this version, or the architecture is
+    unknown, and a FileNotFoundError if a file is missing.
     """
     folder = Path(directory)
     if not is_translation(folder):
@@ -105,13 +87,7 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
             f"`directory` must be a folder of a translation model, with {CONFIG}. Received: "
             f"directory={str(directory)!r}"
         )
-    about = read_json_object(folder / CONFIG)
-    version = about.get("format_version")
-    if version != FORMAT_VERSION:
-        raise ValueError(
-            f"`{folder / CONFIG}`: `format_version` must be {FORMAT_VERSION}, which this version "
-            f"of kbert reads. Received: format_version={version!r}"
-        )
+    about = read_about(folder / CONFIG, FORMAT_VERSION)
     missing = [key for key in _KEYS if not isinstance(about.get(key), dict)]
     if missing:
         raise ValueError(

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.checkpoints.huggingface.architectures import check_architecture, choose_architecture
+from kbert.checkpoints.huggingface_config import check_architecture, choose_architecture
 
 CLASSIFIER = ["classifier.weight", "classifier.bias"]
 MASKED = ["cls.predictions.bias"]

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.checkpoints.native.adapter_folder import read_adapters, write_adapters
+from kbert.checkpoints.adapter_folder import read_adapters, write_adapters
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.adapter_bert import AdapterBert
 from tests.small_bert import small_bert

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.huggingface.config import (
+from kbert.checkpoints.huggingface_config import (
     config_from_huggingface,
     config_to_huggingface,
     set_labels,

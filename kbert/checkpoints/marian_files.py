@@ -13,14 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.canonical_names import transformer_shapes
+from kbert.checkpoints.arrays.canonical_names import TORCH_ENDS, transformer_shapes
 from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors, shards_of
-from kbert.checkpoints.arrays.weight_table import WeightEntry, assemble, check_tensors
-from kbert.checkpoints.huggingface.config import activation_from_huggingface
-from kbert.checkpoints.huggingface.files import CONFIG, INDEX, WEIGHTS
-from kbert.checkpoints.marian.subwords import MarianVocabulary, read_vocabularies
-from kbert.checkpoints.native.translation_folder import TranslationCheckpoint
+from kbert.checkpoints.arrays.safetensors_files import open_safetensors
+from kbert.checkpoints.arrays.weight_table import (
+    WeightEntry,
+    assemble,
+    check_tensors,
+    weight_table,
+)
+from kbert.checkpoints.huggingface_config import activation_from_huggingface
+from kbert.checkpoints.huggingface_files import CONFIG, weight_files
+from kbert.checkpoints.marian_subwords import MarianVocabulary, read_vocabularies
+from kbert.checkpoints.translation_folder import TranslationCheckpoint
 
 # kbert's key -> (Hugging Face's key, its default).
 _SIZES = {
@@ -49,19 +54,12 @@ _PLAIN = {
 
 
 def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Reads a configuration.
+    """Returns the arguments of `kbert.models.transformer.Transformer` for a `config.json`.
 
-    Args:
-        raw: the content of `config.json`. Missing fields have transformers' defaults.
-        source: the origin that errors name.
-
-    Returns:
-        The arguments of `kbert.models.transformer.Transformer`. If embeddings are not scaled,
-        `tied` is "none": kbert scales them on look-up, so that their table cannot be that of the
-        output.
-
-    Raises:
-        ValueError: it is not a Marian model, or a variant that kbert does not support.
+    Missing fields have transformers' defaults. If embeddings are not scaled, `tied` is "none":
+    kbert scales them on look-up, so that their table cannot be that of the output. Raises a
+    ValueError that names `source` if it is of no Marian model, or of a variant that kbert does not
+    support.
     """
     if raw.get("model_type") != "marian":
         raise ValueError(
@@ -73,14 +71,15 @@ def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
                 f"{source}: `{key}` must be {allowed[-1]!r} or absent. Received: {raw[key]!r}"
             )
     for key, (other, default) in _SAME.items():
-        if raw.get(key, default) != raw.get(other, default):
+        own, others = raw.get(key, default), raw.get(other, default)
+        if own != others:
             raise ValueError(
-                f"{source}: `{key}` must be equal to `{other}`. Received: {key}="
-                f"{raw.get(key, default)}, {other}={raw.get(other, default)}"
+                f"{source}: `{key}` must be equal to `{other}`. Received: {key}={own}, "
+                f"{other}={others}"
             )
     config = {key: raw.get(name, default) for key, (name, default) in _SIZES.items()}
     source_vocabulary_size = None
-    if not raw.get("share_encoder_decoder_embeddings", True):
+    if not _is_shared(raw):
         source_vocabulary_size = config["vocabulary_size"]
         config["vocabulary_size"] = raw.get("decoder_vocab_size") or source_vocabulary_size
     for key, value in config.items():
@@ -102,17 +101,21 @@ def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
     }
 
 
+def _is_shared(raw: Mapping[str, Any]) -> bool:
+    return bool(raw.get("share_encoder_decoder_embeddings", True))
+
+
 def _tied(raw: Mapping[str, Any]) -> str:
     if not (raw.get("tie_word_embeddings", True) and raw.get("scale_embedding", False)):
         return "none"
-    return "all" if raw.get("share_encoder_decoder_embeddings", True) else "target"
+    return "all" if _is_shared(raw) else "target"
 
 
 def settings_from_marian(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Reads search settings, under the names of `kbert.tasks.translation.model.Translator`.
 
-    They are in `config.json` and `generation_config.json` together. The maximum length is left
-    out, which kbert has relative to the source.
+    They are in `config.json` and `generation_config.json` together. The maximum length is left out,
+    which kbert has relative to the source.
     """
     settings: dict[str, Any] = {}
     if raw.get("num_beams"):
@@ -143,7 +146,6 @@ _PARTS = {
     "feed_forward/output": ("fc2",),
     "feed_forward_residual/layer_norm": ("final_layer_norm",),
 }
-_ENDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
 
 
 def is_marian(directory: str | os.PathLike[str]) -> bool:
@@ -153,26 +155,18 @@ def is_marian(directory: str | os.PathLike[str]) -> bool:
 
 
 def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
-    """Reads a Marian model.
+    """Reads a Marian model, in float32.
 
     Ids are those of `vocab.json`: the SentencePiece models of the result have them, see
-    `kbert.checkpoints.marian.subwords`. After them come the pieces that `vocab.json` does not
-    have: Marian reads them as unknown, so that their embeddings are the unknown piece's. They, and
-    what the configuration forbids by `bad_words_ids` (usually the padding), have a bias that keeps
-    them from being predicted.
+    `kbert.checkpoints.marian_subwords`. After them come the pieces that `vocab.json` does not have:
+    Marian reads them as unknown, so that their embeddings are the unknown piece's. They, and what
+    the configuration forbids by `bad_words_ids` (usually the padding), have a bias that keeps them
+    from being predicted. The start piece of translations is that of `decoder_start_token_id`,
+    usually the padding. If embeddings are not scaled, no tables are shared, because kbert scales
+    them on look-up.
 
-    Args:
-        directory: the folder.
-
-    Returns:
-        The model, in float32. The start piece of translations is that of `decoder_start_token_id`,
-        usually the padding. If embeddings are not scaled, no tables are shared, because kbert
-        scales them on look-up.
-
-    Raises:
-        ValueError: a file is damaged, the model is not supported by kbert, or tensors are missing,
-            unknown or of a wrong shape; each is named.
-        FileNotFoundError: a file is missing.
+    Raises a ValueError if a file is damaged, the model is not supported by kbert, or tensors are
+    missing, unknown or of a wrong shape, and a FileNotFoundError if a file is missing.
     """
     folder = Path(directory)
     raw = read_json_object(folder / CONFIG)
@@ -184,7 +178,7 @@ def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     never = [ids[0] for ids in settings.get("bad_words_ids") or [] if len(ids) == 1]
     if not raw.get("scale_embedding", False):
         for side in ("source", "target"):
-            arrays[side] = arrays[side] / np.float32(math.sqrt(config["hidden_dim"]))
+            arrays[side] /= np.float32(math.sqrt(config["hidden_dim"]))
     blocks = {name: array for name, array in arrays.items() if "_block_" in name}
     arrays = blocks | _with_added_pieces(arrays, config, source, target, never)
     config["vocabulary_size"] = len(target.pieces)
@@ -199,10 +193,8 @@ def _read_arrays(
     folder: Path, raw: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, np.ndarray]:
     """Reads the canonical arrays of the blocks, and the tables: source, target, output and bias."""
-    single = folder / WEIGHTS
-    paths = [single] if single.is_file() else shards_of(folder / INDEX)
-    with open_safetensors(*paths) as files:
-        table = _weight_table(raw, config, files.shapes)
+    with open_safetensors(*weight_files(folder)) as files:
+        table = _table(raw, config, files.shapes)
         known = {name for entry in table for name in entry.sources}
         # Shared weights may be stored repeatedly, under their own names.
         again = {_SHARED, _SOURCE, _TARGET, _OUTPUT, *_POSITIONS}
@@ -214,23 +206,18 @@ def _read_arrays(
     return arrays
 
 
-def _weight_table(
+def _table(
     raw: Mapping[str, Any], config: Mapping[str, Any], found: Mapping[str, Any]
 ) -> list[WeightEntry]:
-    table = []
-    for name, shape in transformer_shapes(config).items():
-        if "_block_" not in name:
-            continue
-        sources = _sources(name)
-        part = (*shape[:-1], shape[-1] // len(sources))
-        transposed = name.endswith("/kernel")
-        in_file = part[::-1] if transposed else part
-        table.append(WeightEntry(name, shape, sources, in_file, transposed))
+    shapes = {name: s for name, s in transformer_shapes(config).items() if "_block_" in name}
+    sources = {name: _sources(name) for name in shapes}
+    table = weight_table(config, sources, {}, transposed_kernels=True, shapes=lambda _: shapes)
     size, hidden = config["vocabulary_size"], config["hidden_dim"]
     rows = {"source": config["source_vocabulary_size"] or size, "target": size, "output": size}
     for key, names in _table_names(raw).items():
         source = next((name for name in names if name in found), names[0])
-        table.append(WeightEntry(key, (rows[key], hidden), (source,), (rows[key], hidden)))
+        shape = (rows[key], hidden)
+        table.append(WeightEntry(key, shape, (source,), shape))
     if _BIAS in found:
         table.append(WeightEntry("bias", (1, size), (_BIAS,), (1, size)))
     return table
@@ -239,7 +226,7 @@ def _weight_table(
 def _table_names(raw: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """Returns the names that each table may have in the file, the usual one first."""
     tied = (_OUTPUT,) * bool(raw.get("tie_word_embeddings", True))
-    if raw.get("share_encoder_decoder_embeddings", True):
+    if _is_shared(raw):
         source = target = (_SHARED, _SOURCE, _TARGET, *tied)
     else:
         source, target = (_SOURCE,), (_TARGET, *tied)
@@ -251,7 +238,7 @@ def _sources(canonical: str) -> tuple[str, ...]:
     block, _, rest = canonical.partition("/")
     side, _, index = block.partition("_block_")
     part, _, end = rest.removeprefix("self_").rpartition("/")  # named alike in both blocks
-    return tuple(f"model.{side}.layers.{index}.{name}.{_ENDS[end]}" for name in _PARTS[part])
+    return tuple(f"model.{side}.layers.{index}.{name}{TORCH_ENDS[end]}" for name in _PARTS[part])
 
 
 def _with_added_pieces(

@@ -1,7 +1,7 @@
 """Checkpoints of Hugging Face's transformers: `config.json` and `model.safetensors`."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,8 @@ import numpy as np
 
 from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_config import CAUSAL
-from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
+from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
 from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.lowercase import resolve_lowercase, tokenizer_rules
 from kbert.checkpoints.arrays.safetensors_files import (
     SafetensorsFiles,
     dtype_of,
@@ -20,24 +18,26 @@ from kbert.checkpoints.arrays.safetensors_files import (
     shards_of,
     write_safetensors,
 )
-from kbert.checkpoints.arrays.vocabulary_file import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import (
+    find_vocabulary,
+    resolve_lowercase,
+    tokenizer_rules,
+)
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,
     disassemble,
     without_absent_pooler,
 )
-from kbert.checkpoints.huggingface.architectures import (
+from kbert.checkpoints.encoders.bert import LAYOUT as BERT
+from kbert.checkpoints.huggingface_config import (
     check_architecture,
     choose_architecture,
-)
-from kbert.checkpoints.huggingface.config import (
     config_from_huggingface,
     config_to_huggingface,
     layout_of_huggingface,
     set_labels,
 )
-from kbert.checkpoints.huggingface.names import BUFFERS, is_head, modern_names
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "config.json"
@@ -55,25 +55,15 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     copies of tied weights, which older versions saved, are left out and reported. Any other missing
     or unexpected tensor is an error.
 
-    Args:
-        directory: The folder.
-
-    Returns:
-        The checkpoint.
-
-    Raises:
-        ValueError: If a file is damaged, the model is not a plain encoder that kbert has, or
-            tensors are missing, unknown or of a wrong shape; each is named.
-        FileNotFoundError: If a file is missing.
+    Raises a ValueError if a file is damaged, the model is not a plain encoder that kbert has, or
+    tensors are missing, unknown or of a wrong shape, and a FileNotFoundError if a file is missing.
     """
     directory = Path(directory)
     raw = read_json_object(directory / CONFIG)
     source = f"`{directory / CONFIG}`"
     layout, config = layout_of_huggingface(raw, source), config_from_huggingface(raw, source)
-    single = directory / WEIGHTS
-    paths = [single] if single.is_file() else shards_of(directory / INDEX)
     report: list[str] = []
-    with open_safetensors(*paths) as files:
+    with open_safetensors(*weight_files(directory)) as files:
         arrays, heads = _read_tensors(files, layout, config, f"`{directory}`", report)
     if config.get(CAUSAL) and "pooler/kernel" in arrays:
         report.append("The pooler reads the last token, as the encoder is causal.")
@@ -100,6 +90,12 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     )
 
 
+def weight_files(directory: Path) -> list[Path]:
+    """Returns the one file with the weights of a folder, or its shards."""
+    single = directory / WEIGHTS
+    return [single] if single.is_file() else shards_of(directory / INDEX)
+
+
 def write_huggingface(
     checkpoint: Checkpoint,
     directory: str | os.PathLike[str],
@@ -111,23 +107,13 @@ def write_huggingface(
     The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
     vocabulary, `vocab.txt`. As in transformers, the encoder has a prefix (`bert.`) only if there
     are heads, and classes without a pooler (token classification, question answering, masked LM) do
-    not get one.
+    not get one. Arrays keep their dtype, so weights read from Hugging Face's format are written
+    back byte for byte; unknown fields of `source_config` stay.
 
-    Args:
-        checkpoint: The checkpoint to write. Arrays keep their dtype, so weights read from Hugging
-            Face's format are written back byte for byte. Unknown fields of `source_config` stay.
-        directory: The folder to make.
-        overwrite: Whether an existing folder may be replaced.
-        architecture: The class of transformers to name, BERT's for any encoder, needed where a
-            `classifier` could be of several; by default the source's, or the one that fits the
-            heads and the pooler.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: If arrays do not fit the configuration, or no class has such heads.
-        FileExistsError: If the folder exists and `overwrite` is False.
+    `architecture` is the class of transformers to name, BERT's for any encoder, needed where a
+    `classifier` could be of several; by default the source's, or the one that fits the heads and
+    the pooler. Raises a ValueError if arrays do not fit the configuration, or no class has such
+    heads, and a FileExistsError if the folder exists and `overwrite` is False.
     """
     config, layout = checkpoint.config, encoder_layout(checkpoint.architecture)
     layout.check_arrays(config, checkpoint.arrays, "`checkpoint`")
@@ -179,7 +165,6 @@ def _read_tensors(
 
 
 def _architecture(checkpoint: Checkpoint, layout: EncoderLayout, wanted: str | None) -> str:
-    """Returns the class of transformers to write."""
     causal = checkpoint.config.get(CAUSAL, False)
     heads, has_pooler = checkpoint.heads, checkpoint.has_pooler
     if wanted is None:
@@ -194,7 +179,6 @@ def _architecture(checkpoint: Checkpoint, layout: EncoderLayout, wanted: str | N
 def _write_names(
     checkpoint: Checkpoint, layout: EncoderLayout, architecture: str
 ) -> dict[str, np.ndarray]:
-    """Returns all tensors under the names of the file."""
     names = layout.huggingface
     table = layout.huggingface_table(checkpoint.config)
     if not (checkpoint.has_pooler and names.classes[architecture][1]):
@@ -206,18 +190,13 @@ def _write_names(
 
 
 def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Returns the content of `tokenizer_config.json`."""
     return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": checkpoint.lowercase,
         "tokenize_chinese_chars": checkpoint.tokenizer_rules.get("handle_cjk", True),
         "strip_accents": checkpoint.tokenizer_rules.get("strip_accents"),
         "model_max_length": checkpoint.config["max_sequence_length"],
-        "unk_token": "[UNK]",
-        "sep_token": "[SEP]",
-        "pad_token": "[PAD]",
-        "cls_token": "[CLS]",
-        "mask_token": "[MASK]",
+        **{f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")},
     }
 
 
@@ -228,16 +207,10 @@ _OWN_BIAS = "cls.predictions.bias"
 def without_copies(
     heads: Mapping[str, np.ndarray], table: np.ndarray, report: list[str]
 ) -> dict[str, np.ndarray]:
-    """Drops copies of tied weights from the tensors of heads.
+    """Drops copies of tied weights from the tensors of heads, given the token embeddings (V, D).
 
-    Args:
-        heads: Hugging Face's name -> array.
-        table: The token embeddings (V, D).
-        report: Gets a sentence about what was dropped, or kept because it is not a copy.
-
-    Returns:
-        The heads. A bias that has only the name of the layer gets its usual name. What differs from
-        its original stays: the model has a separate output layer.
+    What differs from its original stays, as the model has a separate output layer; the report says
+    either. A bias that has only the name of the layer gets its usual name.
     """
     kept = dict(heads)
     if _OWN_BIAS not in kept and BIAS in kept:
@@ -251,3 +224,42 @@ def without_copies(
     if others:
         report.append(f"The output layer is one of its own, not tied: {', '.join(others)}.")
     return {name: array for name, array in kept.items() if name not in copies}
+
+
+HEAD_PREFIXES = ("classifier.", "qa_outputs.", "cls.")
+# Buffers that older versions saved with the weights: position ids and zeros.
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+_OLD_ENDS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+def modern_names(
+    names: Iterable[str], report: list[str], layout: EncoderLayout = BERT
+) -> dict[str, str]:
+    """Maps current names, without the prefix of the encoder, to the names in a file.
+
+    The gamma and beta of old files come from their conversion from TensorFlow; the report says how
+    many there were. Raises a ValueError if two tensors of the file are the same weight.
+    """
+    modern: dict[str, str] = {}
+    twice = []
+    renamed = 0
+    theirs = layout.huggingface
+    for name in sorted(names):
+        new = theirs.head_of_file(name.removeprefix(theirs.prefix))
+        for old_end, new_end in _OLD_ENDS.items():
+            if new.endswith(old_end):
+                new = new.removesuffix(old_end) + new_end
+                renamed += 1
+        if new in modern:
+            twice.append(f"{modern[new]} and {name}")
+        modern[new] = name
+    if twice:
+        raise ValueError(f"Each weight must be there once. Received: {'; '.join(twice)}")
+    if renamed:
+        report.append(f"Read gamma and beta as weight and bias in {renamed} LayerNorm tensors.")
+    return modern
+
+
+def is_head(name: str) -> bool:
+    """Returns whether a tensor belongs to a known task head."""
+    return name.startswith(HEAD_PREFIXES)

@@ -5,7 +5,7 @@ import io
 import pytest
 import sentencepiece
 
-from kbert.checkpoints.marian.subwords import (
+from kbert.checkpoints.marian_subwords import (
     SpecialPieces,
     piece_count,
     pieces_without_id,
