@@ -17,7 +17,7 @@ from shipped_entity_recognizer import common_types
 from side_by_side.results import write
 
 import kbert
-from kbert.cli.models.model_kinds import columns_of
+from kbert.cli.actions.model_kinds import columns_of
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.tasks.registry import task_of

@@ -73,7 +73,7 @@ SUB_FLOORS = {
         ("loading",),
         ("batch_prediction", "client"),
     ),
-    "cli": (("models",), ("results",), ("commands",), ("demo",), (".",)),
+    "cli": (("actions",), ("commands",), (".",)),
 }
 # Rooms apart, and the modules that work without them, by themselves and by all that they import.
 APART = ("launch", "tpu_check", "export_check", "local_server")

@@ -179,10 +179,10 @@ PLANTED = [
     (
         rules.imports_of_rooms_apart,
         {
-            "kbert/cli/commands/predict.py": "def f():\n    from kbert.cli.models import a",
-            "kbert/cli/models/a.py": "import kbert.local_server.b",
+            "kbert/cli/commands/predict.py": "def f():\n    from kbert.cli.actions import a",
+            "kbert/cli/actions/a.py": "import kbert.local_server.b",
             "kbert/local_server/b.py": "import kbert.training.good",
-            "kbert/launch/c.py": "from kbert.cli.models import a",
+            "kbert/launch/c.py": "from kbert.cli.actions import a",
             "kbert/cli/commands/serve.py": "def f():\n    import kbert.local_server.b",
             "kbert/training/good.py": "import json",
         },

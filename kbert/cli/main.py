@@ -8,24 +8,22 @@ from typing import Annotated
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 
-import typer
+from typer import Exit, Option, Typer, echo
 
 import kbert
-from kbert.cli.commands.check import check
 from kbert.cli.commands.convert import convert
+from kbert.cli.commands.demo import demo
 from kbert.cli.commands.evaluate import evaluate
-from kbert.cli.commands.export import export
+from kbert.cli.commands.export import check, export
 from kbert.cli.commands.info import info
 from kbert.cli.commands.launch import PASSED_ON, launch
 from kbert.cli.commands.plot import plot
 from kbert.cli.commands.predict import predict
-from kbert.cli.commands.pretrain import prepare, pretrain
 from kbert.cli.commands.serve import serve
-from kbert.cli.commands.train import TrainCommand, train
+from kbert.cli.commands.train import TrainCommand, prepare, pretrain, train
 from kbert.cli.commands.verb import DEBUG
-from kbert.cli.demo.command import demo
 
-app = typer.Typer(
+app = Typer(
     name="kbert",
     no_args_is_help=True,
     add_completion=False,
@@ -35,8 +33,7 @@ app = typer.Typer(
 )
 app.command(cls=TrainCommand)(train)
 _VERBS = (
-    *(prepare, pretrain, evaluate, predict, export, serve),
-    *(check, convert, plot, info, demo),
+    *(prepare, pretrain, evaluate, predict, export, serve), *(check, convert, plot, info, demo)
 )
 for _verb in _VERBS:
     app.command()(_verb)
@@ -50,17 +47,16 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"kbert {kbert.__version__}")
-        raise typer.Exit()
+        echo(f"kbert {kbert.__version__}")
+        raise Exit()
 
 
 @app.callback()
 def program(
     version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        bool, Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error happened.")] = False,
+    debug: Annotated[bool, Option("--debug", help="Show where an error happened.")] = False,
 ) -> None:
     """BERT from raw text to answers: train, measure, ask, export.
 

@@ -41,23 +41,16 @@ def launch_workers(
 ) -> int:
     """Runs a command in several processes that are connected by TF_CONFIG.
 
-    When one of them dies, the others end too, and all are restarted: a run that saves checkpoints
-    resumes from the last one, also with `overwrite`, which only applies to earlier runs. If there
-    are enough cores, each worker has its own. Stdout is worker 0's; stderr has the lines of all
-    workers, with their numbers.
+    When one of them dies, the others end too, and all are restarted, at most `restarts` times: a
+    run that saves checkpoints resumes from the last one, also with `overwrite`, which only applies
+    to earlier runs. If there are enough cores, each worker has its own. Stdout is worker 0's;
+    stderr has the lines of all workers, with their numbers. A worker has `patience` seconds to end
+    by itself, before it is terminated.
 
-    Args:
-        command: The command and its arguments.
-        workers: Number of processes.
-        restarts: How often all of them may be restarted.
-        patience: Seconds that a worker has to end by itself, before it is terminated.
-
-    Returns:
-        0, or the exit code of the worker that failed; 128 plus its number for a signal, as in
-        shells.
+    Returns 0, or the exit code of the worker that failed; 128 plus its number for a signal, as in
+    shells.
 
     Raises:
-        ValueError: A number is too small.
         SystemExit: SIGTERM came, and all workers have ended, each in its own time; a second one
             ends them at once. The code is 75 if they can be resumed.
     """
@@ -91,7 +84,9 @@ def _first_failed_of_all(
             with asked.deferred():  # a worker that is not in the list would not be ended
                 _start(started, command, workers, note)
             failed = _first_failed(started)
-            _wait(started, patience)
+            last = time.monotonic() + patience
+            while _running(started) and time.monotonic() < last:
+                time.sleep(_POLL)
         except (SystemExit, KeyboardInterrupt):
             _end(started, math.inf, patience)  # a checkpoint being written must become complete
             if any(worker.process.returncode == _STOPPED for worker in started):
@@ -132,21 +127,16 @@ class _Asked:
 
 def free_addresses(count: int) -> tuple[str, ...]:
     """Returns so many free addresses of this machine."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return tuple(f"127.0.0.1:{one.getsockname()[1]}" for one in sockets)
-    finally:
-        for one in sockets:
-            one.close()
 
 
 def cores_of(worker: int, workers: int, cores: Sequence[int]) -> set[int]:
     """Returns the cores of one of several workers; all of them if there are fewer than workers."""
-    if len(cores) < workers:
-        return set(cores)
-    return set(cores[worker::workers])
+    return set(cores if len(cores) < workers else cores[worker::workers])
 
 
 def _start(started: list[_Worker], command: Sequence[str], workers: int, note: Path) -> None:
@@ -185,21 +175,11 @@ def _running(started: Sequence[_Worker]) -> list[subprocess.Popen[str]]:
     return [worker.process for worker in started if worker.process.poll() is None]
 
 
-def _wait(started: Sequence[_Worker], seconds: float) -> None:
-    """Waits until all have ended, at most `seconds`."""
-    last = time.monotonic() + seconds
-    while _running(started) and time.monotonic() < last:
-        time.sleep(_POLL)
-
-
 def _end(started: Sequence[_Worker], seconds: float, patience: float) -> None:
-    """Ends the running workers: by SIGTERM, and then by SIGKILL.
+    """Ends the running workers within `seconds`: by SIGTERM, and then by SIGKILL.
 
-    Args:
-        seconds: Time that they have to end.
-        patience: Seconds that they have when one has failed, for which they may wait. It is also
-            the interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it
-            connects them.
+    They have `patience` seconds when one has failed, for which they may wait. It is also the
+    interval of repeated SIGTERMs: TensorFlow loses a signal that comes while it connects them.
     """
     last = time.monotonic() + seconds
     asked = -math.inf

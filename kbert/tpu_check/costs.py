@@ -33,22 +33,13 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class StepMemory:
-    """A step's use of a core's memory, in bytes.
+    """A step's use of a core's memory, in bytes."""
 
-    Attributes:
-        total: Peak memory.
-        state: Weights, the optimizer's state and all else that stays from step to step.
-        source: "TPU compiler", or "lower bound" without it: state, a gradient of each weight, and
-            the batch.
-        moved: Memory traffic of the step in bytes, estimated by the compiler.
-        flops: FLOPs of all operations of the step, counted by the compiler.
-    """
-
-    total: int
-    state: int
-    source: str
-    moved: float | None = None
-    flops: float | None = None
+    total: int  # the peak
+    state: int  # weights, the optimizer's state and all else that stays from step to step
+    source: str  # "TPU compiler", or "lower bound" without it
+    moved: float | None = None  # memory traffic, estimated by the compiler
+    flops: float | None = None  # of all operations of the step, counted by the compiler
 
 
 def least_memory(variables: Any, trainable: Any, batch: Any) -> StepMemory:
@@ -56,9 +47,8 @@ def least_memory(variables: Any, trainable: Any, batch: Any) -> StepMemory:
 
     That are all variables, a gradient of each trainable one, and the batch.
     """
-    state = sum(_bytes(v) for v in variables)
-    gradients = sum(_bytes(v) for v in trainable)
-    return StepMemory(state + gradients + sum(_bytes(b) for b in batch), state, "lower bound")
+    state, gradients, data = (sum(map(_bytes, some)) for some in (variables, trainable, batch))
+    return StepMemory(state + gradients + data, state, "lower bound")
 
 
 def memory_problems(memory: StepMemory, chip: TpuChip) -> list[TpuProblem]:
@@ -66,14 +56,9 @@ def memory_problems(memory: StepMemory, chip: TpuChip) -> list[TpuProblem]:
     if memory.total <= chip.memory:
         return []
     bound = "at least " if memory.source == "lower bound" else ""
-    return [
-        TpuProblem(
-            MEMORY,
-            f"the step needs {bound}{memory.total / GIB:.2f} GiB a core, and a {chip.name} has "
-            f"{chip.memory / GIB:.0f}",
-            _ADVICE,
-        )
-    ]
+    needed = f"{bound}{memory.total / GIB:.2f} GiB a core"
+    about = f"the step needs {needed}, and a {chip.name} has {chip.memory / GIB:.0f}"
+    return [TpuProblem(MEMORY, about, _ADVICE)]
 
 
 def compiled_memory(
@@ -81,14 +66,8 @@ def compiled_memory(
 ) -> tuple[StepMemory | None, list[TpuProblem]]:
     """Compiles a step, as StableHLO, for one core of a TPU.
 
-    Args:
-        program: The program.
-        aliases: Index of each result that is written in place -> index of its argument.
-        state: Bytes of its variables.
-        chip: The chip to compile for.
-
-    Returns:
-        The memory, None if the compiler refused the step; and the problems.
+    `aliases` maps the index of each result that is written in place to that of its argument;
+    `state` are the bytes of its variables. The memory is None if the compiler refused the step.
     """
     from jax._src import compiler
     from jax._src.lib import _jax, xla_client
@@ -111,9 +90,8 @@ def compiled_memory(
         found.temp_size_in_bytes,
         found.generated_code_size_in_bytes,
     )
-    memory = StepMemory(
-        sum(sizes), state, "TPU compiler", costs.get("bytes accessed"), costs.get("flops")
-    )
+    counted = (costs.get("bytes accessed"), costs.get("flops"))
+    memory = StepMemory(sum(sizes), state, "TPU compiler", *counted)
     return memory, memory_problems(memory, chip)
 
 
@@ -122,23 +100,17 @@ def refused(message: str, chip: TpuChip) -> TpuProblem:
     sizes, one = _NEEDED.search(message), _RESULT.search(message)
     if one is not None:
         result, given = (int(number) / GIB for number in one.groups())
-        return TpuProblem(
-            MEMORY,
-            f"the step has a result of {result:.2f} GiB, and a {chip.name} has {given:.2f}",
-            _ADVICE,
-        )
-    if sizes is None:
+        about = f"the step has a result of {result:.2f} GiB, and a {chip.name} has {given:.2f}"
+    elif sizes is not None:
+        pairs = (sizes.groups()[:2], sizes.groups()[2:])
+        needed, given = (float(number) * _UNITS[unit] / GIB for number, unit in pairs)
+        about = f"the step needs {needed:.2f} GiB a core, and a {chip.name} has {given:.2f} "
+        about += "for programs"
+    else:
         reason = message.strip().splitlines()[0]
-        return TpuProblem(
-            "compiler", f"the compiler of the {chip.name} refuses the step: {reason}", _ADVICE
-        )
-    pairs = (sizes.groups()[:2], sizes.groups()[2:])
-    needed, given = (float(number) * _UNITS[unit] / GIB for number, unit in pairs)
-    return TpuProblem(
-        MEMORY,
-        f"the step needs {needed:.2f} GiB a core, and a {chip.name} has {given:.2f} for programs",
-        _ADVICE,
-    )
+        about = f"the compiler of the {chip.name} refuses the step: {reason}"
+        return TpuProblem("compiler", about, _ADVICE)
+    return TpuProblem(MEMORY, about, _ADVICE)
 
 
 def _in_place(program: bytes, aliases: dict[int, int]) -> bytes:
@@ -154,9 +126,7 @@ def _in_place(program: bytes, aliases: dict[int, int]) -> bytes:
         integer = ir.IntegerType.get_signless(32)
         for result, argument in aliases.items():
             arguments[argument]["tf.aliasing_output"] = ir.IntegerAttr.get(integer, result)
-        main.attributes["arg_attrs"] = ir.ArrayAttr.get(
-            [ir.DictAttr.get(one) for one in arguments]
-        )
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(one) for one in arguments])
         return mlir.module_to_bytecode(module)
 
 
@@ -174,22 +144,15 @@ def _bytes(tensor: Any) -> int:
 
 @dataclass(frozen=True)
 class StepTime:
-    """The shortest time of a step on a fully utilized chip.
+    """The shortest time of a step on a fully utilized chip, in seconds."""
 
-    Attributes:
-        compute: Seconds of the matrix products at the chip's peak.
-        memory: Seconds to read and write weights and state once, or, if the compiler reports it,
-            for all memory traffic.
-        links: Seconds of the all-reduce of gradients over the cores; 0 for one core.
-    """
-
-    compute: float
-    memory: float
-    links: float
+    compute: float  # the matrix products at the chip's peak
+    memory: float  # all memory traffic, or weights and state once where it is unknown
+    links: float  # the all-reduce of gradients over the cores; 0 for one core
 
     @property
     def ideal(self) -> float:
-        """Returns the seconds of a step in which computing, memory and links overlap."""
+        """Returns the time of a step in which computing, memory and links overlap."""
         return max(self.compute, self.memory, self.links)
 
 

@@ -29,26 +29,18 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class TpuProblem:
-    """A reason why a TPU would refuse a training step, or be slow at it.
+    """A reason why a TPU would refuse a training step, or be slow at it."""
 
-    Attributes:
-        kind: Its kind, such as "string".
-        message: Description, with the location.
-        advice: What to change.
-        is_fatal: Whether the step is refused; otherwise it is a warning.
-    """
-
-    kind: str
-    message: str
-    advice: str
-    is_fatal: bool = True
+    kind: str  # such as "string"
+    message: str  # with the location
+    advice: str  # what to change
+    is_fatal: bool = True  # otherwise it is a warning
 
 
 def graph_problems(graph: Any) -> list[TpuProblem]:
-    """Finds strings, and shapes that are known only when the step runs, in a `FuncGraph`.
+    """Finds strings, and shapes that are not fixed, in the `FuncGraph` of a step of fixed shapes.
 
-    The step was traced with fixed shapes. There is a problem for each operation that introduces
-    one, not for those that pass it on.
+    There is a problem for each operation that introduces one, not for those that pass it on.
     """
     problems = []
     for operation in _operations(graph):
@@ -69,9 +61,7 @@ def kernel_problems(graph: Any) -> list[TpuProblem]:
     """
     problems = []
     for operation in _operations(graph):
-        if operation.type in _FOLLOWED:
-            continue
-        if not has_tpu_kernel(operation):
+        if operation.type not in _FOLLOWED and not has_tpu_kernel(operation):
             types = sorted({tensor.dtype.name for tensor in operation.inputs})
             about = f"has no TPU kernel for {', '.join(types) or 'its attributes'}"
             problems.append(_problem(KERNEL, operation, about))
@@ -97,32 +87,26 @@ def _operations(graph: Any) -> Iterator[Any]:
     """Yields the operations of a graph and of its functions."""
     yield from graph.get_operations()
     for name in {f.signature.name for f in graph.as_graph_def().library.function}:
-        function = graph._get_function(name)
-        inner = getattr(function, "graph", None)
+        inner = getattr(graph._get_function(name), "graph", None)
         if inner is not None and inner is not graph:
             yield from inner.get_operations()
 
 
 def _is_dynamic(tensor: Any) -> bool:
-    if tensor.dtype in (tf.resource, tf.variant):
-        return False
-    return not tensor.shape.is_fully_defined()
+    is_handle = tensor.dtype in (tf.resource, tf.variant)
+    return not is_handle and not tensor.shape.is_fully_defined()
 
 
 def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
-    line = line_of(operation)
-    where = f" ({line})" if line else ""
-    return TpuProblem(
-        kind, f"{operation.type} {operation.name!r} {about}{where}", _ADVICE[kind]
-    )
+    where = f" ({line})" if (line := line_of(operation)) else ""
+    return TpuProblem(kind, f"{operation.type} {operation.name!r} {about}{where}", _ADVICE[kind])
 
 
 def line_of(operation: Any) -> str | None:
     """Returns file:number of the code outside TensorFlow and Keras that made an operation."""
-    for frame in reversed(list(operation.traceback)):
-        if not any(library in frame.filename for library in _LIBRARIES):
-            return f"{frame.filename}:{frame.lineno}"
-    return None
+    frames = reversed(list(operation.traceback))
+    own = (one for one in frames if not any(library in one.filename for library in _LIBRARIES))
+    return next((f"{one.filename}:{one.lineno}" for one in own), None)
 
 
 def _first_of_each(problems: Iterable[TpuProblem]) -> list[TpuProblem]:

@@ -1,12 +1,11 @@
 """Lowering of a training step to XLA: for a TPU, or for the CPU if there are no TPU kernels.
 
 Lowering for a TPU without a TPU does not support variables: nothing holds them. So the traced graph
-of the step gets its variables as arguments and returns their new values; all else in it stays as it
-is.
+of the step gets its variables as arguments and returns their new values.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -27,26 +26,13 @@ _ADAM = "ResourceApplyAdam"
 _READ = "ReadVariableOp"
 
 
-def adam_update(
-    variable: tf.Tensor,
-    momentum: tf.Tensor,
-    velocity: tf.Tensor,
-    beta_1_power: tf.Tensor,
-    beta_2_power: tf.Tensor,
-    rate: tf.Tensor,
-    beta_1: tf.Tensor,
-    beta_2: tf.Tensor,
-    epsilon: tf.Tensor,
-    gradient: tf.Tensor,
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Computes the update of TensorFlow's kernel `ResourceApplyAdam`, as a pure function.
+def adam_update(*given: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns what TensorFlow's kernel `ResourceApplyAdam` computes: the new weight, m and v.
 
-    The arguments are those of the kernel: a weight, m, v, b1^t, b2^t, the learning rate, b1, b2,
-    epsilon and the gradient; returned are the new weight, m and v.
-
-    Source: the documentation of `tf.raw_ops.ResourceApplyAdam`.
+    Source: the documentation of `tf.raw_ops.ResourceApplyAdam`, whose arguments it takes.
     """
-    scaled = rate * tf.sqrt(1.0 - beta_2_power) / (1.0 - beta_1_power)
+    variable, momentum, velocity, power_1, power_2, rate, beta_1, beta_2, epsilon, gradient = given
+    scaled = rate * tf.sqrt(1.0 - power_2) / (1.0 - power_1)
     momentum = momentum + (gradient - momentum) * (1.0 - beta_1)
     velocity = velocity + (tf.square(gradient) - velocity) * (1.0 - beta_2)
     return variable - scaled * momentum / (tf.sqrt(velocity) + epsilon), momentum, velocity
@@ -55,13 +41,9 @@ def adam_update(
 class StepValues:
     """A traced step as a function of the values of its variables and of its data.
 
-    Attributes:
-        variables: the TensorFlow variables that it uses, in the order of the arguments.
-        written: indices among them of those that it writes.
-
-    Raises:
-        ValueError: the step captures another resource, or uses a variable by an operation that is
-            not supported here.
+    `variables` are the TensorFlow variables that it uses, in the order of the arguments, and
+    `written` the indices of those that it writes. Raises a ValueError for a step that captures
+    another resource, or uses a variable by an operation that is not supported here.
     """
 
     def __init__(self, traced: Any, variables: Iterable[Any]) -> None:
@@ -98,39 +80,31 @@ class StepValues:
         names = [self._after[number] for number in self.written] + self._outputs
         return tf.graph_util.import_graph_def(self._definition, given, names, name="")
 
-    def specs(self) -> list[tf.TensorSpec]:
-        """Returns the shapes and dtypes of the variables."""
-        return [tf.TensorSpec(variable.shape, variable.dtype) for variable in self.variables]
-
     def _without_variables(self, graph: Any) -> tuple[Any, dict[int, str]]:
         """Returns the graph with variables replaced by values, and the names of the last values."""
         definition = graph.as_graph_def()
         nodes = {node.name: node for node in definition.node}
         current = {number: name for name, number in self._places.items()}
         written: dict[int, str] = {}
-        library: dict[str, Any] = {}
+        self._functions: dict[Any, Any] = {}  # TensorFlow deletes those without a reference
         # Operations are in the order in which Python made them, which is the order of effects.
         for operation in graph.get_operations():
             node, kind = nodes[operation.name], operation.type
-            met = [
-                self._places[tensor.op.name]
-                for tensor in operation.inputs
-                if tensor.op.name in self._places
-            ]
+            names = [tensor.op.name for tensor in operation.inputs]
+            met = [self._places[name] for name in names if name in self._places]
             if not met:
                 continue
             first = met[0]
             if kind == _READ:
                 _rewrite(node, "Identity", [current[first]], operation.outputs[0].dtype)
-                continue
-            if kind in _ASSIGNED:
+            elif kind in _ASSIGNED:
                 value, change = node.input[1], _ASSIGNED[kind]
                 inputs = [value] if change is None else [current[first], value]
                 _rewrite(node, change or "Identity", inputs, operation.inputs[1].dtype)
                 current[first] = written[first] = node.name
             elif kind == _ADAM:
                 inputs = [current[number] for number in met] + list(node.input[3:10])
-                _call(node, adam_update, inputs, operation.inputs[9].dtype, 3, library)
+                _call_adam(node, inputs, operation.inputs[9].dtype, self._functions)
                 for place, number in enumerate(met):
                     current[number] = written[number] = f"{node.name}:{place}"
             else:
@@ -139,7 +113,6 @@ class StepValues:
                     f"{_ADAM} alone. Received: {kind} {operation.name!r}, as gradients that "
                     "accumulate over several batches need it"
                 )
-        self._functions = library  # TensorFlow deletes a function without a reference
         arguments = {tensor.op.name for tensor in graph.inputs}
         kept = [node for node in definition.node if node.name not in arguments]
         del definition.node[:]  # arguments come from outside: as operations they have no kernel
@@ -162,42 +135,26 @@ def _rewrite(node: Any, kind: str, inputs: list[str], dtype: tf.DType) -> None:
     node.attr["T"].type = dtype.as_datatype_enum
 
 
-def _call(
-    node: Any,
-    function: Callable[..., Any],
-    inputs: list[str],
-    dtype: tf.DType,
-    outputs: int,
-    library: dict[str, Any],
-) -> None:
-    """Replaces the operation of a node by a call of a function."""
-    spec = tf.TensorSpec(None, dtype)
-    key = f"{function.__name__}_{dtype.name}"
-    if key not in library:
-        traced = tf.function(function, autograph=False).get_concrete_function(*[spec] * len(inputs))
-        library[key] = traced
+def _call_adam(node: Any, inputs: list[str], dtype: tf.DType, library: dict[Any, Any]) -> None:
+    """Replaces the operation of a node by a call of `adam_update`."""
+    if dtype not in library:
+        specs = [tf.TensorSpec(None, dtype)] * len(inputs)
+        library[dtype] = tf.function(adam_update, autograph=False).get_concrete_function(*specs)
     _rewrite(node, "PartitionedCall", inputs, dtype)
     node.attr.clear()
     node.attr["Tin"].list.type.extend([dtype.as_datatype_enum] * len(inputs))
-    node.attr["Tout"].list.type.extend([dtype.as_datatype_enum] * outputs)
-    node.attr["f"].func.name = library[key].function_def.signature.name
+    node.attr["Tout"].list.type.extend([dtype.as_datatype_enum] * 3)
+    node.attr["f"].func.name = library[dtype].function_def.signature.name
 
 
 @dataclass(frozen=True)
 class Lowered:
-    """A step lowered to XLA.
+    """A step lowered to XLA."""
 
-    Attributes:
-        platform: "TPU" or "CPU", whose kernels were used.
-        problems: The problems found.
-        program: StableHLO, for the compiler of TPUs; None if lowering failed or was for the CPU.
-        aliases: Index of each result that is written in place -> index of its argument.
-    """
-
-    platform: str
+    platform: str  # "TPU" or "CPU", whose kernels were used
     problems: list[TpuProblem]
-    program: bytes | None
-    aliases: dict[int, int]
+    program: bytes | None  # StableHLO; None if lowering failed or was for the CPU
+    aliases: dict[int, int]  # index of each result that is written in place -> of its argument
 
 
 def has_tpu_kernels() -> bool:
@@ -219,63 +176,48 @@ def load_tpu_kernels() -> None:
 def lowered(step: StepValues, data: Sequence[tf.TensorSpec]) -> Lowered:
     """Lowers a step with its flattened batch, for a TPU if this TensorFlow can, or for the CPU."""
     platform = "TPU" if has_tpu_kernels() else "CPU"
-    specs = [*step.specs(), *data]
     count = len(step.variables)
+    specs = [*(tf.TensorSpec(one.shape, one.dtype) for one in step.variables), *data]
     whole = tf.function(
         lambda *given: step(list(given[:count]), *given[count:]), jit_compile=True, autograph=False
     ).get_concrete_function(*specs)
     generate = compiler_ir.from_concrete_function(whole, specs)
     aliases = dict(enumerate(step.written))
     try:
-        text = generate(stage="hlo", platform_name=platform)
-        program = None
+        text, program = generate(stage="hlo", platform_name=platform), None
         if platform == "TPU":
             program = generate(stage="stablehlo_serialized", platform_name=platform)
     except (ValueError, tf.errors.OpError) as error:
-        return Lowered(platform, [_refused(platform, error)], None, aliases)
+        reason = str(error).strip().splitlines()[0]
+        about = f"XLA does not take the step for a {platform}: {reason}"
+        refusal = TpuProblem(LOWERING, about, "change the operation that it names")
+        return Lowered(platform, [refusal], None, aliases)
     return Lowered(platform, hlo_problems(text), program, aliases)
 
 
 def hlo_problems(text: str) -> list[TpuProblem]:
     """Finds parts of XLA's program, as HLO, that a TPU would refuse, or be slow at."""
     lines = text.splitlines()
-    dynamic = _names(line for line in lines if "<=" in line and "[<=" in line.replace(" ", ""))
+    dynamic = _names(line for line in lines if "[<=" in line.replace(" ", ""))
     doubles = _names(line for line in lines if "f64[" in line)
     calls = ", ".join(sorted(set(_CUSTOM.findall(text)) - set(_KNOWN_CALLS)))
-    found = (
-        (
-            DYNAMIC,
-            f"XLA bounds a shape that is known only when the step runs: {dynamic}",
-            "give it a result of a fixed shape: pad, and mask what is too much",
-        ),
-        (
-            FLOAT64,
-            f"the step computes in float64, which a TPU emulates slowly: {doubles}",
-            "use float32, or bfloat16 by precision: mixed_bfloat16",
-        ),
-        (
-            CUSTOM_CALL,
-            f"the step calls code outside of XLA: {calls}",
-            "compute it from TensorFlow's own operations",
-        ),
-    )
-    return [
-        TpuProblem(*one, is_fatal=one[0] != FLOAT64)
-        for one, names in zip(found, (dynamic, doubles, calls))
-        if names
-    ]
+    problems = []
+    if dynamic:
+        about = f"XLA bounds a shape that is known only when the step runs: {dynamic}"
+        advice = "give it a result of a fixed shape: pad, and mask what is too much"
+        problems.append(TpuProblem(DYNAMIC, about, advice))
+    if doubles:
+        about = f"the step computes in float64, which a TPU emulates slowly: {doubles}"
+        advice = "use float32, or bfloat16 by precision: mixed_bfloat16"
+        problems.append(TpuProblem(FLOAT64, about, advice, is_fatal=False))
+    if calls:
+        about = f"the step calls code outside of XLA: {calls}"
+        advice = "compute it from TensorFlow's own operations"
+        problems.append(TpuProblem(CUSTOM_CALL, about, advice))
+    return problems
 
 
 def _names(lines: Any) -> str:
     """Returns a few of the operations that lines of HLO come from."""
-    found = {match[1] for line in lines if (match := _SOURCE.search(line))}
-    return ", ".join(sorted(found)[:3]) + (", ..." if len(found) > 3 else "") if found else ""
-
-
-def _refused(platform: str, error: Exception) -> TpuProblem:
-    reason = str(error).strip().splitlines()[0]
-    return TpuProblem(
-        LOWERING,
-        f"XLA does not take the step for a {platform}: {reason}",
-        "change the operation that it names",
-    )
+    found = sorted({match[1] for line in lines if (match := _SOURCE.search(line))})
+    return ", ".join([*found[:3], "..."] if len(found) > 3 else found)

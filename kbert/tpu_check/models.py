@@ -50,26 +50,15 @@ _STEPS = 1000
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """The model to check, and the batch of a core.
+    """The model to check, and the batch of a core."""
 
-    Attributes:
-        model: A compiled model, whose optimizer is built.
-        batch: Specifications of a core's (inputs, targets), with fixed shapes.
-        about: The batch in words.
-    """
-
-    model: Any
-    batch: Any
-    about: str
+    model: Any  # compiled, with its optimizer built
+    batch: Any  # specifications of (inputs, targets), with fixed shapes
+    about: str  # the batch in words
 
 
 def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
-    """Makes the model of a configuration, and the batch of one of so many cores.
-
-    Raises:
-        ValueError: The cores cannot share the batch equally, or the configuration has no fixed
-            shapes.
-    """
+    """Makes the model of a configuration, and the batch of one of so many cores."""
     found = _made(config, cores)
     found.model.optimizer.build(found.model.trainable_variables)
     return found
@@ -87,11 +76,7 @@ def made_up_vocabulary(size: int) -> Vocabulary:
 
 
 def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
-    """Returns the shape of a core's batches, where so many cores share `batch_tokens`.
-
-    Raises:
-        ValueError: `batch_tokens` allows no pair a core.
-    """
+    """Returns the shape of a core's batches, where so many cores share `batch_tokens`."""
     whole = translation_bucket(config, replicas=cores)
     return Bucket(whole.rows // cores, whole.length)
 
@@ -126,10 +111,7 @@ def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
 
 
 def _predictions(config: PretrainingConfig) -> int:
-    """Returns the most masked tokens of an example; by their share if there are no records here.
-
-    A run counts them in the same way, see `kbert.data.pretraining.dataset`.
-    """
+    """Returns the most masked tokens of an example, by the records if they are here."""
     if config.records is not None:
         try:
             (first, *_) = found_records("records", config.records)
@@ -137,9 +119,8 @@ def _predictions(config: PretrainingConfig) -> int:
             return int(of_records.element_spec[0]["masked_positions"].shape[1])
         except OSError as error:
             logger.warning("masked tokens counted by their share, not in the records: %s", error)
-    if config.max_predictions is not None:
-        return config.max_predictions
-    return math.ceil(config.max_sequence_length * config.masked_share)
+    share = math.ceil(config.max_sequence_length * config.masked_share)
+    return share if config.max_predictions is None else config.max_predictions
 
 
 @_made.register
@@ -194,11 +175,10 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
 
 def _random_encoder(config: RunConfig, folder: Path) -> RunConfig:
     """Returns the configuration with random weights, if its encoder would be downloaded."""
-    if config.encoder not in PUBLISHED_SIZES and (config.scratch_size is None):
+    is_here = config.encoder not in PUBLISHED_SIZES and config.scratch_size is None
+    if is_here or (config.vocabulary is not None and Path(config.vocabulary).is_file()):
         return config
     size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.scratch_size, 30522))
-    if config.vocabulary is not None and Path(config.vocabulary).is_file():
-        return config
     vocabulary = folder / "vocab.txt"
     made_up_vocabulary(tokens).save(vocabulary)
     return config.with_values(encoder=f"scratch:{size}", vocabulary=str(vocabulary))
@@ -220,7 +200,6 @@ def _labels_alone(config: RunConfig) -> RunData:
 
 
 def _tokens(rows: int, length: int) -> dict[str, tf.TensorSpec]:
-    """Returns the specifications of an encoder's inputs."""
     tokens = tf.TensorSpec((rows, length), tf.int32)
     mask = tf.TensorSpec((rows, length), tf.bool)
     return {"token_ids": tokens, "segment_ids": tokens, "padding_mask": mask}

@@ -7,25 +7,15 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class TpuChip:
-    """A generation of TPUs. TensorFlow sees a chip as one core, except on v4 (see `CHIPS`).
-
-    Attributes:
-        name: such as "v5e".
-        flops: peak bfloat16 FLOP/s.
-        memory: bytes of memory (HBM) per core.
-        bandwidth: bytes per second between HBM and the chip.
-        links: bytes per second over all links to other chips (ICI).
-        topology: the compiler's name of four chips.
-        accelerator: Google Cloud's name of a machine with four chips.
-    """
+    """A generation of TPUs. TensorFlow sees a chip as one core, except on v4 (see `CHIPS`)."""
 
     name: str
-    flops: float
-    memory: int
-    bandwidth: float
-    links: float
-    topology: str
-    accelerator: str
+    flops: float  # peak bfloat16 FLOP/s
+    memory: int  # bytes of memory (HBM) per core
+    bandwidth: float  # bytes per second between HBM and the chip
+    links: float  # bytes per second over all links to other chips (ICI)
+    topology: str  # the compiler's name of four chips
+    accelerator: str  # Google Cloud's name of a machine with four chips
 
 
 # Source: cloud.google.com/tpu/docs/v5e, /v4, /v5p and /v6e, "System architecture": peak compute
@@ -42,27 +32,14 @@ CHIPS: dict[str, TpuChip] = {
 
 
 def tpu_chip(name: str) -> TpuChip:
-    """Returns the chip of a name.
-
-    Args:
-        name: "v5e", "v4", "v5p" or "v6e".
-
-    Raises:
-        ValueError: The name is unknown.
-    """
+    """Returns the chip of a name, a key of `CHIPS`, or raises a ValueError."""
     if name not in CHIPS:
         raise ValueError(f"`chip` must be one of {', '.join(CHIPS)}. Received: chip={name!r}")
     return CHIPS[name]
 
 
 def variables_of_a_machine(chip: TpuChip) -> dict[str, str]:
-    """Returns environment variables that make libtpu treat a machine without TPUs as one with four.
-
-    They must be set before TensorFlow is imported.
-
-    Args:
-        chip: The chip of the emulated machine.
-    """
+    """Returns variables that, set before TensorFlow is loaded, stand for a machine of four TPUs."""
     return {
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_ACCELERATOR_TYPE": chip.accelerator,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
 from kbert.data.tables.table import nearest
@@ -14,14 +14,11 @@ FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2")
 @reported
 def convert(
     source: Annotated[
-        str,
-        typer.Argument(help="A run, a checkpoint in any known format, or a name.", metavar="SRC"),
+        str, Argument(help="A run, a checkpoint in any known format, or a name.", metavar="SRC")
     ],
-    target: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DST")],
-    format: Annotated[str, typer.Option(help=f"What to write: {', '.join(FORMATS)}.")],
-    overwrite: Annotated[
-        bool, typer.Option(help="Whether an existing folder may be replaced.")
-    ] = False,
+    target: Annotated[Path, Argument(help="The folder to make.", metavar="DST")],
+    format: Annotated[str, Option(help=f"What to write: {', '.join(FORMATS)}.")],
+    overwrite: Annotated[bool, Option(help="Whether an existing folder may be replaced.")] = False,
 ) -> None:
     """Turn a checkpoint into another format, and compare.
 
@@ -46,7 +43,7 @@ def convert(
         raise ValueError(
             f"`--format` must be one of {', '.join(FORMATS)}. Received: {format!r}.{near}"
         )
-    from kbert.cli.models.model_kinds import check_format, check_model
+    from kbert.cli.actions.model_kinds import check_format, check_model
     from kbert.training.runs.run_directory import is_run, load_run
 
     check_model(source, exports=False)
@@ -55,6 +52,6 @@ def convert(
         raise FileExistsError(
             f"`DST` must not exist yet, unless --overwrite is given. Received: {target}"
         )
-    from kbert.cli.models.conversion import convert_checkpoint
+    from kbert.cli.actions.conversion import convert_checkpoint
 
     write_result(convert_checkpoint(source, target, format, overwrite))

@@ -1,12 +1,12 @@
 """`kbert evaluate`."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
-from kbert.tasks.base.task import TFDS
+from kbert.tasks.base.task import TFDS, FinetunedTask
 from kbert.tasks.registry import FINETUNED, finetuned_task
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
@@ -14,53 +14,41 @@ from kbert.training.config.translation_config import TASK as TRANSLATION
 _PANEL = "Translation"
 _Paths = Annotated[
     list[Path],
-    typer.Argument(help="One run (or more with --average), then the file.", metavar="RUN... FILE"),
+    Argument(help="One run (or more with --average), then the file.", metavar="RUN... FILE"),
 ]
-_Glue = Annotated[Optional[str], typer.Option(help="Measure on this GLUE task, not on a file.")]
-_Data = Annotated[Optional[Path], typer.Option(help="Folder of GLUE.")]
-_Split = Annotated[str, typer.Option(help="Split of the GLUE task.")]
 _Submission = Annotated[
-    Optional[Path],
-    typer.Option(help="Folder for the file that the GLUE server takes; with --split test."),
+    Path | None, Option(help="Folder for the file that the GLUE server takes; with --split test.")
 ]
-_Average = Annotated[bool, typer.Option(help="Take the mean of the runs' predictions.")]
 _Predictions = Annotated[
-    Optional[Path],
-    typer.Option(help="Of question answering: write the official predictions file there."),
+    Path | None, Option(help="Of question answering: write the official predictions file there.")
 ]
-_TextA = Annotated[Optional[str], typer.Option(help="Column of the text.")]
-_TextB = Annotated[Optional[str], typer.Option(help="Column of the second text.")]
-_Label = Annotated[Optional[str], typer.Option(help="Column of the label.")]
 _Source = Annotated[
-    Optional[Path],
-    typer.Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL),
+    Path | None, Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL)
 ]
-_Target = Annotated[
-    Optional[Path], typer.Option(help="Their right translations.", rich_help_panel=_PANEL)
-]
+_Target = Annotated[Path | None, Option(help="Their right translations.", rich_help_panel=_PANEL)]
 _Language = Annotated[
-    Optional[str],
-    typer.Option(
+    str | None,
+    Option(
         help="Of the translations, such as de: adds the tokenised lower-cased BLEU.",
         rich_help_panel=_PANEL,
     ),
 ]
 _Translations = Annotated[
-    Optional[Path], typer.Option(help="Write the translations there.", rich_help_panel=_PANEL)
+    Path | None, Option(help="Write the translations there.", rich_help_panel=_PANEL)
 ]
 
 
 @reported
 def evaluate(
     paths: _Paths,
-    glue: _Glue = None,
-    data: _Data = None,
-    split: _Split = "dev",
+    glue: Annotated[str | None, Option(help="Measure on this GLUE task, not on a file.")] = None,
+    data: Annotated[Path | None, Option(help="Folder of GLUE.")] = None,
+    split: Annotated[str, Option(help="Split of the GLUE task.")] = "dev",
     submission: _Submission = None,
-    average: _Average = False,
-    text_a: _TextA = None,
-    text_b: _TextB = None,
-    label: _Label = None,
+    average: Annotated[bool, Option(help="Take the mean of the runs' predictions.")] = False,
+    text_a: Annotated[str | None, Option(help="Column of the text.")] = None,
+    text_b: Annotated[str | None, Option(help="Column of the second text.")] = None,
+    label: Annotated[str | None, Option(help="Column of the label.")] = None,
     predictions: _Predictions = None,
     source: _Source = None,
     target: _Target = None,
@@ -92,22 +80,22 @@ def evaluate(
     """
     of_pairs = source is not None or target is not None
     runs, file = (paths, None) if of_pairs else _divided(paths, glue, data, average)
+    sides, of_glue = (source, target), (glue, data, split)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
-    task = _look_first(runs, file, (source, target), (glue, data, split), given)
+    task, own = _look_first(runs, file, sides, of_glue, given, predictions)
     translated = of_pairs or task == TRANSLATION
-    _check_options(task, predictions, None if translated else language or translations)
-    from kbert.cli.results import evaluation
+    if (language or translations) and not translated:
+        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    from kbert.cli.actions import evaluation
 
     if translated:
-        pair = (source, target)
-        result = evaluation.evaluate_translation(runs, file, pair, language, translations)
-    elif file is not None and _reads(task):
+        result = evaluation.evaluate_translation(runs, file, sides, language, translations)
+    elif file is not None and own and not own.averages:
         result = evaluation.evaluate_reading(runs, file, label, predictions)
     elif file is not None and task == PRETRAINING:
         result = evaluation.evaluate_pretraining(runs, file)
     else:
-        examples, glue_name = evaluation.read_examples(runs[0], file, (glue, data, split), given)
-        result = evaluation.evaluate_runs(runs, examples, glue_name, split, submission)
+        result = evaluation.evaluate_runs(runs, file, of_glue, given, submission)
         evaluation.show_labels(result.get("metrics", {}))
     write_result(result)
 
@@ -118,9 +106,10 @@ def _look_first(
     sides: tuple[Path | None, Path | None],
     glue: tuple[str | None, Path | None, str],
     columns: dict[str, str | None],
-) -> str | None:
-    """Checks names and columns before TensorFlow is imported; returns the task of a file."""
-    from kbert.cli.models.model_kinds import check_model, columns_of, task_of
+    predictions: Path | None,
+) -> tuple[str | None, FinetunedTask | None]:
+    """Checks the options before TensorFlow is imported; returns the task of a file, if any."""
+    from kbert.cli.actions.model_kinds import check_model, columns_of, task_of
     from kbert.training.first_look import check_file, check_glue, check_table
 
     for run in runs:
@@ -130,35 +119,22 @@ def _look_first(
             check_file(option, path)
     if glue[0] is not None and glue[1] is not None:
         check_glue(glue[0], glue[1], glue[2])
-    if file is None:
-        return None
-    task = task_of(runs[0])
-    if not str(file).startswith(TFDS):
-        check_file("FILE", file)
-        if task in FINETUNED:
-            check_table(task, str(file), columns_of(runs[0], columns))
-    return task
-
-
-def _check_options(task: str | None, predictions: Path | None, of_translators: object) -> None:
-    """Raises a ValueError for options of other tasks."""
-    if of_translators is not None:
-        raise ValueError("`--language` and `--translations` must be given for a translator only.")
-    if predictions is not None and not _reads(task):
+    task = None if file is None else task_of(runs[0])
+    own = finetuned_task(task) if task in FINETUNED else None
+    if predictions is not None and not (own and own.has_answer_file):
         raise ValueError("`--predictions` must be given for a run of question answering only.")
-
-
-def _reads(task: str | None) -> bool:
-    """Returns whether a task combines answers of windows, so that models cannot be averaged."""
-    return task in FINETUNED and not finetuned_task(task).averages
+    if file is not None and not str(file).startswith(TFDS):
+        check_file("FILE", file)
+        if own is not None:
+            check_table(own.name, str(file), columns_of(runs[0], columns))
+    return task, own
 
 
 def _divided(
     paths: list[Path], glue: str | None, data: Path | None, average: bool
 ) -> tuple[list[Path], Path | None]:
     """Returns the runs and the file among the arguments."""
-    file = None if glue is not None else paths[-1]
-    runs = paths if glue is not None else paths[:-1]
+    runs, file = (paths[:-1], paths[-1]) if glue is None else (paths, None)
     if not runs:
         raise ValueError(
             f"`kbert evaluate` must have a run and then a file (or --glue). Received: {paths[0]}"

@@ -1,56 +1,49 @@
-"""`kbert export`."""
+"""`kbert export`, and `kbert check`, which tells whether a server can run an export."""
 
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option, echo
 
-from kbert.cli.commands.verb import reported, write_result
+from kbert.cli.commands.verb import FAILURE, reported, write_result
 from kbert.data.tables.table import nearest
 from kbert.serving.format.metadata import PRECISIONS
+from kbert.training.runs.run_log import tell_stage
 
-_Run = Annotated[Path, typer.Argument(help="A run, or a model's folder.", metavar="RUN")]
-_Base = Annotated[Path, typer.Argument(help="The folder of all exports.", metavar="BASE")]
 _Name = Annotated[
-    Optional[str],
-    typer.Option(help="The model's name for the server; by default that of its folder."),
+    str | None, Option(help="The model's name for the server; by default that of its folder.")
 ]
-_Version = Annotated[
-    Optional[int], typer.Option(help="Its version; by default the next free one.")
-]
+_Version = Annotated[int | None, Option(help="Its version; by default the next free one.")]
 _MaxBatchSize = Annotated[
-    int, typer.Option(help="The most rows of a batch of the server's; 0 for no batching.")
+    int, Option(help="The most rows of a batch of the server's; 0 for no batching.")
 ]
-_Keep = Annotated[
-    Optional[int], typer.Option(help="How many of the newest versions stay; by default all.")
-]
+_Keep = Annotated[int | None, Option(help="How many of the newest versions stay; by default all.")]
 _Precision = Annotated[
-    Optional[str],
-    typer.Option(
+    str | None,
+    Option(
         help="float32, bfloat16 (half the size, and faster where the processor has it) or int8 "
         "(a quarter of the size, slower); by default that of the model.",
     ),
 ]
 _With = Annotated[
-    Optional[list[Path]],
-    typer.Option(
+    list[Path] | None,
+    Option(
         "--with",
         help="Another run with the same frozen encoder: its task goes into the same export, under "
         "the name of its folder; may be given several times.",
     ),
 ]
 _Measure = Annotated[
-    Optional[Path],
-    typer.Option(help="Labelled examples: measure float32 and the precision, for the card."),
+    Path | None, Option(help="Labelled examples: measure float32 and the precision, for the card.")
 ]
 
 
 @reported
 def export(
-    run: _Run,
-    base: _Base,
+    run: Annotated[Path, Argument(help="A run, or a model's folder.", metavar="RUN")],
+    base: Annotated[Path, Argument(help="The folder of all exports.", metavar="BASE")],
     name: _Name = None,
     version: _Version = None,
     max_batch_size: _MaxBatchSize = 32,
@@ -77,7 +70,7 @@ def export(
       kbert export runs/topics exports --with runs/names --with runs/answers
     """
     runs = _look_first([run, *(also or [])], (base, name, version), precision, measure)
-    from kbert.cli.results.precision_measures import measure_precisions
+    from kbert.cli.actions.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.format.version_folders import model_name
@@ -107,15 +100,23 @@ def _look_first(
     measure: Path | None,
 ) -> dict[str, Path]:
     """Checks the options before TensorFlow is imported; returns the runs by their tasks' names."""
-    from kbert.cli.models.model_kinds import check_model
+    from kbert.cli.actions.model_kinds import check_model
     from kbert.serving.format.version_folders import new_version
     from kbert.training.first_look import check_file
 
     if len(runs) > 1 and measure is not None:
         raise ValueError("`--measure` must not be given together with `--with`.")
+    named: dict[str, Path] = {}
     for run in runs:
         check_model(run, exports=False)
-    named = _named(runs)
+        # A valid name of a signature: minilm-squad becomes minilm_squad.
+        task = re.sub(r"[^A-Za-z0-9_]", "_", run.resolve().name)
+        if task in named:
+            raise ValueError(
+                "`--with` must be runs whose folders have different names, which become those of "
+                f"the tasks. Received: {named[task]} and {run}"
+            )
+        named[task] = run
     base, name, version = place
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`BASE` must be a folder. Received a file: {base}")
@@ -131,30 +132,14 @@ def _look_first(
     return named
 
 
-def _named(runs: list[Path]) -> dict[str, Path]:
-    """Returns the runs by the names of their tasks."""
-    named: dict[str, Path] = {}
-    for run in runs:
-        # A valid name of a signature: minilm-squad becomes minilm_squad.
-        task = re.sub(r"[^A-Za-z0-9_]", "_", run.resolve().name)
-        if task in named:
-            raise ValueError(
-                "`--with` must be runs whose folders have different names, which become those of "
-                f"the tasks. Received: {named[task]} and {run}"
-            )
-        named[task] = run
-    return named
-
-
 def _signatures(path: Path) -> dict[str, Any]:
-    """Returns the signatures of an export, with their inputs and outputs."""
     from kbert.serving.format.signatures import read_meta_graph, signatures_of
 
+    def shown(tensors: dict[str, Any]) -> dict[str, Any]:
+        return {name: tensor.as_json() for name, tensor in tensors.items()}
+
     return {
-        key: {
-            "inputs": {name: tensor.as_json() for name, tensor in signature.inputs.items()},
-            "outputs": {name: tensor.as_json() for name, tensor in signature.outputs.items()},
-        }
+        key: {"inputs": shown(signature.inputs), "outputs": shown(signature.outputs)}
         for key, signature in signatures_of(read_meta_graph(path)).items()
     }
 
@@ -182,3 +167,49 @@ def _about(run: Path) -> dict[str, Any] | None:
             if isinstance(values, dict)
         },
     }
+
+
+@reported
+def check(
+    export: Annotated[Path, Argument(help="BASE/NAME, or BASE/NAME/VERSION.", metavar="EXPORT")],
+    server: Annotated[
+        str | None,
+        Option(help="The server's version; by default that of the exporting TensorFlow."),
+    ] = None,
+    run: Annotated[
+        bool, Option("--run/--no-run", help="Run its requests too, or read the files alone.")
+    ] = True,
+    strict: Annotated[
+        bool, Option("--strict", help="A check that cannot be made counts as failed.")
+    ] = False,
+) -> None:
+    """Tell whether TensorFlow Serving can run an export.
+
+    Its files are read, its warm-up and golden requests are run in Python and, where
+    gcc is there, by TensorFlow's C++ loader, and the answers are compared.
+    The result on stdout is JSON, the list on stderr is for people.
+    The exit code is 1 if something is wrong.
+
+    Examples:
+
+      kbert check exports/topics
+
+      kbert check exports/topics/3 --server 2.19 --strict
+    """
+    from kbert.serving.format.server_versions import server_number
+    from kbert.serving.format.version_folders import find_export
+
+    find_export(export)
+    if server is not None:
+        server_number(server)
+    tell_stage("loading TensorFlow")
+    from kbert.export_check.check import check as check_export
+
+    tell_stage("checking: the requests of the export are run")
+    report = check_export(export, server, run)
+    write_result(report.as_json(strict))
+    passed = report.passed(strict)
+    for line in (*report.lines(), f"{export}: {'passed' if passed else 'FAILED'}"):
+        echo(line, err=True)
+    if not passed:
+        raise Exit(FAILURE)

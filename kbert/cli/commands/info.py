@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument
 
 from kbert.cli.commands.verb import reported, write_result
 
@@ -13,7 +13,7 @@ from kbert.cli.commands.verb import reported, write_result
 def info(
     path: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="A run, an export, a checkpoint, or a published name.",
             metavar="RUN_OR_EXPORT_OR_CHECKPOINT",
         ),
@@ -31,18 +31,13 @@ def info(
 
       kbert info all-MiniLM-L6-v2
     """
-    from kbert.cli.models.model_kinds import check_model, is_export, is_translator
+    from kbert.cli.actions.model_kinds import check_model, is_export, is_translator
     from kbert.training.runs.run_directory import is_run
 
     check_model(path)
-    if is_run(path):
-        write_result(_of_run(path))
-    elif is_export(path):
-        write_result(_of_export(path))
-    elif is_translator(path):
-        write_result(_of_translation(path))
-    else:
-        write_result(_of_checkpoint(path))
+    kinds = ((is_run, _of_run), (is_export, _of_export), (is_translator, _of_translation))
+    about = next((about for is_kind, about in kinds if is_kind(path)), _of_checkpoint)
+    write_result(about(path))
 
 
 def _of_run(path: str) -> dict[str, Any]:
@@ -77,16 +72,13 @@ def _of_translation(path: str) -> dict[str, Any]:
 
     of_marian = is_marian(path)
     found = read_marian(path) if of_marian else read_translation(path)
-    arrays = list(found.arrays.values())
-    bert = None if found.bert is None else found.bert.config
-    if found.bert is not None:
-        arrays += found.bert.arrays.values()
+    arrays = [*found.arrays.values(), *(found.bert.arrays.values() if found.bert else ())]
     return {
         "kind": "checkpoint",
         "format": "marian" if of_marian else "kbert",
         "architecture": found.architecture,
         "config": found.transformer,
-        "bert": bert,
+        "bert": found.bert.config if found.bert else None,
         "task": {"class": "Translator", **found.settings},
         "parameters": sum(int(array.size) for array in arrays),
         "dtypes": sorted({str(array.dtype) for array in arrays}),

@@ -3,7 +3,7 @@
 import sys
 from typing import Annotated
 
-import typer
+from typer import Context, Exit, Option
 
 from kbert.cli.commands.verb import reported
 from kbert.launch.launcher import launch_workers
@@ -13,11 +13,9 @@ PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 @reported
 def launch(
-    context: typer.Context,
-    workers: Annotated[int, typer.Option(help="Processes to start.")] = 2,
-    restarts: Annotated[
-        int, typer.Option(help="How often all are started again when one died.")
-    ] = 3,
+    context: Context,
+    workers: Annotated[int, Option(help="Processes to start.")] = 2,
+    restarts: Annotated[int, Option(help="How often all are started again when one died.")] = 3,
 ) -> None:
     """Start several workers on this machine, and start all again when one dies.
 
@@ -38,4 +36,4 @@ def launch(
     command = [sys.executable, "-m", "kbert.cli.main", *context.args]
     code = launch_workers([*command, "--strategy", "multi-worker"], workers, restarts)
     if code:
-        raise typer.Exit(code)
+        raise Exit(code)

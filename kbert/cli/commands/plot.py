@@ -1,11 +1,10 @@
 """`kbert plot`."""
 
-from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
 
@@ -21,34 +20,34 @@ class Picture(str, Enum):
 
 @reported
 def plot(
-    model: Annotated[Path, typer.Argument(help="A run or a model's folder.", metavar="RUN")],
-    output: Annotated[Path, typer.Option(help="The picture: a .png, .svg or .pdf file.")],
+    model: Annotated[Path, Argument(help="A run or a model's folder.", metavar="RUN")],
+    output: Annotated[Path, Option(help="The picture: a .png, .svg or .pdf file.")],
     picture: Annotated[
-        Optional[Picture],
-        typer.Option(
+        Picture | None,
+        Option(
             help="Start and end along the text, a heat map of the encoder's attention, what a "
             "translation comes from, or the curves of the training; by default the alignment of "
             "translators, else attention."
         ),
     ] = None,
-    text: Annotated[Optional[str], typer.Option(help="The text, for a model of one.")] = None,
-    question: Annotated[Optional[str], typer.Option(help="The question.")] = None,
-    context: Annotated[Optional[str], typer.Option(help="The text that answers it.")] = None,
+    text: Annotated[str | None, Option(help="The text, for a model of one.")] = None,
+    question: Annotated[str | None, Option(help="The question.")] = None,
+    context: Annotated[str | None, Option(help="The text that answers it.")] = None,
     layer: Annotated[
-        Optional[int],
-        typer.Option(
+        int | None,
+        Option(
             help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
             "all layers of an alignment."
         ),
     ] = None,
     head: Annotated[
-        Optional[int], typer.Option(help="Head of the attention, from 1; by default their mean.")
+        int | None, Option(help="Head of the attention, from 1; by default their mean.")
     ] = None,
     metrics: Annotated[
-        Optional[str], typer.Option(help="Names of metrics of a curve, with a comma between.")
+        str | None, Option(help="Names of metrics of a curve, with a comma between.")
     ] = None,
     pieces: Annotated[
-        bool, typer.Option("--pieces", help="Pieces of words in an alignment, not whole words.")
+        bool, Option("--pieces", help="Pieces of words in an alignment, not whole words.")
     ] = False,
 ) -> None:
     """Draw where an answer lies, what tokens attend to, or how a training went.
@@ -65,8 +64,8 @@ def plot(
 
       kbert plot runs/topics --picture curve --output curve.svg
     """
-    from kbert.cli.models.model_kinds import check_model
-    from kbert.plots.figures import check_ending
+    from kbert.cli.actions.model_kinds import check_model
+    from kbert.plots.figures import check_ending, write_figure
 
     check_ending(output)
     if picture is Picture.curve:
@@ -77,8 +76,6 @@ def plot(
         from kbert.training.runs.load_model import load_model
 
         figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
-    from kbert.plots.figures import write_figure
-
     write_result({"picture": str(write_figure(figure, output))})
 
 
@@ -94,9 +91,8 @@ def _curve(directory: Path, metrics: str | None) -> Any:
             f"`--picture curve` must be given for the run of one training. Received: {directory}, "
             "which has no epochs"
         )
-    names = usual_metrics(records, found.get("monitor"), known)
-    if metrics is not None:
-        names = [name.strip() for name in metrics.split(",")]
+    usual = usual_metrics(records, found.get("monitor"), known)
+    names = usual if metrics is None else [name.strip() for name in metrics.split(",")]
     if not found.get("epochs"):
         return plot_curves(records, names, "step", losses=known)
     kept = [number for number in (found.get("kept_epoch"),) if number]
@@ -111,6 +107,13 @@ def _texts(text: str | None, question: str | None, context: str | None) -> list[
     raise ValueError("`--text`, or `--question` and `--context`, must be given.")
 
 
+# Number of texts of a picture, and the model that has it; every encoder has attention.
+_WANTED = {
+    Picture.span: (2, "a model that answers questions, with --question and --context"),
+    Picture.alignment: (1, "a translator, with --text"),
+}
+
+
 def _of_texts(
     model: Any,
     picture: Picture | None,
@@ -119,33 +122,25 @@ def _of_texts(
     head: int | None,
     pieces: bool,
 ) -> Any:
+    from kbert.plots.tokens import plot_span
     from kbert.tasks.base.task import Task
     from kbert.tasks.registry import task_of
 
     task = task_of(model) or Task()
     picture = Picture(task.pictures[0]) if picture is None else picture
-    if picture is Picture.span:
-        return _span(model, texts, task.pictures)
-    if picture is Picture.alignment:
-        if picture.value not in task.pictures or len(texts) != 1:
+    if picture in _WANTED:
+        count, wanted = _WANTED[picture]
+        if picture not in task.pictures or len(texts) != count:
             raise ValueError(
-                "`--picture alignment` must be given for a translator, with --text. "
+                f"`--picture {picture.value}` must be given for {wanted}. "
                 f"Received: {type(model).__name__}"
             )
-        return _alignment(model, texts, layer, head, pieces)
+    if picture is Picture.span:
+        found = model.boundaries(*texts)
+        return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
+    if picture is Picture.alignment:
+        return _alignment(model, texts[0], layer, head, pieces)
     return _attention(task.attention(model, texts), layer, head)
-
-
-def _span(model: Any, texts: list[str], pictures: Sequence[str]) -> Any:
-    from kbert.plots.tokens import plot_span
-
-    if Picture.span.value not in pictures or len(texts) != 2:
-        raise ValueError(
-            "`--picture span` must be given for a model that answers questions, with --question "
-            f"and --context. Received: {type(model).__name__}"
-        )
-    found = model.boundaries(*texts)
-    return plot_span(found.tokens, found.start, found.end, found.span, texts[0])
 
 
 def _attention(found: Any, layer: int | None, head: int | None) -> Any:
@@ -159,25 +154,20 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
     return plot_attention(tokens, tokens, matrix, f"attention, {_which(number, head)}")
 
 
-def _alignment(
-    model: Any, texts: list[str], layer: int | None, head: int | None, pieces: bool
-) -> Any:
+def _alignment(model: Any, text: str, layer: int | None, head: int | None, pieces: bool) -> Any:
     from kbert.plots.tokens import plot_alignment
     from kbert.tasks.translation.text_alignment import alignment_of_text
 
-    number = None
-    if layer:
-        number = _layer(layer, model.transformer.num_decoder_layers)
+    number = _layer(layer, model.transformer.num_decoder_layers) if layer else None
     _check_head(head, model.transformer.num_heads)
-    found = alignment_of_text(model, texts[0])
-    if layer is None:
-        number = found.layer
+    found = alignment_of_text(model, text)
+    number = found.layer if layer is None else number
     if not found.target:
         raise ValueError("`--text` must have something to translate. Received: an empty text")
     shown = found if pieces else found.in_words()
     matrix = shown.mean(number, None if head is None else head - 1)
-    title = f"alignment, {_which(number, head)}"
-    return plot_alignment(shown.source, shown.target, matrix, title)
+    about = f"alignment, {_which(number, head)}"
+    return plot_alignment(shown.source, shown.target, matrix, about)
 
 
 def _layer(layer: int, count: int) -> int:

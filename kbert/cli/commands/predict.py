@@ -1,64 +1,49 @@
 """`kbert predict`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Any
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_line, write_result
 
-_BATCH_SIZE = 256
+Row = tuple[str, ...]
 _Show = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--show", help="Mark answers, entities or words for [MASK] in the text, instead of JSON."
     ),
 ]
 _Nbest = Annotated[
-    Optional[int],
-    typer.Option(min=1, help="How many translations, or words for each [MASK], best first."),
+    int | None, Option(min=1, help="How many translations, or words for each [MASK], best first.")
 ]
-
-
 _Model = Annotated[
-    Path, typer.Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+    Path, Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
 ]
-_Text = Annotated[
-    Optional[list[str]], typer.Option(help="A text to answer; may be given several times.")
-]
+_Text = Annotated[list[str] | None, Option(help="A text to answer; may be given several times.")]
 _TextA = Annotated[
-    Optional[str],
-    typer.Option(help="The first text of a pair; with --input, the column of the (first) text."),
+    str | None,
+    Option(help="The first text of a pair; with --input, the column of the (first) text."),
 ]
-_TextB = Annotated[
-    Optional[str], typer.Option(help="The second text of a pair; with --input, its column.")
-]
-_Question = Annotated[
-    Optional[list[str]], typer.Option(help="A question; may be given several times.")
-]
-_Context = Annotated[Optional[str], typer.Option(help="The text that answers it.")]
-_ContextFile = Annotated[
-    Optional[Path], typer.Option(help="The file with the text that answers it, UTF-8.")
-]
-_Task = Annotated[Optional[str], typer.Option(help="The task, of an export that has several.")]
+_TextB = Annotated[str | None, Option(help="The second text of a pair; with --input, its column.")]
+_Question = Annotated[list[str] | None, Option(help="A question; may be given several times.")]
+_ContextFile = Annotated[Path | None, Option(help="The file with the text that answers it, UTF-8.")]
 _Input = Annotated[
-    Optional[Path],
-    typer.Option(
+    Path | None,
+    Option(
         "--input",
         help="A file of any size: .jsonl, .tsv, .csv (also .gz) or .parquet, with the columns that "
         "the run was trained with.",
     ),
 ]
 _Output = Annotated[
-    Optional[Path],
-    typer.Option(help="The file to make of them, with the answers; its end tells its format."),
+    Path | None,
+    Option(help="The file to make of them, with the answers; its end tells its format."),
 ]
-_BatchSize = Annotated[
-    int, typer.Option(min=1, help="Lines that are read and answered at a time.")
-]
+_BatchSize = Annotated[int, Option(min=1, help="Lines that are read and answered at a time.")]
 
 
 @reported
@@ -68,14 +53,14 @@ def predict(
     text_a: _TextA = None,
     text_b: _TextB = None,
     question: _Question = None,
-    context: _Context = None,
+    context: Annotated[str | None, Option(help="The text that answers it.")] = None,
     context_file: _ContextFile = None,
     show: _Show = False,
     nbest: _Nbest = None,
-    task: _Task = None,
+    task: Annotated[str | None, Option(help="The task, of an export that has several.")] = None,
     source: _Input = None,
     output: _Output = None,
-    batch_size: _BatchSize = _BATCH_SIZE,
+    batch_size: _BatchSize = 256,
 ) -> None:
     """Answer, fill or translate texts: one JSON object a line, in their order.
 
@@ -99,19 +84,35 @@ def predict(
       kbert predict runs/squad --question "Who wrote it?" \\
           --context-file article.txt --show
     """
-    _look_first(model, task)
+    from kbert.cli.actions.model_kinds import check_model, check_task_of_export
+
+    check_model(model)
+    check_task_of_export(model, task)
     if source is not None or output is not None:
         has_texts = show or any((text, question, context, context_file))
-        _answer_file(model, source, output, has_texts, nbest, task, (text_a, text_b))
+        if source is None or output is None or has_texts:
+            raise ValueError(
+                "`--input` and `--output` must be given together, and without texts or --show "
+                "(--text-a and --text-b name their columns)."
+            )
+        from kbert.cli.actions.answering import answer_file
+
+        write_result(answer_file(model, source, output, nbest, task, (text_a, text_b)))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
-    from kbert.cli.models.answering import open_model, read_batches
+    from kbert.cli.actions.answering import open_model
+
+    _write_answers(open_model(model, nbest, task), rows, batch_size, show)
+
+
+def _write_answers(answering: Any, rows: list[Row] | None, batch_size: int, show: bool) -> None:
+    """Writes the answers to rows, or else to the lines of stdin."""
+    from kbert.cli.actions.answering import read_batches
     from kbert.tasks.registry import show_answer
 
-    answering = open_model(model, nbest, task)
     if rows is not None:
         answering.check(rows, "the options")
-        batches: Iterator[list[tuple[str, ...]]] = iter([rows])
+        batches: Iterable[list[Row]] = [rows]
     else:
         batches = read_batches(sys.stdin.buffer, answering.split, batch_size)
     console = Console(highlight=False)
@@ -124,37 +125,7 @@ def predict(
         sys.stdout.flush()
 
 
-def _look_first(model: Path, task: str | None) -> None:
-    """Checks names before TensorFlow is imported."""
-    from kbert.cli.models.model_kinds import check_model, check_task_of_export
-
-    check_model(model)
-    check_task_of_export(model, task)
-
-
-def _answer_file(
-    model: Path,
-    source: Path | None,
-    output: Path | None,
-    has_texts: bool,
-    nbest: int | None,
-    task: str | None,
-    columns: tuple[str | None, str | None],
-) -> None:
-    """Writes the answers to the rows of a file to another file."""
-    if source is None or output is None or has_texts:
-        raise ValueError(
-            "`--input` and `--output` must be given together, and without texts or --show "
-            "(--text-a and --text-b name their columns)."
-        )
-    from kbert.cli.results.file_answers import answer_file
-
-    write_result(answer_file(model, source, output, nbest, task, columns))
-
-
-def _asked(
-    questions: list[str] | None, context: str | None, file: Path | None
-) -> list[tuple[str, ...]] | None:
+def _asked(questions: list[str] | None, context: str | None, file: Path | None) -> list[Row] | None:
     """Returns the rows of questions in the options, or None without questions."""
     if not questions and context is None and file is None:
         return None
@@ -170,9 +141,7 @@ def _asked(
     return [(question, context or "") for question in questions]
 
 
-def _given(
-    text: list[str] | None, text_a: str | None, text_b: str | None
-) -> list[tuple[str, ...]] | None:
+def _given(text: list[str] | None, text_a: str | None, text_b: str | None) -> list[Row] | None:
     """Returns the rows in the options, or None if the rows come from stdin."""
     if text and (text_a is not None or text_b is not None):
         raise ValueError("`--text` must not be given together with `--text-a` and `--text-b`.")

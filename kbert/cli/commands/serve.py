@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_line
 
@@ -16,23 +16,22 @@ from kbert.cli.commands.verb import reported, write_line
 @reported
 def serve(
     base: Annotated[
-        Path,
-        typer.Argument(help="A model's folder, a folder of models, or a model.config."),
+        Path, Argument(help="A model's folder, a folder of models, or a model.config.")
     ],
-    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
-    rest_port: Annotated[int, typer.Option(help="REST's port; 0 picks a free one.")] = 8501,
+    host: Annotated[str, Option(help="The address to listen at.")] = "127.0.0.1",
+    rest_port: Annotated[int, Option(help="REST's port; 0 picks a free one.")] = 8501,
     grpc_port: Annotated[
-        int, typer.Option(help="gRPC's port; 0 picks a free one, -1 does without.")
+        int, Option(help="gRPC's port; 0 picks a free one, -1 does without.")
     ] = 8500,
-    web: Annotated[bool, typer.Option("--web", help="Serve a page to try the models.")] = False,
+    web: Annotated[bool, Option("--web", help="Serve a page to try the models.")] = False,
     poll_seconds: Annotated[
-        float, typer.Option(help="The pause between two looks for new versions.")
+        float, Option(help="The pause between two looks for new versions.")
     ] = 1.0,
-    max_request_bytes: Annotated[int, typer.Option(help="The most bytes of a request.")] = 2**23,
+    max_request_bytes: Annotated[int, Option(help="The most bytes of a request.")] = 2**23,
     max_concurrency: Annotated[
-        int, typer.Option(help="The most requests at a time; more are refused.")
+        int, Option(help="The most requests at a time; more are refused.")
     ] = 128,
-    timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 30.0,
+    timeout: Annotated[float, Option(help="Seconds for one request.")] = 30.0,
 ) -> None:
     """Serve exports on this machine, as TensorFlow Serving does: for development and tests.
 
@@ -61,14 +60,9 @@ def serve(
     with LocalServer(base, options) as server:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopped.set())
-        write_line(
-            {
-                "rest": server.rest_url,
-                "grpc": server.grpc_url or None,
-                "page": f"{server.rest_url}/" if web else None,
-                "models": sorted(server.store.models),
-            }
-        )
+        page = f"{server.rest_url}/" if web else None
+        urls = {"rest": server.rest_url, "grpc": server.grpc_url or None, "page": page}
+        write_line({**urls, "models": sorted(server.store.models)})
         sys.stdout.flush()
         while server.alive and not stopped.wait(1.0):
             pass

@@ -1,39 +1,42 @@
-"""`kbert train`, which has other options for translation."""
+"""`kbert train`, `kbert pretrain`, and `kbert prepare`, which makes examples ahead."""
 
+import argparse
 from collections.abc import Sequence
-from typing import Annotated, Any, Optional
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+from typer import Argument
 from typer.core import TyperCommand
 
-from kbert.cli.commands.verb import (
-    ConfigFile,
-    check_config_file,
-    checked_config,
-    reported,
-    with_run_options,
-    write_result,
-)
+from kbert.cli.commands import verb
 from kbert.data.tables.table import nearest
 from kbert.options.kinds import read_config_file
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import TASKS, RunConfig
+from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_log import tell_stage
 
+# Metrics of a run that its command writes to stdout.
+_SHOWN = (
+    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
+    *("mean", "standard_deviation", "final"),
+)
 
-@reported
+
+@verb.reported
 def train(
     task: Annotated[
-        Optional[str],
-        typer.Argument(
+        str | None,
+        Argument(
             help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, which must be the first "
             "word and has options of its own.",
             metavar="TASK",
         ),
     ] = None,
-    config: ConfigFile = None,
+    config: verb.ConfigFile = None,
     **given: Any,
 ) -> None:
     """Fine-tune an encoder, and write a run directory.
@@ -57,17 +60,21 @@ def train(
     """
     if task == TRANSLATION:
         raise ValueError(f"`{TRANSLATION}` must be the first word: kbert train {TRANSLATION} ...")
-    check_config_file(config)
-    _check_task(read_config_file(config).get("task") if task is None and config else task)
-    run_and_tell(checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
+    verb.check_config_file(config)
+    named = read_config_file(config).get("task") if task is None and config else task
+    known = (*TASKS, TRANSLATION)  # the latter for its hint: this verb's configuration lacks it
+    if isinstance(named, str) and named not in known:
+        raise ValueError(
+            f"`task` must be one of {', '.join(known)}. Received: task={named!r}."
+            f"{nearest(named, known)}"
+        )
+    run_and_tell(verb.checked_config(RunConfig, config, {**given, "task": task}), _SHOWN)
 
 
-@reported
+@verb.reported
 def train_translation(
-    task: Annotated[
-        Optional[str], typer.Argument(help=f"{TRANSLATION}.", metavar="TASK")
-    ] = None,
-    config: ConfigFile = None,
+    task: Annotated[str | None, Argument(help=f"{TRANSLATION}.", metavar="TASK")] = None,
+    config: verb.ConfigFile = None,
     **given: Any,
 ) -> None:
     """Train a translator from sentence pairs, and write a run directory.
@@ -88,18 +95,8 @@ def train_translation(
 
       kbert train translation --config run.yaml
     """
-    checked = checked_config(TranslationConfig, config, given, task=task or TRANSLATION)
+    checked = verb.checked_config(TranslationConfig, config, given, task=task or TRANSLATION)
     run_and_tell(checked, _SHOWN)
-
-
-def _check_task(task: Any) -> None:
-    """Checks the task, with a hint to translation, which this verb's configuration lacks."""
-    known = (*TASKS, TRANSLATION)
-    if isinstance(task, str) and task not in known:
-        raise ValueError(
-            f"`task` must be one of {', '.join(known)}. Received: task={task!r}."
-            f"{nearest(task, known)}"
-        )
 
 
 def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
@@ -113,7 +110,7 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
 
     run = load_run(train_run(config))
     shown = {key: run.metrics[key] for key in keys if key in run.metrics}
-    write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
+    verb.write_result({"run": str(run.directory), "model": str(run.model_directory), **shown})
 
 
 class TrainCommand(TyperCommand):
@@ -137,27 +134,84 @@ def asks_for_translation(args: list[str]) -> bool:
     """Returns whether arguments of `kbert train` are for translation, by first word or file."""
     if args and not args[0].startswith("-"):
         return args[0] == TRANSLATION
-    file = _value_of("--config", args)
-    if file is None:
-        return False
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", nargs="?")
+    file = parser.parse_known_args(args)[0].config
     try:
-        return bool(read_config_file(file).get("task") == TRANSLATION)
+        return file is not None and bool(read_config_file(file).get("task") == TRANSLATION)
     except (OSError, ValueError):
         return False  # the verb reads it again, and raises the error
 
 
-def _value_of(option: str, args: list[str]) -> str | None:
-    for place, word in enumerate(args):
-        if word == option and place + 1 < len(args):
-            return args[place + 1]
-        if word.startswith(f"{option}="):
-            return word.removeprefix(f"{option}=")
-    return None
+@verb.reported
+def pretrain(
+    files: Annotated[
+        list[Path] | None,
+        Argument(help="Files of plain text to learn from; or give --text.", metavar="TEXT"),
+    ] = None,
+    config: verb.ConfigFile = None,
+    **given: Any,
+) -> None:
+    """Pretrain an encoder on plain text, and write a run directory.
+
+    The examples are made during the training, in memory that
+    does not grow with the text. The run directory is whole when it is
+    there: a stopped run stays OUTPUT.incomplete, and the same command
+    resumes it. The result on stdout is JSON.
+
+    Examples:
+
+      kbert pretrain papers/*.txt.gz --encoder all-MiniLM-L6-v2 \\
+          --steps 20000 --output runs/papers
+
+      kbert pretrain corpus/*.txt --vocabulary vocab.txt --size mini \\
+          --validation held-out.txt --output runs/mini
+
+      kbert pretrain --config run.yaml
+    """
+    checked = verb.checked_config(PretrainingConfig, config, given, **_text(given, files))
+    run_and_tell(checked, ("final", "seconds"))
 
 
-_SHOWN = (
-    *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
-    *("mean", "standard_deviation", "final"),
-)
-train = with_run_options(train, RunConfig)
-train_translation = with_run_options(train_translation, TranslationConfig)
+@verb.reported
+def prepare(
+    files: Annotated[
+        list[Path] | None, Argument(help="Files of plain text; or give --text.", metavar="TEXT")
+    ] = None,
+    **given: Any,
+) -> None:
+    """Make examples to pretrain on of plain text, as TFRecords.
+
+    They are in the layout of google-research/bert, for kbert pretrain
+    --records and for other programs. The folder is whole when it is
+    there, with manifest.json beside the records. The result on stdout
+    is JSON.
+
+    Example:
+
+      kbert prepare corpus/*.txt --vocabulary vocab.txt --copies 10 \\
+          --shards 64 --output records
+    """
+    from kbert.training.first_look import look_first
+
+    config = verb.checked_config(PreparationConfig, None, given, **_text(given, files))
+    look_first(config)
+    from kbert.training.pretraining.preparation import prepare_records
+
+    count = prepare_records(config)
+    verb.write_result({"records": config.output, "examples": count, "shards": config.shards})
+
+
+def _text(given: dict[str, Any], files: list[Path] | None) -> dict[str, Any]:
+    """Returns the value of the option `text` where files are given as arguments."""
+    if not files:
+        return {}
+    if given.get("text") is not None:
+        raise ValueError("`--text` must be left out where files are given without an option.")
+    return {"text": [str(file) for file in files]}
+
+
+train = verb.with_run_options(train, RunConfig)
+train_translation = verb.with_run_options(train_translation, TranslationConfig)
+prepare = verb.with_run_options(prepare, PreparationConfig)
+pretrain = verb.with_run_options(pretrain, PretrainingConfig)

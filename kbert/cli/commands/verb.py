@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Optional, TypeVar
 
-import typer
+from typer import Abort, Exit, Option, echo
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import kind_of
@@ -28,13 +28,11 @@ DEBUG = "KBERT_DEBUG"
 _USERS = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 _NUMBER = r"(?:-?\d[\d.eE+-]*|null)"
 _NUMBERS = re.compile(rf"\[\n\s*({_NUMBER}(?:,\n\s*{_NUMBER})*)\n\s*\]")
-# This field is the positional argument of the verb.
-_ARGUMENT = "task"
 _Checked = TypeVar("_Checked", bound=Configuration)
 
 ConfigFile = Annotated[
-    Optional[Path],
-    typer.Option(
+    Path | None,
+    Option(
         help="YAML file with `key: value` for any option (with _ for -); options given on the "
         "command line go before it."
     ),
@@ -45,37 +43,36 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
     """Wraps a verb so that its errors become one message and an exit code, without a traceback.
 
     Exit code 2 stands for bad input, 75 for a training that was asked to stop and can be resumed, 1
-    for everything else. With `--debug` (or the variable KBERT_DEBUG) the traceback comes before the
-    message.
+    for everything else. With `--debug` (or the variable KBERT_DEBUG) the traceback comes first.
     """
 
     @functools.wraps(verb)
     def wrapped(*args: Any, **kwargs: Any) -> None:
         try:
             verb(*args, **kwargs)
-        except (typer.Exit, typer.Abort):
+        except (Exit, Abort):
             raise
         except BrokenPipeError as error:
             # The reader of stdout has closed it, like `head`; Python must not complain at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(PIPE_CLOSED) from error
+            raise Exit(PIPE_CLOSED) from error
         except TrainingStopped as error:
-            _tell(str(error))
-            raise typer.Exit(TRY_AGAIN) from error
+            echo(str(error), err=True)
+            raise Exit(TRY_AGAIN) from error
         except KeyboardInterrupt as error:
-            _tell("Stopped.")
-            raise typer.Exit(STOPPED) from error
+            echo("Stopped.", err=True)
+            raise Exit(STOPPED) from error
         except Exception as error:
             if os.environ.get(DEBUG):
                 traceback.print_exc()
-            _tell(f"Error: {_message(error)}")
-            raise typer.Exit(BAD_INPUT if isinstance(error, _USERS) else FAILURE) from error
+            echo(f"Error: {_message(error)}", err=True)
+            raise Exit(BAD_INPUT if isinstance(error, _USERS) else FAILURE) from error
 
     return wrapped
 
 
 def _message(error: BaseException) -> str:
-    """Returns the error's message, preceded by its class where the message is not enough."""
+    """Returns the error's message, after its class where the message is not enough."""
     text = str(error).strip()
     if isinstance(error, _USERS) and text:
         return text
@@ -83,18 +80,11 @@ def _message(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}{hint}"
 
 
-def _tell(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
 def write_result(value: Any) -> None:
     """Writes a verb's result to stdout as indented JSON; a list of numbers stays on one line."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     # A JSON string has no raw line break, so each match is a list.
-    text = _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text)
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    echo(_NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text))
 
 
 def write_line(value: Any) -> None:
@@ -105,17 +95,11 @@ def write_line(value: Any) -> None:
 def with_run_options(
     verb: Callable[..., None], configuration: type[Configuration]
 ) -> Callable[..., None]:
-    """Adds to a verb one option for each field of a configuration, after its own parameters.
-
-    An option that is not given is None, to be distinguished from a given one.
-
-    Args:
-        verb: A function with `**given`; it is changed in place.
-        configuration: The class of the configuration, which has the defaults.
-    """
+    """Adds to a verb with `**given` an option for each field, None if not given; in place."""
     own = inspect.signature(verb).parameters.values()
     kept = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
-    fields = [field for field in configuration.options() if field.name != _ARGUMENT]
+    # The task is the positional argument of the verb.
+    fields = [field for field in configuration.options() if field.name != "task"]
     every = [*kept, *map(_parameter, fields)]
     # A function has this attribute once it is set; `inspect`, and so typer, then reads it.
     verb.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
@@ -124,9 +108,8 @@ def with_run_options(
 
 
 def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
-    """Returns the typer parameter of a field."""
     kind, name = kind_of(field), field.name.replace("_", "-")
-    option = typer.Option(
+    option = Option(
         f"--{name}/--no-{name}" if kind.python_type is bool else f"--{name}",
         help=field.metadata["help"],
         rich_help_panel=field.metadata["panel"],
@@ -142,19 +125,13 @@ def _parameter(field: "dataclasses.Field[Any]") -> inspect.Parameter:
 
 def shown_default(field: "dataclasses.Field[Any]") -> str:
     """Returns the default of a field for help texts; "" for none."""
-    if field.default is None:
+    if field.default is None or field.default is False:
         return ""
-    if isinstance(field.default, bool):
-        return field.name.replace("_", "-") if field.default else ""
-    return str(field.default)
+    return field.name.replace("_", "-") if field.default is True else str(field.default)
 
 
 def given_values(given: dict[str, Any], configuration: type[Configuration]) -> dict[str, Any]:
-    """Returns the values of the given options (None: not given) for a configuration.
-
-    Raises:
-        ValueError: The text of an option is not a value of its kind.
-    """
+    """Returns the values of the given options (None: not given) for a configuration."""
     values = {}
     for field in configuration.options():
         value = given.get(field.name)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kbert.cli.commands.pretrain import pretrain
-from kbert.cli.commands.train import train, train_translation
+from kbert.cli.commands.train import pretrain, train, train_translation
 from kbert.cli.commands.verb import given_values, shown_default, with_run_options
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.cli.models.conversion import convert_checkpoint, fixed_input
+from kbert.cli.actions.conversion import convert_checkpoint, fixed_input
 from kbert.tasks.load import load
 
 

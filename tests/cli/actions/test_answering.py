@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from kbert.cli.models.answering import Answering, is_export, live_answering, open_model
+from kbert.cli.actions.answering import Answering, is_export, live_answering, open_model
 from kbert.serving.export.export import export
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.regression.model import Regressor

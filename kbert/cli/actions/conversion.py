@@ -13,29 +13,23 @@ from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
-from kbert.cli.models.model_kinds import check_format, is_translator
+from kbert.cli.actions.model_kinds import check_format, is_translator
 from kbert.models.encoder_model import encoder_of
-from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2, search_arguments
 from kbert.training.runs.run_directory import is_run, load_run
 
+# Size of the fixed input of encoders, and number and length of the fixed pairs of translators.
 _ROWS, _LENGTH = 4, 32
+_PAIRS, _PIECES = 4, 16
 
 
 def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) -> dict[str, Any]:
-    """Converts a checkpoint and compares both.
+    """Converts a run, a checkpoint or a translator to the folder `target`, and compares both.
 
-    Args:
-        source: A run, a path or name for `read_checkpoint`, or the folder of a translator.
-        target: The folder to create.
-        format: "huggingface", "kbert" or "tf1"; for a translator see `convert_translator`.
-        overwrite: Whether `target` may be replaced.
-
-    Returns:
-        Formats, decisions, and the largest absolute differences: of the encoder's outputs on a
-        fixed input, and of each head's weights.
+    Returns formats, decisions, and the largest absolute differences: of the encoder's outputs on a
+    fixed input, and of each head's weights. Translators are those of `convert_translator`.
     """
     path = load_run(source).model_directory if is_run(source) else source
     check_format(path, format)
@@ -44,12 +38,16 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     before = read_checkpoint(path)
     written = _write(before, str(path), target, format, overwrite)
     after = read_checkpoint(written)
+    labels = before.pipeline.get("labels") or before.source_config.get("id2label")
+    notes = list(before.report)
+    if format == "tf1" and labels and before.heads:
+        notes.append(f"The format tf1 has no place for the names of the labels: {labels}.")
     return {
         "source": str(path),
         "source_format": before.format,
         "target": str(written),
         "target_format": format,
-        "notes": before.report + _lost(before, format),
+        "notes": notes,
         "largest_absolute_difference": {**_outputs(before, after), "heads": _heads(before, after)},
     }
 
@@ -63,21 +61,7 @@ def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: 
     if not before.pipeline:
         return write_huggingface(before, target, overwrite=overwrite)
     # kbert's own models know their labels and their class in transformers.
-    model = load(path)
-    with atomic_directory(target, overwrite=overwrite) as folder:
-        inner = model.save_pretrained(folder / "model", format="huggingface")
-        for file in sorted(Path(inner).iterdir()):
-            file.rename(folder / file.name)
-        Path(inner).rmdir()
-    return target
-
-
-def _lost(before: Checkpoint, format: str) -> list[str]:
-    """Returns notes on what the format cannot hold."""
-    labels = before.pipeline.get("labels") or before.source_config.get("id2label")
-    if format == "tf1" and labels and before.heads:
-        return [f"The format tf1 has no place for the names of the labels: {labels}."]
-    return []
+    return load(path).save_pretrained(target, format="huggingface", overwrite=overwrite)
 
 
 def fixed_input(vocabulary_size: int, max_sequence_length: int) -> dict[str, np.ndarray]:
@@ -119,12 +103,8 @@ def _heads(before: Checkpoint, after: Checkpoint) -> dict[str, float]:
 
 
 def _largest(first: np.ndarray, second: np.ndarray) -> float:
-    if first.size == 0:
-        return 0.0
-    return float(np.max(np.abs(first.astype("float64") - second.astype("float64"))))
-
-
-_PAIRS, _PIECES = 4, 16
+    difference = np.abs(first.astype("float64") - second.astype("float64"))
+    return float(np.max(difference, initial=0.0))
 
 
 def convert_translator(source: str, target: Path, format: str, overwrite: bool) -> dict[str, Any]:

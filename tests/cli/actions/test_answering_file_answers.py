@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.actions.answering import columns_to_read, model_checksum
 from kbert.cli.main import app
-from kbert.cli.results.file_answers import columns_to_read, model_checksum
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.training.runs.run_directory import write_config

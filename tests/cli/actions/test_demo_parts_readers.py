@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from kbert.cli.demo.parts import ask_questions, find_names
+from kbert.cli.actions.demo import ask_questions, find_names
 
 
 def test_answers_are_shown_and_measured(minilm_directory):

@@ -31,16 +31,12 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
     elif not is_translator(path) and Path(path).suffix != ".keras":
         found = find_name(path)
         if isinstance(found, Path):
-            _check_checkpoint(found, exports)
-
-
-def _check_checkpoint(path: Path, exports: bool) -> None:
-    try:
-        detect_format(path)
-    except ValueError:
-        if exports and exports_in(path):
-            find_export(path)  # its error names the exports in the folder
-        raise
+            try:
+                detect_format(found)
+            except ValueError:
+                if exports and exports_in(found):
+                    find_export(found)  # its error names the exports in the folder
+                raise
 
 
 def is_export(path: str | os.PathLike[str]) -> bool:
@@ -90,9 +86,7 @@ def check_task_of_export(path: str | os.PathLike[str], task: str | None) -> None
 def columns_of(run: str | os.PathLike[str], given: dict[str, str | None]) -> dict[str, Any]:
     """Returns the columns of examples to evaluate a run on, by default those of its training.
 
-    Args:
-        run: The run, or a model's folder.
-        given: `text_a`, `text_b` and `label`, by name or index; None for the run's own.
+    `given` are `text_a`, `text_b` and `label`, by name or index; None for the run's own.
     """
     chosen: dict[str, Any] = {
         name: int(value) if value.isdecimal() else value

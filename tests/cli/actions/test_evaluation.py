@@ -1,7 +1,7 @@
 import pytest
 
-from kbert.cli.models.model_kinds import task_of
-from kbert.cli.results.evaluation import read_examples
+from kbert.cli.actions.evaluation import read_examples
+from kbert.cli.actions.model_kinds import task_of
 from kbert.tasks.regression.model import Regressor
 from kbert.training.recipes.finetuning import train_once
 from tests.checkpoints.synthetic_marian import write_marian

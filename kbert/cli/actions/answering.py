@@ -1,27 +1,37 @@
-"""A common interface to runs, saved models and exports: rows of texts in, answers out.
+"""Rows of texts in, answers out: runs, saved models and exports behind one face.
 
-Rows come from options, or from a stream of any length, in batches and constant memory.
+Rows come from options, from a stream of any length in constant memory, or from a file.
 """
 
 import functools
+import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from kbert.cli.models.model_kinds import check_task_of_export, is_export
+from kbert.checkpoints.pretrained import resolve
+from kbert.cli.actions.model_kinds import check_task_of_export, is_export
 from kbert.pipelines.inference.size_batches import answers_of_rows
+from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
+from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
-from kbert.tasks.registry import json_answer, task_of
+from kbert.storage.checksums import sha256_of, sha256_of_folder
+from kbert.tasks.registry import json_answer, task_named, task_of
 from kbert.training.runs.load_model import load_model
-from kbert.training.runs.run_directory import is_run
+from kbert.training.runs.run_directory import is_run, load_run
 
 Row = tuple[str, ...]
-BATCH_ROWS = 32
+_BATCH_ROWS = 32
 # Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
 # for each [MASK].
 _NBEST = ("nbest_translation", "word")
@@ -32,19 +42,13 @@ _OPTIONS: dict[tuple[str, ...], str] = {
 }
 
 
+@dataclass(frozen=True)
 class Answering:
-    """A model that answers rows of texts.
+    """A model that answers rows of texts."""
 
-    Args:
-        inputs: Names of a row's texts: ("text",), ("text_a", "text_b"), or ("context", "choices").
-        answer: Maps one column per input to one dict per row.
-        nbest: Number of the best translations or words in an answer; None for the model's own.
-    """
-
-    def __init__(self, inputs: tuple[str, ...], answer: Any, nbest: int | None = None) -> None:
-        self.inputs = inputs
-        self._answer = answer
-        self._nbest = nbest
+    inputs: tuple[str, ...]  # ("text",), ("text_a", "text_b"), or ("context", "choices")
+    answer: Callable[..., list[dict[str, Any]]]  # one column per input -> one dict per row
+    nbest: int | None = None  # of the best translations or words; None for the model's own
 
     def split(self, line: str, number: int) -> Row:
         """Splits a line of input, numbered for errors, at its tabs, or reads it as a JSON object.
@@ -99,23 +103,20 @@ class Answering:
     def answers(self, rows: list[Row]) -> list[dict[str, Any]]:
         """Answers rows that `check` accepts, in their order."""
         if self.inputs == ("context", "choices"):
-            return self._answer([row[0] for row in rows], [list(row[1:]) for row in rows])
-        answers = self._answer(*(list(column) for column in zip(*rows)))
-        if self._nbest is not None:
-            answers = [_with_fewer(one, self._nbest) for one in answers]
+            return self.answer([row[0] for row in rows], [list(row[1:]) for row in rows])
+        answers = self.answer(*(list(column) for column in zip(*rows)))
+        if self.nbest is not None:
+            answers = [_with_fewer(one, self.nbest) for one in answers]
         return answers
 
 
 def open_model(
     path: str | os.PathLike[str], nbest: int | None = None, task: str | None = None
 ) -> Answering:
-    """Opens a run, a folder of a saved model, or an export.
+    """Opens a run, a folder of a saved model, or an export, of whose signatures `task` is one.
 
-    Args:
-        path: The folder.
-        nbest: Number of the best translations of a translator, or of the best words for each
-            [MASK]; None for the model's own number.
-        task: The signature of one of several tasks of an export; None for the first.
+    `nbest` is the number of the best translations, or of the best words for each [MASK]; None for
+    the model's own.
     """
     check_task_of_export(path, task)
     if not is_run(path) and is_export(path):
@@ -169,7 +170,7 @@ def live_answering(model: Any) -> Answering:
             return {name: found[name].numpy() for name in sorted(found)}
 
         sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
-        return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), BATCH_ROWS)]
+        return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), _BATCH_ROWS)]
 
     return Answering(inputs, answer)
 
@@ -180,20 +181,11 @@ def read_batches(
     """Yields the lines of a UTF-8 stream as rows, in batches that are never empty.
 
     Lines end in `\\n` or `\\r\\n` only. An empty line is an empty text, so that there are as many
-    answers as lines. A byte order mark at the start is skipped.
-
-    Args:
-        stream: The stream.
-        split: Maps a line and its number (from 1) to a row.
-        batch_size: Rows of a batch; the last one may have fewer.
+    answers as lines. A byte order mark at the start is skipped. `split` maps a line and its number
+    (from 1) to a row.
     """
-    batch: list[Row] = []
-    for number, line in enumerate(stream, start=1):
-        batch.append(split(_decoded(line, number), number))
-        if len(batch) == batch_size:
-            yield batch
-            batch = []
-    if batch:
+    rows = (split(_decoded(line, number), number) for number, line in enumerate(stream, start=1))
+    while batch := list(itertools.islice(rows, batch_size)):
         yield batch
 
 
@@ -206,3 +198,78 @@ def _decoded(line: bytes, number: int) -> str:
             f"stdin, line {number}: the text must be UTF-8. Received: byte "
             f"{content[error.start]:#04x} at position {error.start}"
         ) from error
+
+
+def answer_file(
+    model: Path,
+    source: Path,
+    output: Path,
+    nbest: int | None,
+    task: str | None,
+    columns: Sequence[str | None] = (),
+) -> dict[str, Any]:
+    """Answers the rows of a file; a progress bar is shown where stderr is a terminal."""
+    answering = open_model(model, nbest, task)
+    read = columns_to_read(model, answering.inputs, columns)
+    made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
+    made_of["choice of columns"] = read
+    start, console = time.monotonic(), Console(stderr=True)
+    parts = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    )
+    with Progress(*parts, console=console, disable=not console.is_terminal) as bar:
+        shown = bar.add_task(source.name, total=1.0)
+
+        def tell(share: float, rows: int) -> None:
+            bar.update(shown, completed=share, description=f"{source.name}: {rows:,} rows")
+
+        rows = predict_file(
+            source,
+            output,
+            answering.inputs,
+            answering.answers,
+            columns=read,
+            made_of=made_of,
+            on_progress=tell,
+        )
+    return {"output": str(output), "rows": rows, "seconds": round(time.monotonic() - start, 3)}
+
+
+def columns_to_read(
+    model: Path, inputs: Sequence[str], given: Sequence[str | None] = ()
+) -> list[list[str]]:
+    """Returns the columns of a file that a model reads: choices of one column per input.
+
+    The first choice that exists counts. The last one is the inputs' own names, unless the columns
+    of the first and second text were given. A run has the columns of its training.
+    """
+    named = [name for name in given if name is not None]
+    if len(inputs) == 1 and any(name is not None for name in given[1:]):
+        raise ValueError(
+            f"`--text-b` must be left out for a model of one text. Received: {named[-1]}"
+        )
+    config = load_run(model).config if is_run(model) else None
+    task = None if config is None else task_named(config.task)
+    own: Sequence[Any] = () if task is None else task.text_columns(config)
+    usual = [] if task is None else task.usual_columns(len(inputs))
+    last = [] if named else [list(inputs)]
+    both = list(itertools.zip_longest(given, own))[: len(inputs)]
+    # An index is for files without a header, which are not read here.
+    texts = [[one for one in pair if isinstance(one, str)] for pair in both]
+    names = [some[0] for some in texts if some]
+    if len(names) == len(inputs):
+        return [names, *last]
+    if named:
+        raise ValueError(
+            "`--text-a` and `--text-b` must be given together for a model that reads "
+            f"{', '.join(inputs)}. Received: {named[0]} alone"
+        )
+    return [*usual, *last]
+
+
+def model_checksum(model: Path) -> str:
+    """Returns a checksum of all files of a run, an export, or a model's folder, file or name."""
+    if is_run(model):
+        return sha256_of_folder(load_run(model).model_directory)
+    path = find_export(model) if is_export(model) else resolve(model)
+    return sha256_of(path) if path.is_file() else sha256_of_folder(path)

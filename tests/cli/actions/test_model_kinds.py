@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.cli.models.model_kinds import check_model, check_task_of_export, is_export
+from kbert.cli.actions.model_kinds import check_model, check_task_of_export, is_export
 from tests.serving.written_model import write_model
 
 

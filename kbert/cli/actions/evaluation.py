@@ -6,40 +6,32 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from kbert.cli.models.model_kinds import columns_of, task_of
+from kbert.cli.actions.model_kinds import columns_of, task_of
 from kbert.data.classification.glue_submission import write_glue_submission
 from kbert.data.classification.glue_tasks import glue_task, read_glue
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.questions.squad import write_predictions
-from kbert.data.translation.parallel_text import ParallelText, read_parallel
+from kbert.data.translation.parallel_text import read_parallel
 from kbert.storage.atomic_directory import write_atomically
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.translation.model import Translator
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
-from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.finetuning.ensemble import Averaged, predict_average
+from kbert.training.finetuning.ensemble import predict_average
 from kbert.training.pretraining.model import config_of_model, measure_pretrained
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run, load_run
 from kbert.training.translation.evaluation import measure_translator
 from kbert.training.translation.examples import read_table_of_pairs
 
+_Glue = tuple[str | None, Path | None, str]  # task, folder of GLUE, and split
+_Columns = dict[str, str | None]  # text_a, text_b and label
+
 
 def read_examples(
-    run: Path,
-    file: Path | None,
-    glue: tuple[str | None, Path | None, str],
-    columns: dict[str, str | None],
+    run: Path, file: Path | None, glue: _Glue, columns: _Columns
 ) -> tuple[Any, str | None]:
-    """Reads the examples to evaluate a run on, and the GLUE task whose metrics apply, or None.
-
-    Args:
-        run: The first run, or a model's folder.
-        file: A file of examples; None with a GLUE task.
-        glue: The GLUE task, its folder and the split.
-        columns: `text_a`, `text_b` and `label`, by name or index; None for the run's own.
-    """
+    """Reads the examples to evaluate a run on, and the GLUE task whose metrics apply, or None."""
     task, folder, split = glue
     if task is not None and folder is not None:
         return read_glue(task, folder, split), glue_task(task).name
@@ -50,17 +42,14 @@ def read_examples(
 
 
 def evaluate_runs(
-    runs: list[Path], examples: Any, task: str | None, split: str, submission: Path | None
+    runs: list[Path], file: Path | None, glue: _Glue, columns: _Columns, submission: Path | None
 ) -> dict[str, Any]:
     """Evaluates the mean of the runs' predictions, and optionally writes the GLUE server's file.
 
-    Returns facts about the examples from `read_examples`, the metrics if they have labels, the file
-    if one was written to the folder `submission`.
-
-    Raises:
-        ValueError: The models do not fit the examples; there is neither a label nor a submission;
-            or the submission has no GLUE task, no test split or other labels than the model.
+    Returns facts about the examples of `read_examples`, the metrics if they have labels, and the
+    file, if one was written to the folder `submission`.
     """
+    examples, task = read_examples(runs[0], file, glue, columns)
     if submission is None and examples.labels is None:
         raise ValueError(
             f"{examples.source}: the examples must have labels to be measured (or give "
@@ -71,21 +60,17 @@ def evaluate_runs(
     averaged = predict_average(runs, examples)
     result = _facts(runs, examples.source, examples)
     if examples.labels is not None:
-        kind = averaged.task
-        right = kind.targets(examples, averaged.labels)
-        numbers = kind.measure_predictions(right, averaged.predictions, averaged.labels, task)
-        result["metrics"] = numbers
+        right = averaged.task.targets(examples, averaged.labels)
+        result["metrics"] = averaged.task.measure_predictions(
+            right, averaged.predictions, averaged.labels, task
+        )
     if submission is not None and task is not None:
-        answers = _glue_answers(averaged)
-        file = write_glue_submission(task, answers, submission, examples.ids, split=split)
+        answers = averaged.predictions.tolist()
+        if averaged.labels is not None:
+            answers = [averaged.labels[i] for i in averaged.predictions.argmax(axis=-1)]
+        file = write_glue_submission(task, answers, submission, examples.ids, split=glue[2])
         result["submission"] = str(file)
     return result
-
-
-def _glue_answers(averaged: Averaged) -> Any:
-    if averaged.labels is None:
-        return averaged.predictions.tolist()
-    return [averaged.labels[i] for i in averaged.predictions.argmax(axis=-1)]
 
 
 def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None:
@@ -108,15 +93,9 @@ def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None
 def evaluate_reading(
     runs: list[Path], file: Path, label: str | None, predictions: Path | None
 ) -> dict[str, Any]:
-    """Evaluates a model that reads texts in windows, on questions or on tagged sentences.
-
-    `label` is the column of the tags, None for the run's own; `predictions` is the path of the
-    official predictions file to write, or None.
-    """
+    """Evaluates a model that reads texts in windows, on questions or on tagged sentences."""
     run = _only(runs, "to read")
     task = finetuned_task(task_of(run))
-    if predictions is not None and not task.has_answer_file:
-        raise ValueError("`--predictions` must be given for a run of question answering only.")
     model = load_model(run)
     examples = task.measured_examples(file, columns_of(run, {"label": label}), model)
     metrics, answers = task.measure(model, examples)
@@ -127,10 +106,7 @@ def evaluate_reading(
 
 
 def evaluate_pretraining(runs: list[Path], file: Path) -> dict[str, Any]:
-    """Evaluates a pretrained model on plain text.
-
-    Examples and masks are drawn with the run's seed, the same ones each time.
-    """
+    """Evaluates a pretrained model on plain text, with examples and masks by the run's seed."""
     folder, config = _only(runs, "pretraining"), None
     if is_run(folder):
         run = load_run(folder)
@@ -151,17 +127,20 @@ def evaluate_translation(
 ) -> dict[str, Any]:
     """Evaluates a translator on sentence pairs.
 
-    Args:
-        runs: One run, or a model's folder.
-        file: A table of pairs, or tfds:NAME@SPLIT; None with `sides`.
-        sides: Two text files instead, of sentences and of their translations.
-        language: Target language, for the tokenised lower-cased BLEU; None for the run's own.
-        translations: File to write all translations to, one per line; or None.
+    The pairs are a table or tfds:NAME@SPLIT in `file`, or two text files in `sides`. `language` is
+    the target language, for the tokenised lower-cased BLEU; None for the run's own. `translations`
+    is the file to write all translations to, one per line, or None.
     """
     run = _only(runs, "translation")
     config = load_run(run).config if is_run(run) else None
     own: Any = config if getattr(config, "task", None) == TRANSLATION else None
-    pairs = _read_pairs(file, sides, own)
+    source, target = sides
+    if file is not None:
+        pairs = read_table_of_pairs(file, own)
+    elif source is not None and target is not None:
+        pairs = read_parallel(source, target)
+    else:
+        raise ValueError("`--source` and `--target` must be given together.")
     model = load_model(run)
     if not isinstance(model, Translator):
         raise ValueError(
@@ -178,17 +157,6 @@ def evaluate_translation(
         write_atomically(translations, "".join(lines))
         result["translations"] = str(translations)
     return result
-
-
-def _read_pairs(
-    file: Path | None, sides: tuple[Path | None, Path | None], config: TranslationConfig | None
-) -> ParallelText:
-    source, target = sides
-    if file is not None:
-        return read_table_of_pairs(file, config)
-    if source is None or target is None:
-        raise ValueError("`--source` and `--target` must be given together.")
-    return read_parallel(source, target)
 
 
 def _only(runs: list[Path], task: str) -> Path:

@@ -4,9 +4,8 @@ import subprocess
 import pytest
 from rich.console import Console
 
-from kbert.cli.demo import parts as demo_translation
-from kbert.cli.demo import steps as demo_steps
-from kbert.cli.demo.steps import run_demo
+from kbert.cli.actions import demo as demo_steps
+from kbert.cli.actions.demo import run_demo
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 
@@ -21,7 +20,7 @@ def test_the_samples_do_not_overlap():
 
 @pytest.fixture
 def readers(monkeypatch):
-    """What these two show needs the real encoder: see test_demo_readers."""
+    """What these two show needs the real encoder: see test_demo_parts_readers."""
     monkeypatch.setattr(demo_steps, "ask_questions", lambda console: {"f1": 96.0})
     monkeypatch.setattr(demo_steps, "find_names", lambda console: {"f1": 0.8})
 
@@ -82,8 +81,8 @@ def test_all_steps_with_a_tiny_encoder(readers, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(demo_steps, "ENCODER", str(tiny.encoder))
     monkeypatch.setitem(demo_steps.SETTINGS, "epochs", 1)
     monkeypatch.setitem(demo_steps.SETTINGS, "max_sequence_length", 24)
-    monkeypatch.setitem(demo_translation.SETTINGS, "epochs", 1)
-    monkeypatch.setitem(demo_translation.SETTINGS, "hidden_dim", 16)
+    monkeypatch.setitem(demo_steps.TRANSLATOR_SETTINGS, "epochs", 1)
+    monkeypatch.setitem(demo_steps.TRANSLATOR_SETTINGS, "hidden_dim", 16)
     steps_are_told(tmp_path)
     assert (tmp_path / "translator" / "model").is_dir()
 

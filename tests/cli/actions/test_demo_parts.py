@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from kbert.cli.demo import parts as module
-from kbert.cli.demo.parts import SETTINGS, SHOWN, demo_translation, translation_config
+from kbert.cli.actions import demo as module
+from kbert.cli.actions.demo import SHOWN, TRANSLATOR_SETTINGS, demo_translation, translation_config
 from kbert.data.samples import sample_path
 from kbert.data.translation.parallel_text import read_parallel_tsv
 
@@ -47,6 +47,6 @@ def test_the_toy_says_that_it_is_one(finished_translation, tmp_path, monkeypatch
 def test_the_toy_is_trained(tmp_path, monkeypatch):
     """The step, not the quality."""
     for key, value in (("epochs", 1), ("hidden_dim", 16), ("intermediate_dim", 16)):
-        monkeypatch.setitem(SETTINGS, key, value)
+        monkeypatch.setitem(TRANSLATOR_SETTINGS, key, value)
     assert toy_is_told(tmp_path)["run"] == tmp_path / "translator"
     assert translation_config(tmp_path).epochs == 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.actions.precision_measures import measure_precisions
 from kbert.cli.main import app
-from kbert.cli.results.precision_measures import measure_precisions
 from tests.small_pipelines import (
     small_entity_recognizer,
     small_multiple_choice,

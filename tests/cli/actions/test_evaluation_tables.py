@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from kbert.cli.results.evaluation import show_labels
+from kbert.cli.actions.evaluation import show_labels
 
 
 def test_the_table_and_nothing_without_labels():

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from kbert.cli.models.answering import read_batches
+from kbert.cli.actions.answering import read_batches
 
 
 def read(content: bytes, batch_size: int = 2):

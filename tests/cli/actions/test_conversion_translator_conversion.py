@@ -6,8 +6,6 @@ from typer.testing import CliRunner
 
 from kbert.checkpoints.translation_folder import read_translation
 from kbert.cli.main import app
-from kbert.cli.models.conversion import convert_checkpoint
-from kbert.cli.models.model_kinds import is_translator
 from tests.checkpoints.synthetic_marian import write_marian
 
 
@@ -40,7 +38,7 @@ def test_a_run_becomes_a_folder_of_ctranslate2(finished_translation, tmp_path):
 def test_a_difference_would_be_seen(finished_translation, tmp_path, monkeypatch):
     """Another matrix in the decoder is another model."""
     pytest.importorskip("ctranslate2", reason="needs the extra ctranslate2")
-    from kbert.cli.models import conversion as translator_conversion
+    from kbert.cli.actions import conversion as translator_conversion
 
     write = translator_conversion.save_ctranslate2
 

@@ -1,7 +1,7 @@
 import numpy as np
 from rich.console import Console
 
-from kbert.cli.demo.parts import show_alignment
+from kbert.cli.actions.demo import show_alignment
 
 
 def printed(*arguments):

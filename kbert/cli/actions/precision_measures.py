@@ -1,7 +1,7 @@
 """Quality and speed of precisions, measured on a labelled file, for the card of an export."""
 
 import platform
-import time
+import timeit
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.cli.models.answering import Row, live_answering
-from kbert.cli.models.model_kinds import columns_of
+from kbert.cli.actions.answering import Row, live_answering
+from kbert.cli.actions.model_kinds import columns_of
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.precision import in_precision
 from kbert.serving.export.weight_substitutes import (
@@ -33,12 +33,16 @@ def measure_precisions(
     """Measures a model in several precisions: the task's metrics, and rows per second.
 
     The speed is that of the exported function, called in Python with batches of 32 rows at most:
-    the median of three rounds over the file's first 256 rows, after a warm-up round.
-
-    The precisions are those of `in_precision`; what is returned is the entry of precisions for
+    the median of three rounds over the file's first 256 rows, after a warm-up round. The
+    precisions are those of `in_precision`. Returns the entry of precisions for
     `kbert.serving.bundle.model_card`.
     """
-    task = _measured_task(model)
+    task = task_of(model)
+    if not isinstance(task, FinetunedTask):
+        raise ValueError(
+            "`--measure` must be given for a model that classifies, scores, chooses or reads. "
+            f"Received: a {type(model).__name__}"
+        )
     examples = task.measured_examples(file, columns_of(run, {}), model)
     if task.averages and examples.labels is None:
         raise ValueError(f"{examples.source}: the examples must have labels. Received: none")
@@ -52,22 +56,8 @@ def measure_precisions(
             "rows_per_second": _rows_per_second(measured, precision, rows),
             "metrics": {k: float(v) for k, v in metrics.items() if isinstance(v, int | float)},
         }
-    return {
-        "source": file.name,
-        "examples": len(examples),
-        "processor": _processor(),
-        "of": of,
-    }
-
-
-def _measured_task(model: Any) -> FinetunedTask:
-    task = task_of(model)
-    if not isinstance(task, FinetunedTask):
-        raise ValueError(
-            "`--measure` must be given for a model that classifies, scores, chooses or reads. "
-            f"Received: a {type(model).__name__}"
-        )
-    return task
+    about = {"source": file.name, "examples": len(examples), "processor": _processor()}
+    return {**about, "of": of}
 
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:
@@ -77,30 +67,22 @@ def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> floa
     exported = {SERVING_DEFAULT: (substitutes.function(function), specs)}
     answering = live_answering(SimpleNamespace(signatures=lambda: exported))
     answering.answers(rows)
-    times = []
-    for _ in range(_ROUNDS):
-        start = time.perf_counter()
-        answering.answers(rows)
-        times.append(time.perf_counter() - start)
+    times = timeit.repeat(lambda: answering.answers(rows), number=1, repeat=_ROUNDS)
     return len(rows) / float(np.median(times))
 
 
 def _weight_bytes(model: Any, precision: str | None) -> int:
     size = 0
     for variable in named_weights(model).values():
+        width = 2 if "16" in variable.dtype or is_stored_as_half(variable) else 4
         if precision == "int8" and is_stored_as_int8(variable):
             width = 1
-        else:
-            width = 2 if "16" in variable.dtype or is_stored_as_half(variable) else 4
         size += int(np.prod(variable.shape)) * width
     return size
 
 
 def _processor() -> str:
     """Returns the CPU's name in Linux, or the machine type."""
-    try:
-        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
+    lines = _CPU_INFO.read_text("utf-8").splitlines() if _CPU_INFO.is_file() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()

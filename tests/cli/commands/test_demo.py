@@ -4,7 +4,7 @@ from kbert.cli.main import app
 
 
 def test_an_encoder_that_is_not_there_is_told(monkeypatch, tmp_path):
-    monkeypatch.setattr("kbert.cli.demo.steps.ENCODER", "all-MiniLM-L6-v3")
+    monkeypatch.setattr("kbert.cli.actions.demo.ENCODER", "all-MiniLM-L6-v3")
     result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "demo")])
     assert result.exit_code == 2 and "Did you mean `all-MiniLM-L6-v2`" in result.stderr
     assert "1. Look at the examples" in result.stdout

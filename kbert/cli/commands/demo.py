@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option, echo
 
 from kbert.cli.commands.verb import reported
 
@@ -11,7 +11,7 @@ from kbert.cli.commands.verb import reported
 @reported
 def demo(
     output: Annotated[
-        Path, typer.Option(help="Folder for the demo's run and export; its old run is replaced.")
+        Path, Option(help="Folder for the demo's run and export; its old run is replaced.")
     ] = Path("runs/demo"),
 ) -> None:
     """The whole way in about three minutes: train, measure, export, ask.
@@ -29,7 +29,7 @@ def demo(
         raise FileExistsError(
             f"`--output` must be a folder of the demo's own. Received: {output}, which is a run"
         )
-    typer.echo("Loading TensorFlow ...", err=True)
-    from kbert.cli.demo.steps import run_demo
+    echo("Loading TensorFlow ...", err=True)
+    from kbert.cli.actions.demo import run_demo
 
     run_demo(output)
