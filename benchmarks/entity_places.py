@@ -12,7 +12,7 @@ from typing import Any
 
 from side_by_side.results import keep_row
 
-from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.tasks.ner.model import EntityRecognizer
 

@@ -23,8 +23,7 @@ from side_by_side.results import keep_row, seeds
 
 from kbert.checkpoints.pretrained import resolve
 from kbert.data.batches.plans import batch_plan
-from kbert.data.entities.conll import read_conll
-from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
+from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
 from kbert.metrics.entities import entity_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay

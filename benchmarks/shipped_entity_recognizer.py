@@ -16,8 +16,7 @@ from pathlib import Path
 import keras
 
 from kbert.data.batches.plans import batch_plan
-from kbert.data.entities.conll import read_conll
-from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
+from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.base.saved_pipeline import save_adapters

@@ -44,9 +44,9 @@ SUB_FLOORS = {
     "data": (
         ("tables",),
         ("batches",),
-        ("classification", "encoder_features", "entities", "pretraining", "questions"),
+        ("classification", "entities", "pretraining", "questions"),
         ("translation",),
-        ("tfds",),
+        (".",),
     ),
     "pipelines": (("inference", "replication"), ("base",)),
     "tasks": (

@@ -5,7 +5,7 @@ import pytest
 from kbert.checkpoints.arrays.json_object import read_json_object
 from kbert.checkpoints.arrays.safetensors_files import open_safetensors
 from kbert.checkpoints.pretrained import PRETRAINED, SHIPPED, resolve
-from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.metrics.answers import squad_metrics

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from kbert.cli.actions.evaluation import show_labels
 from kbert.data.classification.text_pairs import read_text_examples
-from kbert.data.entities.conll import read_conll
+from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.data.translation.parallel_text import read_parallel_tsv

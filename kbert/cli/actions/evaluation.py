@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kbert.cli.actions.model_kinds import columns_of, task_of
-from kbert.data.classification.glue_submission import write_glue_submission
+from kbert.data.classification.glue_tasks import write_glue_submission
 from kbert.data.classification.glue_tasks import glue_task, read_glue
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.questions.squad import write_predictions

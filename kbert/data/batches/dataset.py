@@ -25,16 +25,11 @@ _AHEAD = 2  # batches that are prefetched
 
 
 class Epochs:
-    """Numbers the passes over a dataset.
+    """Numbers the passes over a dataset, from `first`.
 
-    They are counted, unless the number is set. Keras makes iterators that it never reads; a count
-    is right only as long as these do not start, and it restarts in a process that resumes.
-
-    Args:
-        first: number of the first pass.
-
-    Attributes:
-        told: the number of the next pass, or None to count.
+    They are counted, unless `told` is the number of the next pass. Keras makes iterators that it
+    never reads; a count is right only as long as these do not start, and it restarts in a process
+    that resumes.
     """
 
     def __init__(self, first: int = 0) -> None:
@@ -53,30 +48,20 @@ def unsharded(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-class EpochCounter(keras.callbacks.Callback):
-    """Sets the epoch number of a dataset, so that an epoch has the same batches in every process.
-    """
-
-    def __init__(self, epochs: Epochs) -> None:
-        super().__init__()
-        self._epochs = epochs
-
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Sets the epoch number, from 0."""
-        self._epochs.told = epoch
-
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Makes the dataset count its passes again."""
-        self._epochs.told = None
-
-
 def with_epoch_counter(dataset: Any, callbacks: Any) -> Any:
-    """Returns the callbacks, after an `EpochCounter` where the dataset has `epochs`."""
+    """Returns the callbacks, after one that numbers the passes where the dataset has `epochs`.
+
+    So an epoch has the same batches in every process.
+    """
     epochs = getattr(dataset, "epochs", None)
     if epochs is None or isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
+    counter = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs=None: setattr(epochs, "told", epoch),
+        on_train_end=lambda logs=None: setattr(epochs, "told", None),
+    )
     given = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
-    return [EpochCounter(epochs), *(one for one in given if one is not None)]
+    return [counter, *(one for one in given if one is not None)]
 
 
 def read_ahead(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -101,16 +86,16 @@ def batched_dataset(
 ) -> tf.data.Dataset:
     """Returns length-bucketed batches for `fit` and `evaluate`.
 
-    Every pass is one epoch; `shuffle` orders each differently. See `Epochs`.
+    Every pass is one epoch; `shuffle` orders each differently. See `Epochs`. A ValueError says that
+    labels or weights are not one an example (or token), that weights come without labels, or that
+    `fixed_length` is too short.
 
     Args:
-        packed: the examples.
         labels: (n, ...) or None.
         sample_weights: float (n,) or None; needs `labels`.
         batch_size: examples a batch, or None.
         batch_tokens: the most positions of a batch, padding included, instead of `batch_size`.
         shuffle: whether batch order and composition depend on seed and epoch.
-        seed: seed of the shuffling.
         fixed_length: pad to this length instead of the longest of the batch.
         token_labels: (tokens of all examples, ...) instead of `labels`: ids, whose padding is -1,
             or distributions, whose padding is 0.
@@ -122,10 +107,6 @@ def batched_dataset(
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
         or (inputs, labels), or (inputs, labels, weights).
-
-    Raises:
-        ValueError: labels or weights are not one an example (or token), weights come without
-            labels, or `fixed_length` is too short.
     """
     _check(packed, labels, sample_weights, fixed_length, token_labels)
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
@@ -138,7 +119,7 @@ def batched_dataset(
 
     epochs, whole = Epochs(first_epoch), batch_size if drop_remainder else None
     order = (batch_size, batch_tokens, shuffle, seed)
-    plan = _planner(packed.lengths, *order, drop_remainder, parts)
+    plan = partial(_plan, packed.lengths, *order, drop_remainder, parts)
     rows, is_constant = tf.TensorSpec((whole,), tf.int64), not shuffle or batch_size is not None
     dataset = planned_batches(plan, epochs, first_batch, is_constant, rows)
     dataset = read_ahead(dataset.map(plain(assemble), num_parallel_calls=_AHEAD))
@@ -146,7 +127,7 @@ def batched_dataset(
     return dataset
 
 
-def _planner(
+def _plan(
     lengths: np.ndarray,
     rows: int | None,
     tokens: int | None,
@@ -154,21 +135,17 @@ def _planner(
     seed: int,
     only_whole: bool,
     parts: int | None,
-) -> Callable[[int], list[np.ndarray]]:
-    """Returns a map from an epoch's number to its batches."""
-    if parts is not None:
-        if rows is None or not shuffle or only_whole:
-            raise ValueError(
-                "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
-                f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={only_whole}"
-            )
-        return partial(random_batches, lengths, rows, parts, seed)
-
-    def plan(epoch: int) -> list[np.ndarray]:
+    epoch: int,
+) -> list[np.ndarray]:
+    if parts is None:
         found = batch_plan(lengths, rows, tokens, shuffle, seed, epoch)
         return whole_batches(found, rows) if only_whole and rows is not None else found
-
-    return plan
+    if rows is None or not shuffle or only_whole:
+        raise ValueError(
+            "`parts` must come with `batch_size` and `shuffle`, and without `drop_remainder`. "
+            f"Received: batch_size={rows}, shuffle={shuffle}, drop_remainder={only_whole}"
+        )
+    return random_batches(lengths, rows, parts, seed, epoch)
 
 
 def planned_batches(
@@ -182,7 +159,6 @@ def planned_batches(
 
     Args:
         plan: maps an epoch's number to an element for each batch, by default its indices.
-        epochs: numbers the passes.
         done: number of batches at the start of each epoch that are skipped.
         is_constant: whether every epoch has as many batches as the first.
         signature: type specification of an element.

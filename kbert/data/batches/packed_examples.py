@@ -22,31 +22,21 @@ plain = tf.autograph.experimental.do_not_convert
 
 @dataclass(frozen=True)
 class PackedExamples:
-    """Examples as token ids, one after the other, without padding.
+    """Examples as token ids, one after the other, without padding."""
 
-    Attributes:
-        token_ids: int32 (tokens of all examples, and possibly of others).
-        segment_ids: int32, of the same shape: 0 in the first text, 1 in the second.
-        starts: int64 (n,), offset of each example's first token.
-        lengths: int32 (n,), tokens of each example.
-        truncated: bool (n,), whether tokens were cut off.
-        padding_id: id of the padding token.
-    """
-
-    token_ids: np.ndarray
-    segment_ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    truncated: np.ndarray
+    token_ids: np.ndarray  # int32 (tokens of all examples, and possibly of others)
+    segment_ids: np.ndarray  # int32, of the same shape: 0 in the first text, 1 in the second
+    starts: np.ndarray  # int64 (n,), offset of each example's first token
+    lengths: np.ndarray  # int32 (n,), tokens of each example
+    truncated: np.ndarray  # bool (n,), whether tokens were cut off
     padding_id: int = 0
 
     def __len__(self) -> int:
-        """Returns the number of examples."""
         return len(self.lengths)
 
     @property
     def tokens(self) -> int:
-        """Returns the number of tokens of all examples, special ones included."""
+        """The number of tokens of all examples, special ones included."""
         return int(self.lengths.sum())
 
     def select(self, examples: np.ndarray) -> "PackedExamples":
@@ -57,37 +47,25 @@ class PackedExamples:
 
 @dataclass(frozen=True)
 class TokenRows:
-    """Token ids of n texts, each with the end token, one after the other.
+    """Token ids of n texts, each with the end token, one after the other."""
 
-    Attributes:
-        token_ids: int32 (tokens of all texts).
-        starts: int64 (n,), offset of each text's first token.
-        lengths: int32 (n,), tokens of each text, the end token included.
-        truncated: bool (n,), whether tokens were cut off.
-        start_id: id of the token that a decoder reads first.
-        padding_id: id of the padding token.
-    """
-
-    token_ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
-    truncated: np.ndarray
-    start_id: int
+    token_ids: np.ndarray  # int32 (tokens of all texts)
+    starts: np.ndarray  # int64 (n,), offset of each text's first token
+    lengths: np.ndarray  # int32 (n,), tokens of each text, the end token included
+    truncated: np.ndarray  # bool (n,), whether tokens were cut off
+    start_id: int  # id of the token that a decoder reads first
     padding_id: int
 
     def __len__(self) -> int:
-        """Returns the number of texts."""
         return len(self.lengths)
 
 
 def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
-    """Converts texts to a string tensor, in UTF-8.
+    """Converts texts to a string tensor, in UTF-8; a TypeError if one is neither str nor bytes, as
+    None is.
 
     Lone surrogates, which UTF-8 cannot write, become U+FFFD one by one, so that code points are
     counted as Python counts them.
-
-    Raises:
-        TypeError: a text is neither str nor bytes, such as None or NaN for a missing one.
     """
     encoded = []
     for index, text in enumerate(texts):
@@ -107,20 +85,10 @@ def pack_examples(
     text_b: Sequence[Any] | None = None,
     max_sequence_length: int = 128,
 ) -> PackedExamples:
-    """Tokenizes texts, or pairs of texts, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+    """Tokenizes texts, or pairs, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, in their order.
 
-    Args:
-        tokenizer: the tokenizer.
-        text_a: n str or bytes.
-        text_b: n str or bytes, or None.
-        max_sequence_length: longer examples are cut, the longer text of a pair first.
-
-    Returns:
-        The packed examples, in the order of the texts.
-
-    Raises:
-        ValueError: the two sequences differ in length.
-        TypeError: a text is neither str nor bytes.
+    Longer examples are cut to `max_sequence_length`, the longer text of a pair first. A TypeError
+    says that a text is neither str nor bytes.
     """
     if text_b is not None and len(text_a) != len(text_b):
         raise ValueError(
@@ -132,28 +100,18 @@ def pack_examples(
         packed = pack(
             [tokenizer.tokenize(text) for text in texts], tokenizer.vocabulary, max_sequence_length
         )
-        real = packed.padding_mask
-        return (
-            tf.boolean_mask(packed.token_ids, real),
-            tf.boolean_mask(packed.segment_ids, real),
-            packed.lengths,
-            packed.truncated,
-        )
+        columns = (packed.token_ids, packed.segment_ids)
+        ids = (tf.boolean_mask(column, packed.padding_mask) for column in columns)
+        return *ids, packed.lengths, packed.truncated
 
     columns = (text_a,) if text_b is None else (text_a, text_b)
     graph = cached_graph(tokenizer, tokenize, [max_sequence_length])
     tensors = [text_tensor(column) for column in columns]
-    found = mapped_columns(tensors, graph, 4)
-    token_ids, segment_ids, lengths, truncated = found
+    token_ids, segment_ids, lengths, truncated = mapped_columns(tensors, graph, 4)
     starts = np.cumsum(lengths, dtype="int64") - lengths
-    return PackedExamples(
-        token_ids,
-        segment_ids,
-        starts,
-        lengths,
-        truncated.astype(bool),
-        tokenizer.vocabulary.padding_id,
-    )
+    cut = truncated.astype(bool)
+    padding_id = tokenizer.vocabulary.padding_id
+    return PackedExamples(token_ids, segment_ids, starts, lengths, cut, padding_id)
 
 
 def mapped_columns(
@@ -164,11 +122,8 @@ def mapped_columns(
 ) -> list[np.ndarray]:
     """Maps slices of rows on all cores, and concatenates the results.
 
-    Args:
-        columns: tensors with the same number of rows.
-        function: maps slices of the columns to `count` tensors of rank 1.
-        count: number of results; each is empty int32 where there are no rows.
-        rows_per_call: the most rows of a slice.
+    `function` maps slices of the columns, of at most `rows_per_call` rows, to `count` tensors of
+    rank 1. Where there are no rows, each result is empty int32.
     """
     rows = len(columns[0])
     if rows == 0:
@@ -193,15 +148,9 @@ def steady(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> TokenRows:
-    """Tokenizes texts into subwords.
+    """Tokenizes texts, str or bytes, into subwords.
 
-    Args:
-        subwords: the tokenizer.
-        texts: n str or bytes.
-        max_length: the most tokens of a text, the end token included; the rest is cut off.
-
-    Raises:
-        TypeError: a text is neither str nor bytes.
+    `max_length` is the most tokens of a text, the end token included; the rest is cut off.
     """
 
     def tokenize(batch: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -217,16 +166,10 @@ def token_rows(subwords: Subword, texts: Sequence[Any], max_length: int) -> Toke
         return ids, tf.cast(kept.row_lengths() + 1, tf.int32), truncated
 
     graph = cached_graph(subwords, tokenize, [max_length])
-    columns = mapped_columns([text_tensor(texts)], graph, 3)
-    token_ids, lengths, truncated = columns
+    token_ids, lengths, truncated = mapped_columns([text_tensor(texts)], graph, 3)
     starts = np.cumsum(lengths, dtype="int64") - lengths
     return TokenRows(
-        token_ids,
-        starts,
-        lengths,
-        truncated.astype(bool),
-        subwords.start_id,
-        subwords.padding_id,
+        token_ids, starts, lengths, truncated.astype(bool), subwords.start_id, subwords.padding_id
     )
 
 
@@ -235,11 +178,8 @@ def selected(packed: Any, rows: np.ndarray) -> Any:
     lengths = packed.lengths[rows]
     starts = np.cumsum(lengths, dtype="int64") - lengths
     cells = np.repeat(packed.starts[rows] - starts, lengths) + np.arange(lengths.sum())
-    ids = {
-        name: getattr(packed, name)[cells]
-        for name in ("token_ids", "segment_ids")
-        if hasattr(packed, name)
-    }
+    names = [name for name in ("token_ids", "segment_ids") if hasattr(packed, name)]
+    ids = {name: getattr(packed, name)[cells] for name in names}
     truncated = packed.truncated[rows]
     return replace(packed, **ids, starts=starts, lengths=lengths, truncated=truncated)
 
@@ -251,12 +191,10 @@ def as_tensors(packed: Any) -> Any:
     """
     if packed is None:
         return None
-    names = ("token_ids", "segment_ids", "starts", "lengths")
+    columns = ("token_ids", "segment_ids", "starts", "lengths")
+    names = [name for name in columns if hasattr(packed, name)]
     with tf.device("CPU"):
-        columns = {
-            name: tf.constant(getattr(packed, name)) for name in names if hasattr(packed, name)
-        }
-    return replace(packed, **columns)
+        return replace(packed, **{name: tf.constant(getattr(packed, name)) for name in names})
 
 
 def padded_cells(
@@ -264,14 +202,9 @@ def padded_cells(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the tokens of some texts padded to a batch, as graph code.
 
-    Args:
-        packed: the texts.
-        rows: int64 (B,), indices of texts; -1 for a row of padding.
-        width: T, the padded length; 0 for the longest of these texts.
-
-    Returns:
-        int64 (B, T), the place of each in `packed.token_ids`, 0 for padding; and the padding mask,
-        bool (B, T), True for tokens.
+    `rows` are indices int64 (B,), -1 for a row of padding; `width` is T, the padded length, 0 for
+    the longest of these texts. Returns int64 (B, T), the place of each token in `packed.token_ids`,
+    0 for padding; and the padding mask, bool (B, T), True for tokens.
     """
     known = tf.maximum(rows, 0)
     lengths = tf.where(rows >= 0, tf.gather(packed.lengths, known), 0)

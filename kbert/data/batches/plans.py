@@ -18,23 +18,14 @@ def batch_plan(
     """Divides examples into batches of similar length.
 
     A pure function of its arguments: the same seed and epoch give the same batches on any machine.
+    Returns arrays of indices into `lengths` (n,), every example exactly once.
 
     Args:
-        lengths: int (n,), tokens of each example.
         batch_size: examples a batch (the last one may be smaller), or None.
         batch_tokens: the most positions of a batch (examples times the longest, padding included),
             instead of `batch_size`. An example longer than that is a batch of its own.
-        shuffle: whether batch order and composition depend on seed and epoch; otherwise the
-            longest come first, so that memory runs out at once or never.
-        seed: seed of the shuffling.
-        epoch: number of the epoch, from 0.
-
-    Returns:
-        Arrays of indices into `lengths`, every example exactly once.
-
-    Raises:
-        ValueError: not exactly one of `batch_size` and `batch_tokens` is given, or it is not
-            positive.
+        shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
+            come first, so that memory runs out at once or never.
     """
     _check(batch_size, batch_tokens)
     lengths = np.asarray(lengths)
@@ -42,7 +33,8 @@ def batch_plan(
         return _cut(np.argsort(-lengths, kind="stable"), lengths, batch_size, batch_tokens)
     random = np.random.default_rng((seed, epoch))
     order = random.permutation(len(lengths))
-    pool = BATCHES_PER_POOL * (batch_size or max(1, _examples(lengths, batch_tokens)))
+    mean = max(1.0, float(lengths.mean()) if len(lengths) else 1.0)
+    pool = BATCHES_PER_POOL * (batch_size or max(1, int((batch_tokens or 0) / mean)))
     batches = []
     for start in range(0, len(order), pool):
         chosen = order[start : start + pool]
@@ -61,20 +53,10 @@ def random_batches(
     the whole batch, and a part little padding: 32 pairs of GLUE's RTE are 62 % padding in one
     piece, 11 % in eight.
 
-    Args:
-        lengths: int (n,), tokens of each example.
-        batch_size: examples of a whole batch. The remainder is the last batch, or joins the one
-            before it where it would not fill the parts.
-        parts: number of parts of each batch, of sizes that differ by at most 1.
-        seed: seed of the shuffling.
-        epoch: number of the epoch, from 0.
-
-    Returns:
-        Arrays of indices into `lengths`, every example exactly once; the parts of a batch follow
-        each other, the longest examples first.
-
-    Raises:
-        ValueError: `parts` is not in [1, batch_size], or there are fewer examples.
+    `batch_size` counts the examples of a whole batch; the remainder is the last batch, or joins the
+    one before it where it would not fill the parts. The sizes of a batch's parts differ by at most
+    1. Returns arrays of indices into `lengths` (n,), every example exactly once; the parts of a
+    batch follow each other, the longest examples first.
     """
     lengths = np.asarray(lengths)
     if not 1 <= parts <= batch_size:
@@ -121,15 +103,9 @@ def within_budget(
 ) -> list[np.ndarray]:
     """Cuts rows, sorted longest first, into batches as large as a budget allows.
 
-    Args:
-        order: int (n,), indices into `lengths`, the longest first.
-        lengths: int (n,), the length of each row, in any unit.
-        budget: the most positions of a batch (rows times the longest, padding included). A longer
-            row is a batch of its own.
-        most_rows: the most rows of a batch, or None.
-
-    Returns:
-        `order` in pieces.
+    `order` (n,) are indices into `lengths`, which may be in any unit. The budget is the most
+    positions of a batch: rows times the longest, padding included. A longer row is a batch of its
+    own. A batch has at most `most_rows` rows.
     """
     batches, start = [], 0
     while start < len(order):
@@ -153,15 +129,9 @@ def _check(batch_size: int | None, batch_tokens: int | None) -> None:
         raise ValueError(f"`{name}` must be at least 1. Received: {name}={value}")
 
 
-def _examples(lengths: np.ndarray, batch_tokens: int | None) -> int:
-    """Estimates how many examples fill a batch."""
-    return int((batch_tokens or 0) / max(1.0, float(lengths.mean()) if len(lengths) else 1.0))
-
-
 def _cut(
     order: np.ndarray, lengths: np.ndarray, batch_size: int | None, batch_tokens: int | None
 ) -> list[np.ndarray]:
-    """Cuts indices, longest first, into batches."""
     if batch_size is not None:
         return [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     return within_budget(order, lengths, batch_tokens or 0)

@@ -18,19 +18,12 @@ _ROWS_PER_CALL = 256  # long texts, and windows
 
 @dataclass(frozen=True)
 class TokenPlaces:
-    """The tokens of n texts and their offsets, all texts one after the other.
+    """The tokens of n texts and their offsets, all texts one after the other."""
 
-    Attributes:
-        token_ids: int32 (tokens of all texts).
-        start: int32, of the same shape: first code point of each token in its text.
-        end: int32: the code point after its last.
-        splits: int64 (n + 1,): the tokens of text i are `splits[i]` to `splits[i + 1]`.
-    """
-
-    token_ids: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    splits: np.ndarray
+    token_ids: np.ndarray  # int32 (tokens of all texts)
+    start: np.ndarray  # int32, of the same shape: first code point of each token in its text
+    end: np.ndarray  # int32: the code point after its last
+    splits: np.ndarray  # int64 (n + 1,): the tokens of text i are `splits[i]` to `splits[i + 1]`
 
     def of(self, text: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns the starts and the ends of the tokens of one text."""
@@ -40,61 +33,35 @@ class TokenPlaces:
 
 @dataclass(frozen=True)
 class WindowedExamples:
-    """The windows of n rows, each a context and optionally a question.
+    """The windows of n rows, each a context and optionally a question."""
 
-    Attributes:
-        packed: the windows' token ids, W examples.
-        row: int32 (W,), the row of each window.
-        first: int32 (W,), the index of its first context token.
-        size: int32 (W,), the number of its context tokens.
-        owned_from: int32 (W,), the first context token that it answers for.
-        owned_to: int32 (W,), the one after the last.
-        begin: int32 (W,), position of the context's first token in the window.
-        context: int64 (n,), the index of each row's context in `places`.
-        places: tokens of the different contexts.
-    """
-
-    packed: PackedExamples
-    row: np.ndarray
-    first: np.ndarray
-    size: np.ndarray
-    owned_from: np.ndarray
-    owned_to: np.ndarray
-    begin: np.ndarray
-    context: np.ndarray
-    places: TokenPlaces
+    packed: PackedExamples  # the windows' token ids, W examples
+    row: np.ndarray  # int32 (W,), the row of each window
+    first: np.ndarray  # int32 (W,), the index of its first context token
+    size: np.ndarray  # int32 (W,), the number of its context tokens
+    owned_from: np.ndarray  # int32 (W,), the first context token that it answers for
+    owned_to: np.ndarray  # int32 (W,), the one after the last
+    begin: np.ndarray  # int32 (W,), position of the context's first token in the window
+    context: np.ndarray  # int64 (n,), the index of each row's context in `places`
+    places: TokenPlaces  # tokens of the different contexts
 
     def __len__(self) -> int:
-        """Returns the number of windows."""
         return len(self.row)
 
     def select(self, windows: np.ndarray) -> "WindowedExamples":
-        """Returns some of the windows; the tokens of the others stay, unreferenced.
-
-        Args:
-            windows: int, indices of windows.
-        """
+        """Returns some of the windows; the tokens of the others stay, unreferenced."""
         columns = ("row", "first", "size", "owned_from", "owned_to", "begin")
         chosen = {name: getattr(self, name)[windows] for name in columns}
         return replace(self, packed=self.packed.select(windows), **chosen)
 
 
 def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
-    """Tokenizes texts, without special tokens.
-
-    Args:
-        tokenizer: the tokenizer.
-        texts: n str or bytes.
-    """
+    """Tokenizes texts, str or bytes, without special tokens."""
 
     def tokenize(text: tf.Tensor) -> tuple[tf.Tensor, ...]:
         found = tokenizer.tokenize_with_offsets(text)
-        return (
-            found.token_ids.values,
-            found.start.values,
-            found.end.values,
-            found.token_ids.row_lengths(),
-        )
+        ids = found.token_ids
+        return ids.values, found.start.values, found.end.values, ids.row_lengths()
 
     graph = cached_graph(tokenizer, tokenize)
     columns = mapped_columns([text_tensor(texts)], graph, 4, _ROWS_PER_CALL)
@@ -111,19 +78,11 @@ def window_examples(
     stride: int,
     max_question_length: int = 64,
 ) -> WindowedExamples:
-    """Cuts contexts into windows, with their questions before them.
+    """Cuts contexts into windows, with their questions before them. Texts are str or bytes.
 
-    Args:
-        tokenizer: the tokenizer.
-        contexts: n str or bytes; equal ones are tokenized once.
-        questions: n str or bytes, or None.
-        max_sequence_length: the most tokens of a window, the question and special tokens included.
-        stride: tokens that neighbouring windows share.
-        max_question_length: the most tokens of a question; longer ones are cut.
-
-    Raises:
-        ValueError: contexts and questions differ in number.
-        TypeError: a text is neither str nor bytes.
+    Equal contexts are tokenized once. A window has at most `max_sequence_length` tokens, the
+    question and special tokens included; neighbouring windows share `stride` tokens. Questions of
+    more than `max_question_length` tokens are cut.
     """
     if questions is not None and len(questions) != len(contexts):
         raise ValueError(
@@ -158,25 +117,13 @@ def window_examples(
     )
 
 
-def choose_windows(
-    row: np.ndarray, has_answer: np.ndarray, others: int, seed: int
-) -> np.ndarray:
-    """Keeps the windows with an answer, and a few of each row's others.
+def choose_windows(row: np.ndarray, has_answer: np.ndarray, others: int, seed: int) -> np.ndarray:
+    """Keeps the windows with an answer, and `others` more of each row; all where it has fewer.
 
     A long text has few windows with the answer to a question and many without; a model that trains
-    on all of them learns above all that there is none.
-
-    Args:
-        row: int (W,), the row of each window.
-        has_answer: bool (W,), whether an answer of the row is in the window.
-        others: number of other windows that each row keeps, 0 or more; all where it has fewer.
-        seed: seed of the draw. The same arguments give the same windows.
-
-    Returns:
-        int64, indices of windows, ascending. A row without any answer keeps `others` windows.
-
-    Raises:
-        ValueError: `others` is negative, or the two arrays differ in length.
+    on all of them learns above all that there is none. `row` is the row of each window, int (W,),
+    and `has_answer` says whether an answer of the row is in the window, bool (W,). Returns
+    ascending int64 indices of windows; the same arguments give the same ones.
     """
     if others < 0:
         raise ValueError(f"`others` must be 0 or more. Received: others={others}")

@@ -15,39 +15,29 @@ _SUM_TOLERANCE = 1e-3
 Labels = list[str] | list[float] | list[dict[str, float]] | list[list[float]]
 
 
-class Labelled(Protocol):
+class _Labelled(Protocol):
     """Examples that may have labels, such as `TextExamples`."""
 
     @property
-    def labels(self) -> Any:
-        """Returns the labels, or None."""
+    def labels(self) -> Any: ...
 
     @property
-    def source(self) -> str:
-        """Returns where the examples come from, for messages."""
+    def source(self) -> str: ...
 
     @property
-    def lines(self) -> list[int]:
-        """Returns the 1-based line of each example in its source."""
+    def lines(self) -> list[int]: ...
 
 
 def read_labels(
     table: Table, label: str | int | Sequence[str | int] | Mapping[str, str | int], regression: bool
 ) -> Labels | None:
-    """Reads the labels of a table.
+    """Reads the labels of a table: one name, float, {class name: probability} or list of
+    probabilities a row.
 
-    Args:
-        table: the rows.
-        label: the column of the labels; or for soft labels the columns of the probabilities, as a
-            list (class names are the columns' names) or as {class name: column}.
-        regression: whether the labels are numbers.
-
-    Returns:
-        One name, float, {class name: probability} or list of probabilities a row; None where the
-        column is empty in every row.
-
-    Raises:
-        ValueError: no such column, a row without a label, or a label of the wrong kind.
+    None where the column is empty in every row; a ValueError, with the place, for a label that is
+    missing or of the wrong kind. `label` is the column of the labels; or for soft labels the
+    columns of the probabilities, as a list (class names are the columns' names) or as {class name:
+    column}.
     """
     if not isinstance(label, (str, int)):
         columns = label if isinstance(label, Mapping) else {str(name): name for name in label}
@@ -70,18 +60,13 @@ def read_labels(
     return [_name(value, table, i, label) for i, value in enumerate(values)]
 
 
-def label_names(examples: Labelled) -> list[str]:
-    """Returns the sorted class names of examples.
+def label_names(examples: _Labelled) -> list[str]:
+    """Returns the sorted class names of examples, whose labels are names or {class name:
+    probability}.
 
     Warns (`UserWarning`) about names that occur once: these are often misspelt, and one example
-    teaches little and cannot be in both the training and the validation data. Warns too about
-    names that differ only in case or in spaces around them.
-
-    Args:
-        examples: examples with names or {class name: probability} as labels.
-
-    Raises:
-        ValueError: the examples have no labels, or labels that are not class names.
+    teaches little and cannot be in both the training and the validation data. Warns too about names
+    that differ only in case or in spaces around them.
     """
     labels = required_labels(examples)
     if isinstance(labels[0], dict):
@@ -104,12 +89,10 @@ def label_names(examples: Labelled) -> list[str]:
     return sorted(first)
 
 
-def check_labels(examples: Labelled, names: Sequence[str]) -> None:
+def check_labels(examples: _Labelled, names: Sequence[str]) -> None:
     """Checks that every label of examples, such as validation data, is a class of the model.
 
-    Raises:
-        ValueError: the examples have no labels, or one that is not among `names`; the message
-            names the file, the line and the nearest known name.
+    A ValueError names the file, the line and the nearest known name.
     """
     known = set(names)
     for label, line in zip(required_labels(examples), examples.lines):
@@ -130,7 +113,7 @@ def check_labels(examples: Labelled, names: Sequence[str]) -> None:
                 )
 
 
-def required_labels(examples: Labelled) -> Any:
+def required_labels(examples: _Labelled) -> Any:
     """Returns the labels of examples, and raises a ValueError if there are none."""
     if examples.labels is None:
         raise ValueError(
@@ -140,7 +123,7 @@ def required_labels(examples: Labelled) -> Any:
     return examples.labels
 
 
-def label_probabilities(examples: Labelled, names: Sequence[str]) -> np.ndarray:
+def label_probabilities(examples: _Labelled, names: Sequence[str]) -> np.ndarray:
     """Returns the labels as float32 probabilities, shape (examples, classes).
 
     Hard labels become one-hot rows. Classes that a soft label does not name get 0. The columns are

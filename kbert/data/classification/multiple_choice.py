@@ -9,6 +9,7 @@ in the BERT paper's section 4.4.
 import os
 from dataclasses import dataclass
 
+from kbert.data.tables.columns import Columns
 from kbert.data.tables.table import Table, first_rows, read_table
 
 _ENDINGS = ("ending0", "ending1", "ending2", "ending3")
@@ -16,32 +17,22 @@ _ID_COLUMNS = ("id", "index", "idx", "")
 
 
 @dataclass(frozen=True)
-class ChoiceExamples:
-    """Contexts with choices.
+class ChoiceExamples(Columns):
+    """Contexts with choices."""
 
-    Attributes:
-        contexts: the texts to be continued.
-        choices: the possible continuations of each context, the same number each, at least two.
-        labels: 0-based index of the right choice; None for unlabelled examples.
-        ids: the examples' own ids, as strings; None where the file has none.
-        source: where the examples come from, for messages.
-        lines: 1-based line of each example in its source.
-    """
-
-    contexts: list[str]
+    contexts: list[str]  # the texts to be continued
+    # the possible continuations of each context, the same number each, at least two
     choices: list[list[str]]
-    labels: list[int] | None
+    labels: list[int] | None  # 0-based index of the right choice; None for unlabelled examples
     ids: list[str] | None
     source: str
     lines: list[int]
 
-    def __len__(self) -> int:
-        """Returns the number of examples."""
-        return len(self.contexts)
+    columns = ("contexts", "choices", "labels", "ids", "lines")
 
     @property
     def num_choices(self) -> int:
-        """Returns the number of choices of each example."""
+        """The number of choices of each example."""
         return len(self.choices[0])
 
 
@@ -52,22 +43,12 @@ def read_choice_examples(
     labeled: bool | None = None,
     encoding_errors: str = "strict",
 ) -> ChoiceExamples:
-    """Reads multiple-choice examples.
+    """Reads multiple-choice examples from a file of `read_table`.
 
-    Args:
-        path: SWAG's CSV (or the same columns as TSV), or JSON Lines with `context` (string),
-            `choices` (list of strings), `label` (0-based index) and optionally `id`; UTF-8, plain
-            or gzipped.
-        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
-        labeled: True: labels are required; False: they are not read; None: read if present.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
-
-    Returns:
-        `ChoiceExamples`.
-
-    Raises:
-        ValueError: the file, a row or a label is wrong; the message names file, line and column.
-        FileNotFoundError: there is no such file.
+    It is SWAG's CSV (or the same columns as TSV), or JSON Lines with `context` (string), `choices`
+    (list of strings), `label` (0-based index) and optionally `id`. Labels are required where
+    `labeled` is True, not read where it is False, and read if present where it is None. A
+    ValueError names file, line and column.
     """
     table = read_table(path, format=format, encoding_errors=encoding_errors)
     if isinstance(table.rows[0], dict):

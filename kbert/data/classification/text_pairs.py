@@ -27,20 +27,12 @@ _ID_COLUMNS = ("id", "index", "idx", "guid")
 
 @dataclass(frozen=True)
 class TextExamples(Columns):
-    """Texts or text pairs with their labels.
+    """Texts or text pairs with their labels."""
 
-    Attributes:
-        text_a: the texts, or the first of each pair.
-        text_b: the second of each pair; None for single texts.
-        labels: class names; or floats (regression); or soft labels, one {class name: probability}
-            or one list of probabilities an example; None for unlabelled examples.
-        ids: the examples' own ids, as strings; None where the file has none.
-        source: where the examples come from, for messages.
-        lines: 1-based line of each example in its source.
-    """
-
-    text_a: list[str]
-    text_b: list[str] | None
+    text_a: list[str]  # the texts, or the first of each pair
+    text_b: list[str] | None  # the second of each pair; None for single texts
+    # class names; or floats (regression); or soft labels, one {class name: probability} or one list
+    # of probabilities an example; None for unlabelled examples
     labels: Labels | None
     ids: list[str] | None
     source: str
@@ -52,8 +44,7 @@ class TextExamples(Columns):
 def usual_columns(count: int) -> list[list[str]]:
     """Returns the text columns that are tried where none are given, in order.
 
-    Args:
-        count: 1 for single texts, 2 for pairs.
+    `count` is 1 for single texts, 2 for pairs.
     """
     named = [[name for name in names if name is not None] for names in _TEXT_COLUMNS]
     return [names for names in named if len(names) == count]
@@ -74,10 +65,11 @@ def read_text_examples(
     encoding_errors: str = "strict",
     malformed_rows: str = "error",
 ) -> TextExamples:
-    """Reads texts or text pairs from a TSV, CSV, JSON Lines or JSON file (or one with .gz).
+    """Reads texts or text pairs from a file of `read_table`, whose arguments are not listed here.
+
+    An empty text stays an empty string. A ValueError names file, line and column.
 
     Args:
-        path: the file, UTF-8. JSON is {id: {column: value}} or a list of objects.
         text_a: column of the text, by name or 0-based index. None finds `text_a`, `text`,
             `sentence`, or a pair such as `sentence1`, `sentence2` or `premise`, `hypothesis`.
         text_b: column of the second text. None reads none where `text_a` is given.
@@ -85,19 +77,8 @@ def read_text_examples(
             regression, `score`. Soft labels: the columns of the probabilities as a list or as
             {class name: column}; a JSON label may itself be {class name: probability}.
         id: column of the ids; None finds `id`, `index`, `idx` or `guid`.
-        format: "tsv", "csv", "jsonl" or "json"; None takes it from the name.
         header: whether the first line names the columns. None: unless they are given by index.
-        quoting: whether fields may be quoted. None: in CSV, not in TSV (as GLUE has it).
-        regression: whether the labels are numbers.
         labeled: True: labels are required; False: they are not read; None: read if present.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
-        malformed_rows: "error", or "skip" to leave out rows of another width, with a warning.
-
-    Returns:
-        `TextExamples`. An empty text stays an empty string; blank lines are left out.
-
-    Raises:
-        ValueError: the file, a row or a label is wrong; the message names file, line and column.
     """
     by_index = any(isinstance(column, int) for column in (text_a, text_b, label, id))
     table = read_table(
@@ -109,7 +90,10 @@ def read_text_examples(
         malformed_rows=malformed_rows,
     )
     text_a, text_b = _text_columns(table, text_a, text_b)
-    labels = None if labeled is False else _labels(table, label, regression, labeled is True)
+    label = _label_column(table, regression) if label is None else label
+    labels = None if labeled is False or label is None else read_labels(table, label, regression)
+    if labeled and labels is None:
+        raise _no_labels(table, table.header if label is None else f"an empty column `{label}`")
     id = table.find(*_ID_COLUMNS) if id is None else id
     return TextExamples(
         text_a=table.texts(text_a),
@@ -137,8 +121,7 @@ def check_text_columns(
     table = first_rows(path, header=not by_index)
     if table is None:
         return
-    if label is None:
-        label = table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
+    label = _label_column(table, regression) if label is None else label
     for column in (*_text_columns(table, text_a, text_b), label):
         if column is not None:
             table.index_of(column)
@@ -162,19 +145,8 @@ def _text_columns(
     )
 
 
-def _labels(
-    table: Table,
-    label: str | int | Sequence[str | int] | Mapping[str, str | int] | None,
-    regression: bool,
-    required: bool,
-) -> Labels | None:
-    if label is None:
-        label = table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
-    labels = None if label is None else read_labels(table, label, regression)
-    if required and labels is None:
-        received = table.header if label is None else f"an empty column `{label}`"
-        raise _no_labels(table, received)
-    return labels
+def _label_column(table: Table, regression: bool) -> str | None:
+    return table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
 
 
 def _no_labels(table: Table, received: str) -> ValueError:

@@ -17,13 +17,7 @@ _NOT_JOINED = "\u200c\u200d"  # occur within words of Persian and of Indian lang
 
 
 class Entity(NamedTuple):
-    """An entity in a text.
-
-    Attributes:
-        start: offset of its first code point.
-        end: offset behind its last code point.
-        label: its type.
-    """
+    """An entity in a text: offsets of its first code point and behind its last, and its type."""
 
     start: int
     end: int
@@ -32,18 +26,10 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class EntityExamples(Columns):
-    """Texts with their entities.
-
-    Attributes:
-        texts: the texts.
-        entities: the entities of each text from left to right, without overlap; None for texts
-            without annotation.
-        ids: the examples' own ids, as strings; None where the file has none.
-        source: where the examples come from, for messages.
-        lines: 1-based line of each example in its source.
-    """
+    """Texts with their entities."""
 
     texts: list[str]
+    # from left to right, without overlap; None for texts without annotation
     entities: list[list[Entity]] | None
     ids: list[str] | None
     source: str
@@ -53,7 +39,7 @@ class EntityExamples(Columns):
 
     @property
     def labels(self) -> list[str]:
-        """Returns the types of the entities, sorted; none for texts without annotation."""
+        """The types of the entities, sorted; none for texts without annotation."""
         return sorted({entity.label for each in self.entities or () for entity in each})
 
 
@@ -64,25 +50,14 @@ def read_entity_rows(
     labeled: bool = True,
     encoding_errors: str = "strict",
 ) -> EntityExamples:
-    """Reads texts with annotated entities.
+    """Reads texts with annotated entities, in the order of the file.
 
-    Args:
-        path: JSON Lines (or a JSON list) of {"text": string, "entities": [{"start": integer,
-            "end": integer, "label": string}]} and optionally "id"; the offsets count code points,
-            and `end` is exclusive. UTF-8, plain or gzipped.
-        format: "jsonl" or "json"; None takes it from the name.
-        labeled: whether `entities` is required (a text may have none: `[]`); False does not read
-            it.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
-            escapes that are half of a surrogate pair.
-
-    Returns:
-        `EntityExamples` in the order of the file.
-
-    Raises:
-        ValueError: the file or a row is wrong, an entity is empty, white space, outside of its text
-            or overlaps another, or an id occurs twice. The message names file and line.
-        FileNotFoundError: there is no such file.
+    It is JSON Lines (or a JSON list), plain or gzipped, of {"text": string, "entities": [{"start":
+    integer, "end": integer, "label": string}]} and optionally "id"; the offsets count code points,
+    and `end` is exclusive. A text may have no entity: `[]`; `labeled=False` does not read them.
+    `encoding_errors="replace"` reads U+FFFD also for escapes that are half of a surrogate pair. A
+    ValueError, with file and line, also says that an entity is empty, white space, outside of its
+    text or overlaps another, or that an id occurs twice.
     """
     table = read_table(path, format=format, encoding_errors=encoding_errors)
     if not isinstance(table.rows[0], dict):
@@ -105,12 +80,8 @@ def read_entity_rows(
 def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentences:
     """Cuts texts into words, at every border of an entity too, so that each entity is whole words.
 
-    Args:
-        examples: texts with their entities.
-        scheme: scheme of the tags: "bio", "iob1" or "iobes".
-
-    Raises:
-        ValueError: an entity holds no word; the message names the line.
+    `scheme` is "bio", "iob1" or "iobes". A ValueError, with the line, says that an entity holds no
+    word.
     """
     words: list[list[str]] = []
     tags: list[list[str]] = []
@@ -119,11 +90,8 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
         places = _words(text, [border for e in entities for border in (e.start, e.end)])
         spans = []
         for entity in entities:
-            own = [
-                number
-                for number, (start, end) in enumerate(places)
-                if start >= entity.start and end <= entity.end
-            ]
+            inside = (entity.start <= start and end <= entity.end for start, end in places)
+            own = [number for number, is_own in enumerate(inside) if is_own]
             if not own:
                 raise ValueError(
                     f"{examples.source}, line {examples.lines[i]}: an entity must hold a word. "
@@ -133,15 +101,9 @@ def tagged_words(examples: EntityExamples, scheme: str = "bio") -> TaggedSentenc
         words.append([text[start:end] for start, end in places])
         tags.append(tags_of(spans, len(places), scheme))
     known = None if examples.entities is None else tags
-    kept = [i for i, sentence in enumerate(words) if sentence]
-    return TaggedSentences(
-        [words[i] for i in kept],
-        None if known is None else [known[i] for i in kept],
-        kept,
-        examples.source,
-        [examples.lines[i] for i in kept],
-        is_line_a_word=False,
-    )
+    documents = list(range(len(words)))
+    every = TaggedSentences(words, known, documents, examples.source, examples.lines, False)
+    return every.select(i for i in documents if words[i])
 
 
 def _entities(value: Any, text: str, where: str, encoding_errors: str) -> list[Entity]:

@@ -24,23 +24,14 @@ Span = tuple[str, int, int]
 
 
 class Tag(NamedTuple):
-    """A parsed tag.
-
-    Attributes:
-        letter: B, I, O, E or S.
-        type: type of the entity; "" for O and for tags without a type.
-    """
+    """A parsed tag: B, I, O, E or S, and the type of the entity, "" where there is none."""
 
     letter: str
     type: str
 
 
 def parse_tag(tag: str) -> Tag:
-    """Parses "O", or one of B, I, E, S, L, U, alone or with "-" and a type; L becomes E, U S.
-
-    Raises:
-        ValueError: the tag is not one of these.
-    """
+    """Parses "O", or one of B, I, E, S, L, U, alone or with "-" and a type; L becomes E, U S."""
     match = _TAG.fullmatch(tag)
     if match is None:
         raise ValueError(
@@ -51,11 +42,7 @@ def parse_tag(tag: str) -> Tag:
 
 
 def scheme_name(scheme: str) -> str:
-    """Returns "bio", "iob1" or "iobes" for a scheme by any of its names, in any case.
-
-    Raises:
-        ValueError: there is no such scheme.
-    """
+    """Returns "bio", "iob1" or "iobes" for a scheme by any of its names, in any case."""
     name = _ALIASES.get(scheme.lower(), scheme.lower())
     if name not in SCHEMES:
         raise ValueError(f"`scheme` must be one of {SCHEMES}. Received: scheme={scheme!r}")
@@ -65,16 +52,8 @@ def scheme_name(scheme: str) -> str:
 def impossible_tag(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
     """Returns the first tag of a sentence that a scheme does not allow there.
 
-    Args:
-        tags: the tags of a sentence.
-        scheme: "bio", "iob1" or "iobes".
-
-    Returns:
-        0-based index of the word and the expected tags in words, or None if all tags are allowed.
-        (A B- or I- of IOBES that is not continued is found at its own word.)
-
-    Raises:
-        ValueError: a tag is invalid, or there is no such scheme.
+    It is the 0-based index of the word and the expected tags in words, or None if all tags are
+    allowed. (A B- or I- of IOBES that is not continued is found at its own word.)
     """
     name = scheme_name(scheme)
     parsed = [parse_tag(tag) for tag in tags]
@@ -90,20 +69,11 @@ def impossible_tag(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
 
 
 def spans_of(tags: Sequence[str], scheme: str, repair: str | None = None) -> list[Span]:
-    """Returns the entities of a sentence.
+    """Returns the entities of a sentence, from left to right, as (type, first word, word behind the
+    last).
 
-    Args:
-        tags: the tags of its words.
-        scheme: "bio", "iob1" or "iobes".
-        repair: None: impossible tags are an error. "conlleval": they are read as conlleval does,
-            for which an entity begins where a tag cannot continue the one before it.
-
-    Returns:
-        (type, first word, word behind the last) for each entity, from left to right.
-
-    Raises:
-        ValueError: unknown scheme or repair, an invalid tag, or, without repair, one that is
-            impossible at its position.
+    With `repair` None, impossible tags are a ValueError. With "conlleval" they are read as
+    conlleval does, for which an entity begins where a tag cannot continue the one before it.
     """
     if repair not in (None, "conlleval"):
         raise ValueError(f"`repair` must be None or 'conlleval'. Received: repair={repair!r}")
@@ -126,15 +96,9 @@ def spans_of(tags: Sequence[str], scheme: str, repair: str | None = None) -> lis
 
 
 def tags_of(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
-    """Returns the tags that write entities.
+    """Returns the `length` tags that write entities, which may come in any order.
 
-    Args:
-        spans: (type, first word, word behind the last) for each entity, in any order.
-        length: words of the sentence.
-        scheme: "bio", "iob1" or "iobes".
-
-    Raises:
-        ValueError: unknown scheme, or spans that are empty, overlap or lie outside of the sentence.
+    A ValueError says that spans are empty, overlap or lie outside of the sentence.
     """
     name = scheme_name(scheme)
     tags = ["O"] * length

@@ -1,7 +1,18 @@
-"""Sentences of tagged words, the form of examples that training on tags takes."""
+"""Sentences of tagged words, the form of examples that training on tags takes, and their CoNLL
+columns.
 
+Those have one word a line with its tag, and a blank line between sentences.
+
+Source: the file format of the CoNLL-2003 shared task (Tjong Kim Sang and De Meulder, "Introduction
+to the CoNLL-2003 Shared Task", 2003), and of WNUT-17 with tabs.
+"""
+
+import os
+import re
 import warnings
 from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 from kbert.data.entities.tag_schemes import (
     convert,
@@ -11,32 +22,24 @@ from kbert.data.entities.tag_schemes import (
     scheme_name,
 )
 from kbert.data.tables.columns import Columns
+from kbert.data.tables.text_files import read_text
 
 
 @dataclass(frozen=True)
 class TaggedSentences(Columns):
-    """Sentences in words, with a tag for each word.
+    """Sentences in words, with a tag for each word."""
 
-    Attributes:
-        words: the words of each sentence, at least one.
-        tags: the tag of each word; None for untagged sentences.
-        documents: 0-based number of the document that each sentence belongs to.
-        source: where the sentences come from, for messages.
-        lines: 1-based line of each sentence's first word, or number of its row.
-        is_line_a_word: whether each word has a line of its own; otherwise all share the row's.
-    """
-
-    words: list[list[str]]
-    tags: list[list[str]] | None
-    documents: list[int]
+    words: list[list[str]]  # the words of each sentence, at least one
+    tags: list[list[str]] | None  # the tag of each word; None for untagged sentences
+    documents: list[int]  # 0-based number of the document that each sentence belongs to
     source: str
-    lines: list[int]
+    lines: list[int]  # 1-based line of each sentence's first word, or number of its row
+    # whether each word has a line of its own; otherwise all share the row's
     is_line_a_word: bool = True
 
     columns = ("words", "tags", "documents", "lines")
 
     def __post_init__(self) -> None:
-        """Checks that all columns have one length, and that each word has a tag."""
         super().__post_init__()
         for words, tags, line in zip(self.words, self.tags or (), self.lines):
             if len(words) != len(tags):
@@ -47,7 +50,7 @@ class TaggedSentences(Columns):
 
     @property
     def texts(self) -> list[str]:
-        """Returns the sentences as texts: their words joined by spaces."""
+        """The sentences as texts: their words joined by spaces."""
         return [" ".join(words) for words in self.words]
 
     def line_of(self, sentence: int, word: int) -> int:
@@ -56,7 +59,7 @@ class TaggedSentences(Columns):
 
     @property
     def labels(self) -> list[str]:
-        """Returns the entity types of the tags, sorted; none for untagged sentences."""
+        """The entity types of the tags, sorted; none for untagged sentences."""
         tags = {tag for sentence in self.tags or () for tag in sentence}
         return sorted({parse_tag(tag).type for tag in tags if tag != "O"})
 
@@ -69,18 +72,14 @@ def in_scheme(
 ) -> TaggedSentences:
     """Converts the tags of sentences to one scheme, after a check of every sentence.
 
-    Warns (`UserWarning`) about sentences that had to be repaired.
+    A ValueError, with file, sentence and line, says that a tag is invalid or not allowed at its
+    position.
 
     Args:
-        sentences: tagged sentences.
         target: the scheme of the result: "bio", "iob1" or "iobes".
         source: the scheme of the tags; None finds it with `detect_scheme`.
         repair: None: tags that the scheme does not allow at their position are an error.
-            "conlleval": they are read as conlleval does.
-
-    Raises:
-        ValueError: the sentences have no tags, or a tag is invalid or not allowed at its
-            position; the message names file, sentence and line.
+            "conlleval": they are read as conlleval does, with a warning.
     """
     if sentences.tags is None:
         raise ValueError(f"{sentences.source}: the sentences must have tags. Received: none")
@@ -122,3 +121,108 @@ def _check_tags(sentences: TaggedSentences, tags: list[list[str]]) -> None:
                 line = sentences.line_of(i, word)
                 raise ValueError(f"{sentences.source}, line {line}: {error}") from error
             good.add(tag)
+
+
+_DOCUMENT = "-DOCSTART-"
+_BLANKS = re.compile("[ \t]+")
+
+
+class _Row(NamedTuple):
+    number: int
+    line: str
+    cells: list[str]
+
+
+def read_conll(
+    path: str | os.PathLike[str],
+    word_column: int = 0,
+    tag_column: int = -1,
+    separator: str | None = None,
+    *,
+    labeled: bool = True,
+    encoding_errors: str = "strict",
+) -> TaggedSentences:
+    r"""Reads words and tags from columns.
+
+    Lines of only spaces and tabs end a sentence. A line that begins with "-DOCSTART-" also ends the
+    document, and is not a sentence. There are no comments: "#" may begin a word. Tags are returned
+    as written; `in_scheme` checks and converts them. A ValueError names file and line.
+
+    Args:
+        path: the file, UTF-8 (a byte order mark and "\r\n" are accepted), plain or gzipped.
+        word_column: 0-based column of the words; negative indices count from the last.
+        tag_column: column of the tags, likewise.
+        separator: the string between columns; None: any run of spaces and tabs.
+        labeled: whether there are tags; False reads the words only.
+        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
+    """
+    if separator == "":
+        raise ValueError("`separator` must be a character or None. Received: separator=''")
+    source = os.fspath(path)
+    text = read_text(path, encoding_errors)
+    sentences, documents = _sentences(text, separator)
+    if not sentences:
+        received = "no row of words" if text.strip() else "an empty file"
+        raise ValueError(f"{source}: the file must hold sentences. Received: {received}")
+    wanted = {"word_column": word_column, **({"tag_column": tag_column} if labeled else {})}
+    first = sentences[0][0]
+    _check_columns(source, first, wanted)
+    for row in chain.from_iterable(sentences):
+        _check_row(source, first, row, wanted)
+    words = [[row.cells[word_column] for row in rows] for rows in sentences]
+    tags = [[row.cells[tag_column] for row in rows] for rows in sentences] if labeled else None
+    return TaggedSentences(words, tags, documents, source, [rows[0].number for rows in sentences])
+
+
+def _sentences(text: str, separator: str | None) -> tuple[list[list[_Row]], list[int]]:
+    """Returns the rows of each sentence, and the number of its document."""
+    sentences: list[list[_Row]] = []
+    documents: list[int] = []
+    rows: list[_Row] = []
+    document = 0
+    # Only "\n" ends a line: str.splitlines would also split at U+2028 and U+0085 inside a word.
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip(" \t\r")
+        if not stripped or stripped.startswith(_DOCUMENT):
+            rows = []
+            if stripped and documents:
+                document = documents[-1] + 1
+            continue
+        if not rows:
+            sentences.append(rows)
+            documents.append(document)
+        line = line.rstrip("\r")
+        cells = _BLANKS.split(line.strip(" \t")) if separator is None else line.split(separator)
+        rows.append(_Row(number, line, cells))
+    return sentences, documents
+
+
+def _check_columns(source: str, first: _Row, wanted: dict[str, int]) -> None:
+    width = len(first.cells)
+    for name, column in wanted.items():
+        if not -width <= column < width:
+            raise ValueError(
+                f"{source}, line {first.number}: `{name}` must be one of the row's {width} "
+                f"columns. Received: {name}={column}"
+            )
+    if len({column % width for column in wanted.values()}) < len(wanted):
+        shown = ", ".join(f"{name}={column}" for name, column in wanted.items())
+        raise ValueError(
+            f"{source}, line {first.number}: `tag_column` must be another column than "
+            f"`word_column`. Received: {shown} for rows of {width} columns"
+        )
+
+
+def _check_row(source: str, first: _Row, row: _Row, wanted: dict[str, int]) -> None:
+    width = len(first.cells)
+    if len(row.cells) != width:
+        raise ValueError(
+            f"{source}, line {row.number}: each row must have {width} columns, as line "
+            f"{first.number} has. Received: {len(row.cells)} columns ({row.line[:80]!r})"
+        )
+    for name, column in wanted.items():
+        if not row.cells[column].strip():
+            raise ValueError(
+                f"{source}, line {row.number}: the {name.removesuffix('_column')} must not be "
+                f"empty or white space. Received: {row.cells[column]!r}"
+            )

@@ -28,29 +28,19 @@ _GZIP_GAIN = 4  # a text is about as many times larger than its gzip file
 
 @dataclass(frozen=True)
 class Block:
-    """A run of consecutive documents.
+    """A run of consecutive documents."""
 
-    Attributes:
-        run: number of the file, or of the files that are read as one, in the corpus.
-        number: number of the block in its run. Both identify it, in every order of reading.
-        documents: their texts, without the separators; none is blank.
-        source: the files, for messages.
-    """
-
-    run: int
-    number: int
-    documents: tuple[str, ...]
+    run: int  # number of the file, or of the files that are read as one, in the corpus
+    number: int  # number of the block in its run. Both identify it, in every order of reading
+    documents: tuple[str, ...]  # their texts, without the separators; none is blank
     source: str
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Files that are read one after the other, or one file that is read from any offset.
+    """Files that are read one after the other, or one large file that is read from any offset.
 
-    Attributes:
-        paths: the files.
-        size: bytes of one large file; None for files that are read from the start.
-        blocks: number of blocks of that file; 0 where it is unknown before reading.
+    Only the latter has a `size`, in bytes, and its number of `blocks`, which is else unknown: 0.
     """
 
     paths: tuple[Path, ...]
@@ -68,20 +58,17 @@ class Corpus:
     A block is a function of the files alone, and at most 2.5 times `block_bytes` long. A document
     ends with its file. One that is longer than a block is cut at the end of a line or a sentence,
     and its parts count as documents; this is logged. Large plain files are read in any order; a
-    gzipped one from its start; small ones are joined to fill a block.
+    gzipped one from its start; small ones are joined to fill a block. A ValueError says that there
+    is no file, only empty ones, or one that is not text.
 
     Args:
         files: paths of UTF-8 text (a byte order mark is accepted), or of such text gzipped, with
             .gz at the end of the name.
-        separator: a regular expression for the whole lines that separate documents, such as
-            "==== .* ===="; these belong to no document. None: blank lines.
+        separator: a regular expression for the whole lines that separate documents, such as "====
+            .* ===="; these belong to no document. None: blank lines.
         block_bytes: approximate size of a block. Memory grows with it, and so do the number of
             documents that a random one is drawn from and, with it, the time to the first example.
         encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
-
-    Raises:
-        ValueError: no file, only empty ones, or one that is not text.
-        FileNotFoundError: there is no such file.
     """
 
     def __init__(
@@ -115,12 +102,12 @@ class Corpus:
 
     @property
     def size(self) -> int:
-        """Returns the size of all files on disk, in bytes."""
+        """The size of all files on disk, in bytes."""
         return sum(self._sizes)
 
     @cached_property  # a run reads it several times
     def fingerprint(self) -> str:
-        """Returns a SHA-256 of the files' names and contents, the separator and `encoding_errors`.
+        """A SHA-256 of the files' names and contents, the separator and `encoding_errors`.
 
         See `kbert.storage.checksums`: of more than 256 MiB, only samples are hashed.
         """
@@ -139,23 +126,16 @@ class Corpus:
         workers: int = 1,
         first: int = 0,
     ) -> Iterator[Block]:
-        """Reads blocks, one at a time.
+        """Reads blocks, one at a time, in the same order for the same arguments.
+
+        A ValueError says that a file is not UTF-8 (with file and line) or not gzip.
 
         Args:
             seed: shuffles what can be read in any order, differently in each epoch; None keeps the
                 order.
-            epoch: number of the epoch, from 0.
             worker: index of the worker that reads, from 0. Each block goes to one worker.
-            workers: number of workers.
             first: number of this worker's blocks to skip. Of plain files they are not read, of
                 gzipped ones they are.
-
-        Yields:
-            The blocks, in the same order for the same arguments.
-
-        Raises:
-            ValueError: a file is not UTF-8 (the message names file and line) or not gzip, or
-                `worker` is not in [0, workers).
         """
         check_worker(worker, workers)
         units = [
@@ -171,25 +151,21 @@ class Corpus:
             number, place = units[unit]
             if place is None:
                 # The number of blocks of these files is unknown, so all workers read them all.
-                for piece in self._read(number):
-                    if (rank + piece.number) % workers == worker:
-                        own += 1
-                        if own > first:
-                            yield self._block(number, piece)
+                paths = self._runs[number].paths
+                with closing(cuts.joined_parts(paths, self.block_bytes)) as parts:
+                    for piece in cuts.pieces(parts, self.block_bytes, self._end):
+                        if (rank + piece.number) % workers == worker:
+                            own += 1
+                            if own > first:
+                                yield self._block(number, piece)
             elif rank % workers == worker:
                 own += 1
                 if own > first:
-                    yield self._block(number, self._read_at(number, place))
-
-    def _read(self, number: int) -> Iterator[cuts.Piece]:
-        paths = self._runs[number].paths
-        with closing(cuts.JoinedFiles(paths)) as file:
-            yield from cuts.pieces(file, self.block_bytes, self._end)
-
-    def _read_at(self, number: int, place: int) -> cuts.Piece:
-        run = self._runs[number]
-        with run.paths[0].open("rb") as file:
-            return cuts.piece_at(file, place, run.size or 0, self.block_bytes, self._end)
+                    run = self._runs[number]
+                    with run.paths[0].open("rb") as file:
+                        size = run.size or 0
+                        piece = cuts.piece_at(file, place, size, self.block_bytes, self._end)
+                    yield self._block(number, piece)
 
     def _block(self, number: int, piece: cuts.Piece) -> Block:
         run = self._runs[number]
@@ -250,7 +226,6 @@ def _runs(files: Sequence[Path], sizes: Sequence[int], block_bytes: int) -> list
 
 
 def _check_file(file: Path, encoding_errors: str) -> None:
-    """Checks that a file exists, and that its beginning is text."""
     if not file.is_file():
         problem = "which is a folder" if file.is_dir() else "which is no file"
         raise FileNotFoundError(f"`files` must be files. Received: {os.fspath(file)!r}, {problem}")
@@ -266,7 +241,6 @@ def _check_file(file: Path, encoding_errors: str) -> None:
 
 
 def _raise_where_broken(files: Sequence[Path]) -> None:
-    """Raises a ValueError for the first bytes that are not UTF-8, with file and line."""
     for file in files:
         decoder = codecs.getincrementaldecoder("utf-8")()
         line = 1

@@ -49,11 +49,10 @@ def pretraining_dataset(
     """Returns batches of one shape, without end unless `epochs` is given.
 
     Every example and its masks are a function of seed, epoch and position in the corpus: all
-    workers together make the examples that one would make.
+    workers together make the examples that one would make. Invalid text is only found while it is
+    read.
 
     Args:
-        corpus: the text.
-        tokenizer: the tokenizer.
         batch_size: B, examples a batch.
         max_sequence_length: T; shorter examples are padded.
         max_predictions: P, the most masked tokens of an example; None: `masked_share` of T.
@@ -72,9 +71,6 @@ def pretraining_dataset(
         int32 (B, T), the token that follows each; -1 for none; and with pairs "next_sentence" int32
         (B,): 0 where the second text follows, 1 where not. Its `stream` has positions to resume
         from.
-
-    Raises:
-        ValueError: an argument is out of range. Invalid text is only found while it is read.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
@@ -95,14 +91,12 @@ def pretraining_dataset(
 
 @contextmanager
 def own_errors(dataset: tf.data.Dataset) -> Iterator[None]:
-    """Raises the original error of the files, such as a byte that is not UTF-8.
+    """Raises the original error of the files, such as a byte that is not UTF-8, while `dataset` is
+    read.
 
     TensorFlow replaces an error within a dataset by one of its own, with a traceback in its message
-    or without the name of the file.
-
-    Args:
-        dataset: from `pretraining_dataset` or `kbert.data.pretraining.records_dataset`, read within
-            the `with` block.
+    or without the name of the file. The dataset is one of `pretraining_dataset` or
+    `kbert.data.pretraining.records_dataset`.
     """
     try:
         yield

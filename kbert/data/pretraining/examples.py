@@ -1,49 +1,115 @@
 """Examples to pretrain on, from a block of a corpus: `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`.
 
-Source: Devlin et al. 2019, "BERT", section 3.1 and appendix A.2; google-research/bert
-`create_pretraining_data.py`. Tokens are masked later, see `kbert.text.masking.token_masking`.
+A block is split into sentences of token ids, and these make examples. Source: Devlin et al. 2019,
+"BERT", section 3.1 and appendix A.2; google-research/bert `create_pretraining_data.py`. Tokens are
+masked later, see `kbert.text.masking.token_masking`.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
+import tensorflow as tf
 
+from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
-from kbert.data.pretraining.tokenized_block import BlockTokenizer, TokenizedBlock
 from kbert.text.masking.stateless_random import row_seeds
+from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 
 @dataclass(frozen=True)
-class PretrainingExamples:
-    """Examples as token ids, one after the other, without padding.
+class TokenizedBlock:
+    """Token ids of a block, without special tokens. No sentence and no document is empty."""
 
-    Attributes:
-        token_ids: int32 (tokens of all examples), special tokens included.
-        lengths: int32 (n,), tokens of each example.
-        first_lengths: int32 (n,), how many of these are `[CLS] a [SEP]`, with the segment id 0.
-        is_random_next: int32 (n,), 1 where b does not follow a; 0 where it does, or without b.
-        seeds: int64 (n,), a seed of each example, for masking.
+    token_ids: np.ndarray  # int32, all sentences one after the other
+    sentences: np.ndarray  # int64 (s + 1,), offsets of sentences among the tokens, and the end
+    documents: np.ndarray  # int64 (d + 1,), offsets of documents among the sentences, likewise
+
+    def with_sentences_of(self, most: int) -> "TokenizedBlock":
+        """Returns the block with sentences above `most` tokens cut into parts of similar size."""
+        lengths = np.diff(self.sentences)
+        parts = -(-lengths // most)
+        if (parts <= 1).all():
+            return self
+        first = np.cumsum(parts) - parts  # number of each sentence's first part
+        part = np.arange(parts.sum()) - np.repeat(first, parts)
+        begin = np.repeat(self.sentences[:-1], parts)
+        begin = begin + part * np.repeat(lengths, parts) // np.repeat(parts, parts)
+        sentences = np.append(begin, self.sentences[-1])
+        documents = np.append(first, parts.sum())[self.documents]
+        return TokenizedBlock(self.token_ids, sentences, documents)
+
+
+class BlockTokenizer:
+    """Splits blocks into sentences, and these into tokens.
+
+    A "[MASK]" or "[SEP]" in a block is read as plain text, even if the tokenizer reads special
+    tokens in texts, as for models that fill masks.
     """
 
-    token_ids: np.ndarray
-    lengths: np.ndarray
+    def __init__(self, tokenizer: WordPiece) -> None:
+        self.tokenizer = _of_plain_text(tokenizer)
+        self._tokenize = _compiled(self.tokenizer)
+
+    def __call__(self, block: Block) -> TokenizedBlock:
+        """Tokenizes a block. Sentences and documents without tokens are left out."""
+        documents = [split_sentences(joined_lines(text)) for text in block.documents]
+        counts = np.array([len(document) for document in documents], "int64")
+        texts = [sentence for document in documents for sentence in document]
+        if not texts:
+            return TokenizedBlock(np.zeros(0, "int32"), np.zeros(1, "int64"), np.zeros(1, "int64"))
+        with tf.device("CPU:0"):
+            values, splits = (part.numpy() for part in self._tokenize(text_tensor(texts)))
+        has_tokens = np.diff(splits) > 0
+        before = np.concatenate([[0], np.cumsum(has_tokens)])
+        documents_end = before[np.cumsum(counts)]
+        return TokenizedBlock(
+            values,
+            np.concatenate([[0], splits[1:][has_tokens]]),
+            np.unique(np.concatenate([[0], documents_end])),
+        )
+
+
+@lru_cache(maxsize=2)  # its tables take half a second to build
+def _of_plain_text(tokenizer: WordPiece) -> WordPiece:
+    if not tokenizer.special_tokens_in_text:
+        return tokenizer
+    return WordPiece.from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
+
+
+# A run evaluates held-out text repeatedly: one graph a tokenizer, not one each time.
+@lru_cache(maxsize=2)
+def _compiled(tokenizer: WordPiece) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+    """Compiles a map from texts (B,) to their concatenated token ids, and each text's offsets."""
+
+    def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Not on a GPU, which would have to copy all of it there and back.
+        with tf.device("CPU:0"):
+            found = tokenizer.tokenize(texts)
+            return found.values, found.row_splits
+
+    signature = [tf.TensorSpec((None,), tf.string)]
+    return tf.function(tokenize, autograph=False, input_signature=signature)
+
+
+@dataclass(frozen=True)
+class PretrainingExamples:
+    """Examples as token ids, one after the other, without padding."""
+
+    token_ids: np.ndarray  # int32 (tokens of all examples), special tokens included
+    lengths: np.ndarray  # int32 (n,), tokens of each example
+    # int32 (n,), how many of these are `[CLS] a [SEP]`, with the segment id 0
     first_lengths: np.ndarray
+    # int32 (n,), 1 where b does not follow a; 0 where it does, or without b
     is_random_next: np.ndarray
-    seeds: np.ndarray
+    seeds: np.ndarray  # int64 (n,), a seed of each example, for masking
 
     def __len__(self) -> int:
-        """Returns the number of examples."""
         return len(self.lengths)
-
-    @property
-    def tokens(self) -> int:
-        """Returns the number of tokens of all examples, special ones included."""
-        return len(self.token_ids)
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -77,14 +143,10 @@ class ExampleMaker:
     counts as several.
 
     Args:
-        tokenizer: the tokenizer.
         max_sequence_length: the most tokens of an example, special ones included.
         short_share: the share of examples that are shorter, by a random number of tokens.
         next_sentence: whether an example has two texts, of which the second follows the first in
             half of the examples; otherwise it has one.
-
-    Raises:
-        ValueError: a number is out of range.
     """
 
     def __init__(

@@ -42,22 +42,16 @@ def write_records(
 ) -> int:
     """Writes masked examples, atomically: the folder is written whole or not at all.
 
+    Returns the number of examples; a ValueError says that there are fewer than `shards`, or that
+    the objective masks no token.
+
     Args:
         batches: (inputs, targets) of `pretraining_dataset` with `epochs`, for an objective with
             masked tokens. Without "next_sentence", all labels are 0.
         directory: the folder to create, of `pretraining-00000-of-00010.tfrecord` and so on.
         shards: number of files; examples are distributed round-robin.
-        compress: whether the files are gzipped.
-        overwrite: whether an existing folder may be replaced.
         about: how the examples were made, in JSON types; written to `manifest.json`, with the
             number of examples and the SHA-256 of each file. None: no manifest.
-
-    Returns:
-        The number of examples.
-
-    Raises:
-        ValueError: `shards` is below 1, there are fewer examples, or the objective masks no token.
-        FileExistsError: `directory` exists and `overwrite` is False.
     """
     if shards < 1:
         raise ValueError(f"`shards` must be at least 1. Received: shards={shards}")
@@ -78,15 +72,11 @@ def write_records(
             )
         stack.close()
         if about is not None:
-            _write_manifest(folder, written, about)
+            files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+            told = {"examples": written, "files": files, **about}
+            text = json.dumps(told, indent=2, ensure_ascii=False)
+            (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return written
-
-
-def _write_manifest(folder: Path, examples: int, about: Mapping[str, Any]) -> None:
-    files = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
-    told = {"examples": examples, "files": files, **about}
-    text = json.dumps(told, indent=2, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
 def is_record(path: Path) -> bool:
@@ -103,11 +93,7 @@ def shard_paths(directory: str | os.PathLike[str], shards: int) -> list[Path]:
 
 
 def serialized(inputs: _Batch, targets: _Batch) -> list[bytes]:
-    """Serializes a batch of `pretraining_dataset` to records.
-
-    Raises:
-        ValueError: there are no masked tokens: the batch is for left-to-right models.
-    """
+    """Serializes a batch of `pretraining_dataset`; a ValueError if it has no masked tokens."""
     if "masked_tokens" not in targets:
         raise ValueError(
             "`batches` must be of an objective with masked tokens. "
@@ -131,20 +117,16 @@ def example_bytes(columns: Mapping[str, np.ndarray]) -> list[bytes]:
     """Serializes rows, as `SerializeToString(deterministic=True)` of tf.train.Example does.
 
     Those classes take one number after the other; with them `kbert prepare` would need half as much
-    processor time again, for records of 512 tokens.
-
-    Args:
-        columns: the features of all rows: (B, N) each, N at least 1, of floats or of integers from
-            0 to 2^31 - 1.
-
-    Raises:
-        ValueError: an integer is negative or too large.
+    processor time again, for records of 512 tokens. `columns` are the features of all rows: (B, N)
+    each, N at least 1, of floats or of integers from 0 to 2^31 - 1.
     """
     features = []
     for name in sorted(columns, key=str.encode):
         values = columns[name]
-        is_float = values.dtype.kind == "f"
-        kind, packed = (_FLOATS, _floats(values)) if is_float else (_INTEGERS, _varints(values))
+        if values.dtype.kind == "f":
+            kind, packed = _FLOATS, [row.tobytes() for row in values.astype("<f4")]
+        else:
+            kind, packed = _INTEGERS, _varints(values)
         features.append([_head(name, kind, len(numbers)) + numbers for numbers in packed])
     messages = map(b"".join, zip(*features))
     return [_FEATURES + _length(len(message)) + message for message in messages]
@@ -167,10 +149,6 @@ def _length(size: int) -> bytes:
         length += bytes((size & 127 | 128,))
         size >>= 7
     return length + bytes((size,))
-
-
-def _floats(values: np.ndarray) -> list[bytes]:
-    return [row.tobytes() for row in values.astype("<f4")]
 
 
 def _varints(values: np.ndarray) -> list[bytes]:

@@ -42,27 +42,19 @@ def records_dataset(
 ) -> tf.data.Dataset:
     """Returns batches of the examples in TFRecords; T and P are those of the records.
 
+    They are (inputs, targets) of `kbert.data.pretraining.dataset.pretraining_dataset` for masked
+    tokens. The order is a function of the files, the seed and the workers alone. If a record is
+    damaged, `check_files` of the dataset reads all files and raises a ValueError that names the
+    damaged one.
+
     Args:
         files: the TFRecords, gzipped or not, at paths that `tf.io.gfile` reads.
-        batch_size: B, examples a batch.
         next_sentence: whether the targets have "next_sentence".
-        seed: seed of the shuffling.
         shuffle: whether files and examples are shuffled, differently in each epoch.
         window_examples: size of the shuffle buffer, in examples; memory grows with it.
         worker: index of this worker, from 0; each record is read by one worker.
-        workers: number of workers.
         epochs: number of epochs, whose last batch may be smaller; None: no end.
         first_batch: number of batches to skip, to resume after them. They are read, not decoded.
-
-    Returns:
-        A dataset of (inputs, targets), see `kbert.data.pretraining.dataset.pretraining_dataset`,
-        for masked tokens. The order is a function of the files, the seed and the workers alone. If
-        a record is damaged, `check_files` reads all files and raises a ValueError that names the
-        damaged one.
-
-    Raises:
-        ValueError: an argument is out of range, or a file holds no such records.
-        FileNotFoundError: there is no such file.
     """
     for name, value in (("batch_size", batch_size), ("window_examples", window_examples)):
         if value < 1:
@@ -85,7 +77,6 @@ def records_dataset(
 
 
 def _check_files(names: Sequence[str], compression: str) -> None:
-    """Reads all records, to find the damaged file."""
     for name in names:
         try:
             for _ in tf.data.TFRecordDataset(name, compression).batch(1 << 10):
@@ -172,9 +163,7 @@ def _features_of(name: str, compression: str) -> _Features:
             f"{name}: the file must hold examples in the layout of google-research/bert. "
             f"Received: a record without {', '.join(missing)}"
         )
-    kinds = {
-        name: tf.float32 if found[name].HasField("float_list") else tf.int64 for name in names
-    }
+    kinds = {name: tf.float32 if found[name].HasField("float_list") else tf.int64 for name in names}
     return {
         name: tf.io.FixedLenFeature(
             [max(len(found[name].float_list.value), len(found[name].int64_list.value))], kind

@@ -15,14 +15,11 @@ Random = Callable[[], float]  # draws a number of [0, 1)
 
 
 class Chunk(NamedTuple):
-    """An example as offsets among the tokens of a block.
+    """An example as offsets among the tokens of a block: two texts, from their first token to
+    behind their last.
 
-    Attributes:
-        begin_a: first token of the first text.
-        end_a: the token after its last.
-        begin_b: first token of the second text; `end_b` where there is none.
-        end_b: the token after its last.
-        is_random: whether the second text is not the continuation of the first.
+    `begin_b` is `end_b` where there is no second text; `is_random` says that it is not the
+    continuation of the first.
     """
 
     begin_a: int
@@ -37,11 +34,6 @@ class Target:
 
     It is `room`, or with probability `short_share` any number from 2 to `room`. It is drawn for
     each example; the original draws once for a document, so all examples of a book may be short.
-
-    Args:
-        room: the most tokens of an example without its special tokens.
-        short_share: share of shorter examples.
-        random: source of random numbers.
     """
 
     def __init__(self, room: int, short_share: float, random: Random) -> None:

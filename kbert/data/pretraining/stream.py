@@ -15,8 +15,7 @@ from itertools import count, islice
 import numpy as np
 
 from kbert.data.pretraining.corpus import Block, Corpus, check_worker
-from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
-from kbert.data.pretraining.tokenized_block import TokenizedBlock
+from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples, TokenizedBlock
 
 # The examples of a window, and their order.
 _Shuffled = tuple[PretrainingExamples, np.ndarray]
@@ -24,12 +23,7 @@ _Shuffled = tuple[PretrainingExamples, np.ndarray]
 
 @dataclass(frozen=True)
 class CorpusPosition:
-    """The position of a worker in a corpus.
-
-    Attributes:
-        epoch: number of finished epochs.
-        window: finished windows of this epoch.
-        example: finished examples of this window.
+    """Finished epochs, finished windows of the next one, and finished examples of its next window.
     """
 
     epoch: int = 0
@@ -41,20 +35,11 @@ class ExampleStream:
     """Makes batches of examples, from a position on.
 
     Args:
-        corpus: the text.
-        maker: makes the examples of a block.
-        batch_size: examples a batch.
-        seed: seed of everything random, at least 0.
         shuffle: whether blocks and examples are shuffled; otherwise they keep the text's order.
         window_blocks: number of blocks that are shuffled together.
         worker: index of this worker, from 0; each example is made by one worker.
-        workers: number of workers.
         epochs: number of epochs, whose last batch may be smaller; None: no end.
         threads: number of blocks that are processed at a time.
-        first_position: position of the first example.
-
-    Raises:
-        ValueError: a number is out of range.
     """
 
     def __init__(
@@ -102,8 +87,7 @@ class ExampleStream:
     def batches(self) -> Iterator[PretrainingExamples]:
         """Yields the batches from the first position on; the same ones each time.
 
-        Raises:
-            ValueError: a file is not text, or this worker finds no example in an epoch.
+        A ValueError says that a file is not text, or that this worker finds no example in an epoch.
         """
         rest: list[PretrainingExamples] = []  # less than a batch, of windows that are used up
         missing = self.batch_size
@@ -120,11 +104,7 @@ class ExampleStream:
             yield PretrainingExamples.join(rest)
 
     def position(self, batches: int) -> CorpusPosition:
-        """Returns the position after a number of batches, from which a new stream resumes.
-
-        Raises:
-            ValueError: fewer batches have been read.
-        """
+        """Returns the position after some batches that were read, where a new stream resumes."""
         if batches == 0:
             return self.first_position
         example = min(batches * self.batch_size, self._examples)
@@ -136,7 +116,6 @@ class ExampleStream:
         return replace(self._windows[number], example=example - self._first_examples[number])
 
     def _shuffled_windows(self) -> Iterator[_Shuffled]:
-        """Yields the windows from the first position on."""
         place, made, number = self.first_position, 0, 0
         size = self._window_blocks if self._shuffle else 1
         epochs = count(place.epoch) if self.epochs is None else range(place.epoch, self.epochs)

@@ -11,47 +11,35 @@ _LISTED = 10
 
 
 class MisalignedAnswer(NamedTuple):
-    """An answer whose text is not at its `start` in the context.
+    """An answer whose text is not at its `start` in the context."""
 
-    Attributes:
-        id: the question's id.
-        path: the question's location in its source.
-        answer: the answer as it was read.
-        places: offsets of its text in the context, in code points; () if it does not occur.
-    """
-
-    id: str
-    path: str
-    answer: Answer
+    id: str  # the question's id
+    path: str  # the question's location in its source
+    answer: Answer  # the answer as it was read
+    # offsets of its text in the context, in code points; () if it does not occur
     places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """Report of `align_answers`.
-
-    Attributes:
-        source: where the questions come from.
-        answers: number of all answers.
-        moved: answers that were moved to the only occurrence of their text.
-        left_out: answers that were left out, since their text does not occur, or occurs several
-            times.
-        dropped_ids: questions that were left out, since they lost all answers.
+    """Report of `align_answers`. `str()` returns the counts in words, with the first ids of each
+    kind.
     """
 
     source: str
-    answers: int
+    answers: int  # number of all answers
+    # answers that were moved to the only occurrence of their text
     moved: tuple[MisalignedAnswer, ...]
+    # answers that were left out, since their text does not occur, or occurs several times
     left_out: tuple[MisalignedAnswer, ...]
-    dropped_ids: tuple[str, ...]
+    dropped_ids: tuple[str, ...]  # questions that were left out, since they lost all answers
 
     @property
     def misaligned(self) -> int:
-        """Returns the number of answers that are not at their `start`."""
+        """The number of answers that are not at their `start`."""
         return len(self.moved) + len(self.left_out)
 
     def __str__(self) -> str:
-        """Returns the counts in words, with the first ids of each kind."""
         if not self.misaligned:
             return f"{self.source}: all {self.answers} answers stand at their `answer_start`."
         absent = [bad.id for bad in self.left_out if not bad.places]
@@ -81,15 +69,6 @@ def align_answers(examples: QuestionExamples) -> tuple[QuestionExamples, Alignme
     text occurs exactly once; otherwise it is left out. A question that loses its last answer is
     left out too: without one it would teach that the context does not answer it. SQuAD's official
     metrics need none of this, since they compare texts.
-
-    Args:
-        examples: the questions, with answers.
-
-    Returns:
-        The questions, and the report of moved and left-out answers, with ids.
-
-    Raises:
-        ValueError: the questions were read without answers.
     """
     every = required_answers(examples)
     moved: list[MisalignedAnswer] = []
@@ -126,14 +105,7 @@ def all_occurrences(
 
     Data whose `answer_start` was guessed may teach any of these. The given answers stay, in their
     order; further occurrences follow from left to right. Those inside a longer word ("art" in
-    "start") do not count.
-
-    Args:
-        examples: the questions, with answers.
-        ids: the questions to treat; None treats all.
-
-    Raises:
-        ValueError: the questions were read without answers, or an id is not among them.
+    "start") do not count. `ids` are the questions to treat; None treats all.
     """
     every = required_answers(examples)
     chosen = set(examples.ids if ids is None else ids)
@@ -151,7 +123,7 @@ def all_occurrences(
                 Answer(text, place)
                 for text in texts
                 for place in _places(context, text)
-                if _is_whole(context, place, place + len(text))
+                if not (_joined(context, place) or _joined(context, place + len(text)))
             }
             answers = answers + sorted(further.difference(answers), key=lambda a: (a.start, a.text))
         widened.append(answers)
@@ -164,11 +136,6 @@ def _places(context: str, text: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = context.find(text, place + 1)
-
-
-def _is_whole(context: str, start: int, end: int) -> bool:
-    """Returns whether neither edge of a span lies within a word."""
-    return not (_joined(context, start) or _joined(context, end))
 
 
 def _joined(context: str, place: int) -> bool:

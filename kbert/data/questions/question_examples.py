@@ -1,19 +1,18 @@
-"""Questions about texts, the form of reading-comprehension examples that training takes."""
+"""Questions about texts, the examples that reading comprehension trains on, and tables of them."""
 
+import json
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kbert.data.tables.columns import Columns, check_different, shortened, without_surrogates
+from kbert.data.tables.table import Table, read_table
 
 
 class Answer(NamedTuple):
-    """An answer in its context.
-
-    Attributes:
-        text: the answer, never empty.
-        start: its offset in the context, in code points.
-    """
+    """An answer, never empty, and its offset in the context, in code points."""
 
     text: str
     start: int
@@ -21,39 +20,28 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class QuestionExamples(Columns):
-    """Questions, each with a text that may answer it.
+    """Questions, each with a text that may answer it."""
 
-    Attributes:
-        ids: the questions' ids, all different.
-        questions: the questions.
-        contexts: the text that each question is asked about.
-        answers: the right answers of each question; none where the context does not answer it.
-        titles: the article that the context comes from; "" where unknown.
-        source: where the examples come from, for messages.
-        paths: location of each question in its source, such as "data[3].paragraphs[2].qas[0]" or
-            "line 7".
-        labeled: whether the answers were read; False leaves all of `answers` empty.
-    """
-
-    ids: list[str]
+    ids: list[str]  # the questions' ids, all different
     questions: list[str]
-    contexts: list[str]
+    contexts: list[str]  # the text that each question is asked about
+    # the right answers of each question; none where the context does not answer it
     answers: list[list[Answer]]
-    titles: list[str]
+    titles: list[str]  # the article that the context comes from; "" where unknown
     source: str
+    # location of each question in its source, such as "data[3].paragraphs[2].qas[0]" or "line 7"
     paths: list[str]
-    labeled: bool = True
+    labeled: bool = True  # whether the answers were read; False leaves all of `answers` empty
 
     columns = ("ids", "questions", "contexts", "answers", "titles", "paths")
 
     def __post_init__(self) -> None:
-        """Checks that all columns have one length, and that no id occurs twice."""
         super().__post_init__()
         check_different(self.source, self.ids, self.paths)
 
     @property
     def answer_texts(self) -> dict[str, list[str]]:
-        """Returns {question id: texts of its answers}, as SQuAD's metrics take them."""
+        """{question id: texts of its answers}, as SQuAD's metrics take them."""
         return {id: [answer.text for answer in each] for id, each in zip(self.ids, self.answers)}
 
 
@@ -70,19 +58,11 @@ def required_answers(examples: QuestionExamples) -> list[list[Answer]]:
 def answers_of(
     value: Any, context: str, where: str, encoding_errors: str = "strict"
 ) -> list[Answer]:
-    """Returns the answers that a JSON value holds, after a check.
+    """Returns the answers that a JSON value holds, after a check; a ValueError begins with `where`.
 
-    Args:
-        value: a list of {"text": string, "answer_start": integer}, where "start" is read as
-            "answer_start"; or {"text": [strings], "answer_start": [integers]}, as Hugging Face's
-            datasets write it.
-        context: the text that the answers are spans of.
-        where: file and line or path, for messages.
-        encoding_errors: "strict", or "replace" to put U+FFFD for each lone surrogate.
-
-    Raises:
-        ValueError: the value has another form, an answer is empty, or it begins outside of the
-            context.
+    `value` is a list of {"text": string, "answer_start": integer}, where "start" is read as
+    "answer_start"; or {"text": [strings], "answer_start": [integers]}, as Hugging Face's datasets
+    write it. An answer must not be empty, nor begin outside of `context`.
     """
     return [
         _answer(item, context, f"{where}, answers[{i}]", encoding_errors)
@@ -129,3 +109,95 @@ def _answer(item: Any, context: str, where: str, encoding_errors: str) -> Answer
             f"of the context. Received: answer_start={start}"
         )
     return Answer(without_surrogates(text, f"{where}, `text`", encoding_errors), start)
+
+
+_INTEGER = re.compile(r"\s*-?[0-9]{1,18}\s*")
+
+
+def read_question_rows(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    quoting: bool | str | None = None,
+    labeled: bool = True,
+    encoding_errors: str = "strict",
+) -> QuestionExamples:
+    """Reads questions from a table with a header, a file of `read_table`.
+
+    The columns are `question`, `context`, optionally `id` (the line numbers by default) and
+    `title`, and the answers: `answers` in a form of `answers_of` (in CSV and TSV as JSON text), or
+    one answer in `answer` and `answer_start` (or `start`), both empty where the context does not
+    answer the question; `labeled=False` does not read them. `encoding_errors="replace"` reads
+    U+FFFD also for escapes that are half of a surrogate pair. A ValueError names file and line.
+    """
+    table = read_table(path, format=format, quoting=quoting, encoding_errors=encoding_errors)
+    paths = [f"line {line}" for line in table.lines]
+    contexts = table.texts("context", encoding_errors)
+    titled = table.find("title") is not None
+    return QuestionExamples(
+        ids=_ids(table, encoding_errors),
+        questions=table.texts("question", encoding_errors),
+        contexts=contexts,
+        answers=_answers(table, contexts, encoding_errors) if labeled else [[] for _ in paths],
+        titles=table.texts("title", encoding_errors, "") if titled else [""] * len(paths),
+        source=table.source,
+        paths=paths,
+        labeled=labeled,
+    )
+
+
+def _ids(table: Table, encoding_errors: str) -> list[str]:
+    if table.find("id"):
+        return table.ids("id", encoding_errors)
+    lines = table.lines
+    # All rows of a JSON file may be on one line.
+    numbers = lines if len(set(lines)) == len(lines) else range(1, len(lines) + 1)
+    return [str(number) for number in numbers]
+
+
+def _answers(table: Table, contexts: list[str], encoding_errors: str) -> list[list[Answer]]:
+    start_column = table.find("answer_start", "start")
+    if table.find("answers"):
+        values = _answer_lists(table)
+    elif table.find("answer") and start_column is not None:
+        pairs = zip(table.values("answer"), table.values(start_column))
+        values = [_single_answer(table, row, *pair) for row, pair in enumerate(pairs)]
+    else:
+        raise ValueError(
+            f"{table.source}: the questions must have a column `answers`, or columns `answer` and "
+            f"`answer_start`. Received: {table.header}"
+        )
+    return [
+        answers_of(value, context, f"{table.source}, line {line}", encoding_errors)
+        for value, context, line in zip(values, contexts, table.lines)
+    ]
+
+
+def _answer_lists(table: Table) -> list[Any]:
+    values = table.values("answers")
+    if isinstance(table.rows[0], dict):
+        return values
+    parsed = []
+    for row, value in enumerate(values):
+        try:
+            parsed.append(json.loads(value))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{table.place(row, 'answers')}: the value must be a JSON list of objects with "
+                f"`text` and `answer_start`. Received: {shortened(value)}"
+            ) from error
+    return parsed
+
+
+def _single_answer(table: Table, row: int, answer: Any, start: Any) -> list[dict[str, Any]]:
+    """Returns one answer, or none, in the form of `answers_of`."""
+    if isinstance(start, str) and _INTEGER.fullmatch(start):
+        start = int(start)
+    if answer is None or answer == "":
+        if start not in (None, "", -1):
+            raise ValueError(
+                f"{table.place(row, 'answer')}: the answer must be there where its start is. "
+                f"Received: {shortened(answer)}, which starts at {start!r}"
+            )
+        return []
+    return [{"text": answer, "answer_start": start}]

@@ -21,18 +21,8 @@ def split_by_title(
     Articles are taken in random order, and each goes to the split that lacks the most questions.
     Where the title is unknown, a context counts as an article of its own.
 
-    Args:
-        examples: the questions.
-        shares: the fraction of the questions for each split, positive, of sum 1.
-        seed: seed of the order.
-
-    Returns:
-        One `QuestionExamples` a share, each in the order of `examples`; together they hold every
-        question once. Their sizes differ from the shares by less than the largest article.
-
-    Raises:
-        ValueError: the shares are not positive or their sum is not 1, or there are too few articles
-            for every split to get one.
+    `shares` are the fraction of the questions for each split, positive, of sum 1. Each split keeps
+    the order of `examples`, and its size differs from its share by less than the largest article.
     """
     good = all(math.isfinite(share) and share > 0 for share in shares)
     if not good or abs(sum(shares) - 1.0) > _SUM_TOLERANCE:
@@ -64,21 +54,9 @@ def with_non_answers(examples: QuestionExamples, share: float, seed: int) -> Que
     question's answers (ignoring case). Clark and Gardner draw such paragraphs within a document
     ("Simple and Effective Multi-Paragraph Reading Comprehension", 2018).
 
-    Warns (`UserWarning`) where fewer could be made than requested.
-
-    Args:
-        examples: the questions, with answers.
-        share: number to add for each question with an answer, above 0 and at most 1; at least one
-            is added.
-        seed: seed of the choice of questions and paragraphs.
-
-    Returns:
-        The questions of `examples`, and after them the added ones in the same order, with "-none"
-        behind their ids and no answers.
-
-    Raises:
-        ValueError: the questions were read without answers, `share` is out of range, none could be
-            made, or an id with "-none" exists already.
+    `share` questions are added for each one with an answer, above 0 and at most 1, and at least one
+    in all. They follow the others in the same order, with "-none" behind their ids and no answers.
+    Warns (`UserWarning`) where fewer could be made than requested; none is a ValueError.
     """
     if not 0 < share <= 1:
         raise ValueError(f"`share` must be above 0 and at most 1. Received: share={share}")
@@ -122,10 +100,7 @@ def _article(examples: QuestionExamples, i: int) -> tuple[str, str]:
 def _without(
     texts: list[str], context: str, paragraphs: dict[str, str], generator: np.random.Generator
 ) -> str | None:
-    """Draws a paragraph other than `context` that holds none of the texts; None if there is none.
-
-    `paragraphs` is {paragraph: the same, case-folded}.
-    """
+    """Draws one of {paragraph: the same, case-folded} that is not `context` and holds no text."""
     names = list(paragraphs)
     for k in generator.permutation(len(names)):
         other = names[k]

@@ -11,46 +11,34 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
-from kbert.data.questions.question_rows import read_question_rows
+from kbert.data.questions.question_examples import (
+    Answer,
+    QuestionExamples,
+    answers_of,
+    read_question_rows,
+)
 from kbert.data.tables.columns import shortened, without_surrogates
 from kbert.data.tables.rows import json_value
 from kbert.data.tables.text_files import read_text
 from kbert.storage.atomic_directory import write_atomically
 
-_KINDS: dict[type, str] = {
-    str: "a string",
-    list: "a list",
-    dict: "an object",
-    bool: "true or false",
-}
+_KINDS: dict[type, str] = {str: "a string", list: "a list", bool: "true or false"}
 
 
 def read_squad(
     path: str | os.PathLike[str], *, labeled: bool = True, encoding_errors: str = "strict"
 ) -> QuestionExamples:
-    """Reads a file in the official layout of SQuAD.
+    """Reads a file in the official layout of SQuAD, plain or gzipped, as questions in its order.
+
+    It is {"data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question", "answers":
+    [{"text", "answer_start"}], "is_impossible"}]}]}]}, where `title` and `is_impossible` may be
+    absent.
 
     A question is without answer where `is_impossible` is true (its `plausible_answers` are not
     read), or where `answers` is an empty list and `is_impossible` is absent. An answer that is not
-    at its `answer_start` is read all the same: see `align_answers`.
-
-    Args:
-        path: JSON, {"data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question",
-            "answers": [{"text", "answer_start"}], "is_impossible"}]}]}]}; UTF-8, plain or gzipped.
-            `title` and `is_impossible` may be absent.
-        labeled: whether answers are required; False does not read them.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
-            escapes that are half of a surrogate pair.
-
-    Returns:
-        `QuestionExamples` in the order of the file.
-
-    Raises:
-        ValueError: the file is empty or not JSON, a value is missing or of another type, an id
-            occurs twice, or an answer begins outside of its context. The message names the file
-            and the path in it.
-        FileNotFoundError: there is no such file.
+    at its `answer_start` is read all the same: see `align_answers`. `labeled=False` does not read
+    answers. `encoding_errors="replace"` reads U+FFFD for bytes that are not UTF-8 and for escapes
+    that are half of a surrogate pair. A ValueError names the file and the path in it.
     """
     source = os.fspath(path)
     return _examples(source, _parsed(source, path, encoding_errors), labeled, encoding_errors)
@@ -63,22 +51,11 @@ def read_questions(
     labeled: bool = True,
     encoding_errors: str = "strict",
 ) -> QuestionExamples:
-    """Reads questions from a file of any known layout.
+    """Reads questions from a file for `read_squad` or `read_question_rows`, whose arguments these
+    are.
 
-    Args:
-        path: a file for `read_squad` or `read_question_rows`.
-        format: "squad", or a format of `read_question_rows`. None detects it: JSON with a list
-            `data` is SQuAD; otherwise the ending of the name decides.
-        labeled: whether answers are required; False does not read them.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8 and for
-            escapes that are half of a surrogate pair.
-
-    Returns:
-        `QuestionExamples` in the order of the file.
-
-    Raises:
-        ValueError: the file, a question or an answer is wrong; the message names where.
-        FileNotFoundError: there is no such file.
+    `format` is "squad", or a format of `read_question_rows`. None detects it: JSON with a list
+    `data` is SQuAD; otherwise the ending of the name decides.
     """
     source = os.fspath(path)
     if format == "squad":
@@ -93,15 +70,8 @@ def read_questions(
 def write_predictions(path: str | os.PathLike[str], predictions: Mapping[str, str]) -> Path:
     """Writes predictions for the official evaluation atomically; an existing file is replaced.
 
-    Args:
-        path: the file. Missing parents are created.
-        predictions: {question id: answer}; "" where the context does not answer the question.
-
-    Returns:
-        Path of the file.
-
-    Raises:
-        ValueError: there are no predictions, or an id or an answer is not a string.
+    `predictions` is {question id: answer}; "" where the context does not answer the question.
+    Missing parents of the file are created. Returns its path.
     """
     if not predictions:
         raise ValueError("`predictions` must hold an answer. Received: none")

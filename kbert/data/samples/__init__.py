@@ -7,11 +7,8 @@ from pathlib import Path
 def sample_path(name: str) -> Path:
     """Returns the path of a sample file, relative to the working directory if it is below that.
 
-    Args:
-        name: path below this folder, such as "support/train.tsv".
-
-    Raises:
-        FileNotFoundError: there is no such sample; the message lists the existing ones.
+    `name` is its path below this folder, such as "support/train.tsv"; a FileNotFoundError lists the
+    existing ones.
     """
     root = Path(str(resources.files(__name__)))
     if root.is_relative_to(Path.cwd()):

@@ -17,20 +17,19 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """The base of frozen dataclasses whose fields are columns, some of which may be None.
+    """The base of examples: frozen dataclasses whose fields are columns, some of which may be None.
 
-    Attributes:
-        columns: the names of the fields that are columns; the first is never None.
+    `columns` names those fields; the first is never None. All have `source`, where the examples
+    come from, for messages, and most have `lines`, the 1-based line of each example there, and
+    `ids`, the examples' own ids as strings, None where there are none.
     """
 
     columns: ClassVar[tuple[str, ...]]
 
     def __len__(self) -> int:
-        """Returns the number of rows."""
         return len(getattr(self, self.columns[0]))
 
     def __post_init__(self) -> None:
-        """Checks that all columns have one length."""
         first, *others = self.columns
         for name in others:
             column = getattr(self, name)
@@ -43,12 +42,11 @@ class Columns:
     def select(self, indices: Iterable[int]) -> Self:
         """Returns some of the rows, by their 0-based indices in the order of the result."""
         chosen = [int(index) for index in indices]
-        columns = {name: getattr(self, name) for name in self.columns}
-        picked: dict[str, Any] = {
-            name: None if column is None else [column[i] for i in chosen]
-            for name, column in columns.items()
-        }
-        return dataclasses.replace(self, **picked)
+
+        def picked(column: Any) -> Any:
+            return None if column is None else [column[i] for i in chosen]
+
+        return dataclasses.replace(self, **{x: picked(getattr(self, x)) for x in self.columns})
 
     def head(self, count: int) -> Self:
         """Returns the first `count` rows; all where there are fewer."""
@@ -58,7 +56,7 @@ class Columns:
 
 
 def check_different(source: str, ids: Iterable[str], places: Iterable[str]) -> None:
-    """Raises a ValueError if an id occurs twice; the message names both places."""
+    """Raises a ValueError, which names both places, if an id occurs twice."""
     seen: dict[str, str] = {}
     for id, place in zip(ids, places):
         if id in seen:
@@ -72,18 +70,10 @@ def check_different(source: str, ids: Iterable[str], places: Iterable[str]) -> N
 def without_surrogates(text: str, where: str, encoding_errors: str = "strict") -> str:
     """Returns a text that UTF-8 can hold.
 
-    Args:
-        text: any string.
-        where: file, line or path, and name of the value, for the message.
-        encoding_errors: "strict", or "replace" to put U+FFFD for each lone surrogate; offsets in
-            code points stay the same.
-
-    Raises:
-        ValueError: there is a lone surrogate, with "strict".
+    With "strict", a lone surrogate is a ValueError, whose message begins with `where`; with
+    "replace" each becomes U+FFFD, so that offsets in code points stay the same.
     """
-    if text.isascii():
-        return text
-    found = _SURROGATE.search(text)
+    found = None if text.isascii() else _SURROGATE.search(text)
     if found is None:
         return text
     if encoding_errors == "replace":

@@ -25,6 +25,7 @@ _FORMAT_OF_SUFFIX = {
 SUFFIXES = tuple(_FORMAT_OF_SUFFIX)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
+_QUOTED = re.compile(r'"[^"]*(?:""[^"]*)*"')
 _LONE_RETURN = re.compile(r"(?<=\r)(?=[^\r\n])")
 
 
@@ -43,25 +44,19 @@ def text_rows(
     empty_rows: bool = False,
     constants: bool = True,
 ) -> Iterator[tuple[int, Any]]:
-    """Yields the rows of a text, the header among them. Blank lines are left out.
+    """Yields the rows of a text, the header among them, each with the 1-based line where it starts.
+
+    A row is a list of fields; of JSON an object, with its id as `id` where it has none. Blank lines
+    are left out. A ValueError, with the line, says that a quoted field is not closed or has text
+    behind its closing quote, that what must be a JSON object is none, or that JSON holds an id
+    twice, or no object.
 
     Args:
-        source: path of the file, for messages.
-        lines: its lines with their ends, as from `text_lines`.
         kind: "tsv", "csv", "jsonl", or "json", a list of objects or an object {id: object}, whose
             lines are read all at once.
         quoted: whether fields may be quoted ("a ""quoted"" field"); None: in CSV.
         empty_rows: whether an empty line is a row where the first row has one field.
         constants: whether JSON may hold NaN and Infinity.
-
-    Yields:
-        The 1-based line where a row starts, and its fields, of JSON an object (with its id as `id`
-        where it has none).
-
-    Raises:
-        ValueError: a quoted field is not closed or has text behind its closing quote, or what must
-            be a JSON object is none; or JSON holds an id twice, or no object. The message names
-            the line.
     """
     if kind == "json":
         yield from _json_objects(source, "".join(lines))
@@ -85,15 +80,10 @@ def looks_quoted(rows: Iterable[Sequence[str]]) -> bool:
     all is enclosed in quotes with its inner quotes doubled. Running text fails this at once.
     """
     doubled = False
-    for row in rows:
-        for field in row:
-            if '"' not in field:
-                continue
-            inner = field[1:-1]
-            enclosed = len(field) >= 2 and field[0] == '"' and field[-1] == '"'
-            if not enclosed or '"' in inner.replace('""', ""):
-                return False
-            doubled = doubled or '""' in inner
+    for field in (field for row in rows for field in row if '"' in field):
+        if not _QUOTED.fullmatch(field):
+            return False
+        doubled = doubled or '""' in field[1:-1]
     return doubled
 
 
@@ -106,21 +96,11 @@ def check_width(source: str, line: int, row: Sequence[str], width: int) -> None:
         )
 
 
-def json_value(source: str, text: str, contents: str, **kwargs: Any) -> Any:
-    """Reads one JSON value.
-
-    Args:
-        source: path of the file, for messages.
-        text: the file's text.
-        contents: what the file must hold, for messages.
-        **kwargs: further arguments of `json.loads`.
-
-    Raises:
-        ValueError: the text is empty or not JSON; the message names the line.
-    """
+def json_value(source: str, text: str, contents: str) -> Any:
+    """Reads one JSON value, or raises a ValueError, with the line where that is known."""
     _check_filled(source, text, contents)
     try:
-        return json.loads(text, **kwargs)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{source}, line {error.lineno}: the file must be JSON. Received: {error.msg} at "
@@ -130,17 +110,13 @@ def json_value(source: str, text: str, contents: str, **kwargs: Any) -> Any:
         raise ValueError(f"{source}: the file must be JSON. Received: {error}") from error
 
 
-def _plain(
-    source: str, lines: Iterable[str], delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
+def _plain(source: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(lines, start=1):
         text = line.removesuffix("\n").removesuffix("\r")
         yield number, text.split(delimiter) if text else []
 
 
-def _quoted(
-    source: str, lines: Iterable[str], delimiter: str
-) -> Iterator[tuple[int, list[str]]]:
+def _quoted(source: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(_cut_lines(lines), delimiter=delimiter, strict=True)
     while True:
         start = reader.line_num + 1

@@ -29,23 +29,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a file.
-
-    Attributes:
-        source: path of the file, for messages.
-        columns: names of the columns; None for a file without a header.
-        rows: one list of fields (TSV, CSV) or one dict (JSON) a row; never empty.
-        lines: 1-based line where each row starts.
-    """
+    """Rows of a file."""
 
     source: str
-    columns: tuple[str, ...] | None
-    rows: Sequence[Any]
-    lines: list[int]
+    columns: tuple[str, ...] | None  # names of the columns; None for a file without a header
+    rows: Sequence[Any]  # one list of fields (TSV, CSV) or one dict (JSON) a row; never empty
+    lines: list[int]  # 1-based line where each row starts
 
     @property
     def header(self) -> str:
-        """Returns the names of the columns for a message."""
+        """Names of the columns for a message."""
         if self.columns is None:
             return "a file without a header"
         return "columns " + ", ".join(f"`{name}`" for name in self.columns)
@@ -57,8 +50,7 @@ class Table:
     def index_of(self, column: str | int) -> str | int:
         """Returns the key that reads a column, given by name or 0-based index, from a row.
 
-        Raises:
-            ValueError: the table has no such column; the message lists those that it has.
+        A ValueError, which lists the columns, if there is no such column.
         """
         if isinstance(column, int):
             width = len(self.rows[0]) if self.columns is None else len(self.columns)
@@ -96,15 +88,10 @@ class Table:
     def texts(
         self, column: str | int, encoding_errors: str | None = None, missing: Any = None
     ) -> list[str]:
-        """Returns the values of a column, all of them strings.
+        """Returns the values of a column; a ValueError for one that is not a string.
 
-        Args:
-            column: name of a column, or its 0-based index.
-            encoding_errors: treatment of lone surrogates by `without_surrogates`; None keeps them.
-            missing: text for values that are missing; None: each must be there.
-
-        Raises:
-            ValueError: there is no such column, or a value is not a string.
+        `missing` stands for those that are missing; None: each must be there. Lone surrogates are
+        kept where `encoding_errors` is None; otherwise see `without_surrogates`.
         """
         values = [missing if value is None else value for value in self.values(column)]
         for row, value in enumerate(values):
@@ -113,7 +100,7 @@ class Table:
                     f"{self.place(row, column)}: the value must be a string. Received: "
                     f"{shortened(value)}"
                 )
-        return values if encoding_errors is None else self._valid(values, column, encoding_errors)
+        return self._valid(values, column, encoding_errors)
 
     def ids(self, column: str | int, encoding_errors: str | None = None) -> list[str]:
         """Returns the strings and integers of a column as strings; the rest as `texts`."""
@@ -124,10 +111,11 @@ class Table:
                     f"{self.place(row, column)}: the id must be a string or an integer. Received: "
                     f"{shortened(value)}"
                 )
-        ids = [str(value) for value in values]
-        return ids if encoding_errors is None else self._valid(ids, column, encoding_errors)
+        return self._valid([str(value) for value in values], column, encoding_errors)
 
-    def _valid(self, texts: list[str], column: str | int, encoding_errors: str) -> list[str]:
+    def _valid(self, texts: list[str], column: str | int, encoding_errors: str | None) -> list[str]:
+        if encoding_errors is None:
+            return texts
         return [
             without_surrogates(text, self.place(row, column), encoding_errors)
             for row, text in enumerate(texts)
@@ -145,6 +133,9 @@ def read_table(
 ) -> Table:
     """Reads a file of rows, at least one. Blank lines are left out.
 
+    A ValueError, with file and line, says that the file is empty, has only a header, or does not
+    follow its format.
+
     Args:
         path: a TSV, CSV, JSON Lines or JSON file in UTF-8 (a byte order mark is accepted), or one
             of these gzipped. JSON is an object {id: {column: value}} or a list of objects; the ids
@@ -155,13 +146,8 @@ def read_table(
             with a warning where they look quoted. "auto": in CSV, and in TSV where they look
             quoted.
         encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8.
-        malformed_rows: "error", or "skip" to leave out rows with too few or too many fields and
-            to warn once.
-
-    Raises:
-        ValueError: the file is empty, has only a header, or does not follow its format. The
-            message names the file and the line.
-        FileNotFoundError: there is no such file.
+        malformed_rows: "error", or "skip" to leave out rows with too few or too many fields and to
+            warn once.
     """
     source = os.fspath(path)
     kind = format_of(source, format)

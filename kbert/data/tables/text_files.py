@@ -25,16 +25,10 @@ def text_lines(
     r"""Yields the lines of a UTF-8 file with their ends, without a byte order mark.
 
     Only "\n" ends a line: str.splitlines would also split at U+2028 and U+0085 inside a text.
-
-    Args:
-        path: the file, for messages.
-        stream: its bytes, as from `open_text`.
-        encoding_errors: "strict", or "replace" to read U+FFFD for bytes that are not UTF-8; None is
-            "strict" where the user has no such choice.
-
-    Raises:
-        ValueError: invalid UTF-8 (the message names the line), invalid gzip, or another value of
-            `encoding_errors`.
+    `stream` holds the bytes, as from `open_text`; `path` is for messages. `encoding_errors` is
+    "strict", or "replace" to read U+FFFD for bytes that are not UTF-8; None is "strict" where the
+    user has no such choice. Raises a ValueError for invalid UTF-8, with the line, and for invalid
+    gzip.
     """
     if encoding_errors not in (None, "strict", "replace"):
         raise ValueError(

@@ -3,11 +3,10 @@
 Both sides of a pair are padded, so a batch has little padding where its pairs agree in both
 lengths. Pairs are sorted by their longer side, which the budget counts, and within that by how much
 longer the source is. Sources: Vaswani et al. 2017, section 5.1 ("batched together by approximate
-sequence length"); the tokens of a batch are counted like `--max-tokens` of fairseq.
+sequence length"); the tokens of a batch are counted like `--max-tokens` of fairseq. Fixed shapes
+are for compilers that compile each shape (XLA, TPU).
 
-Fixed shapes are for compilers that compile each shape (XLA, TPU).
-
-Shapes: n pairs. Lengths are those of each source and each target as the model reads it, in tokens.
+Lengths are those of each source and each target as the model reads it, in tokens, int (n,).
 """
 
 from collections.abc import Sequence
@@ -26,18 +25,12 @@ NOISE = 0.5
 
 @dataclass(frozen=True)
 class Bucket:
-    """A shape of batches; the last batch of it may lack rows, which the reader pads.
-
-    Attributes:
-        rows: sentence pairs of a batch.
-        length: tokens of a source and of a target, padding included.
-    """
+    """A shape of batches: `rows` pairs of `length` tokens a side, padding included."""
 
     rows: int
     length: int
 
     def __post_init__(self) -> None:
-        """Checks that the numbers are positive."""
         if self.rows < 1 or self.length < 1:
             raise ValueError(
                 "`rows` and `length` must be at least 1. Received: "
@@ -47,19 +40,14 @@ class Bucket:
 
 @dataclass(frozen=True)
 class FixedBatch:
-    """A batch of a fixed shape.
-
-    Attributes:
-        bucket: the shape.
-        indices: int64 (at most `bucket.rows`,), the pairs of the batch.
-    """
+    """A batch of a fixed shape: its pairs are `indices`, int64 (at most `bucket.rows`,)."""
 
     bucket: Bucket
     indices: np.ndarray
 
     @property
     def padded_indices(self) -> np.ndarray:
-        """Returns the indices, int64 (bucket.rows,), and -1 for rows of padding, at the end."""
+        """The indices, int64 (bucket.rows,), and -1 for rows of padding, at the end."""
         missing = self.bucket.rows - len(self.indices)
         return np.pad(self.indices, (0, missing), constant_values=-1)
 
@@ -77,24 +65,14 @@ def parallel_batch_plan(
     A pure function of its arguments: the same seed and epoch give the same batches on any machine.
     The number of batches, and their rows and widths, depend on the lengths and the budget alone:
     every epoch has the same number of steps. Pairs of rare lengths, such as the longest, share a
-    batch with the same pairs again.
+    batch with the same pairs again. Returns arrays of indices, int64 (rows,), every pair exactly
+    once.
 
     Args:
-        source_lengths: int (n,).
-        target_lengths: int (n,).
         batch_tokens: the most positions of a batch: rows times the longest source or target,
             whichever is longer. A pair longer than that is a batch of its own.
         shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
             come first, so that memory runs out at once or never.
-        seed: seed of the shuffling, at least 0.
-        epoch: number of the epoch, from 0.
-
-    Returns:
-        Arrays of indices, int64 (rows,), every pair exactly once.
-
-    Raises:
-        ValueError: the lengths are not one a pair or not whole numbers of at least 0, or
-            `batch_tokens` is below 1.
     """
     sources, targets = _checked_lengths(source_lengths, target_lengths)
     if batch_tokens < 1:
@@ -154,26 +132,18 @@ def length_buckets(
     count: int = 8,
     multiple: int = 8,
 ) -> list[Bucket]:
-    """Chooses the shapes with the least padding.
+    """Chooses the shapes with the least padding, the shortest first; none without pairs.
 
     The best division of the lengths into buckets is found by dynamic programming over all of them,
     with the exact number of positions of each, rows of padding included.
 
     Args:
-        source_lengths: int (n,).
-        target_lengths: int (n,).
         batch_tokens: the most positions of a batch, rows times length, padding included. A length
             above it gets a bucket of one row.
         count: the most buckets.
-        multiple: divisor of the lengths, and of the rows where there are that many. The last
-            length is rounded up as well: to no more than the model's positions, if it divides
-            their number.
-
-    Returns:
-        Buckets, the shortest first; the last one holds the longest pair. Empty without pairs.
-
-    Raises:
-        ValueError: the lengths are not one a pair, or a number is below 1.
+        multiple: divisor of the lengths, and of the rows where there are that many. The last length
+            is rounded up as well: to no more than the model's positions, if it divides their
+            number.
     """
     for name, value in (("batch_tokens", batch_tokens), ("count", count), ("multiple", multiple)):
         if value < 1:
@@ -206,27 +176,12 @@ def fixed_batch_plan(
     seed: int = 0,
     epoch: int = 0,
 ) -> list[FixedBatch]:
-    """Divides sentence pairs into batches of fixed shapes.
+    """Divides sentence pairs into batches of fixed shapes, with every pair in exactly one.
 
     A pure function of its arguments, and the number of batches of each shape is the same in every
-    epoch.
-
-    Args:
-        source_lengths: int (n,).
-        target_lengths: int (n,).
-        buckets: the shapes, such as those of `length_buckets`, each length once. A pair goes to
-            the shortest one that holds both its sides.
-        shuffle: whether batch order and composition depend on seed and epoch; otherwise the longest
-            come first.
-        seed: seed of the shuffling, at least 0.
-        epoch: number of the epoch, from 0.
-
-    Returns:
-        Batches, every pair in exactly one.
-
-    Raises:
-        ValueError: the lengths are not one a pair, a length occurs twice among the buckets, or a
-            pair fits none.
+    epoch. A pair goes to the shortest bucket that holds both its sides; the buckets, such as those
+    of `length_buckets`, must have different lengths. The other arguments are those of
+    `parallel_batch_plan`.
     """
     longest = np.maximum(*_checked_lengths(source_lengths, target_lengths))
     shapes = sorted(buckets, key=lambda bucket: bucket.length)

@@ -19,8 +19,8 @@ from kbert.data.batches.packed_examples import (
     padded_rows,
     selected,
 )
-from kbert.data.encoder_features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import Bucket, fixed_batch_plan, parallel_batch_plan
+from kbert.data.translation.text_features import TextFeatures
 from kbert.optimization.losses import accumulation_weights
 
 _AHEAD = 2
@@ -35,20 +35,13 @@ _BATCH = {
 
 @dataclass(frozen=True)
 class PackedPairs:
-    """Sentences and their translations as token ids.
-
-    Attributes:
-        sources: the sentences.
-        targets: their translations.
-        bert: the sentences tokenized for a BERT, or None.
-    """
+    """Sentences and their translations as token ids, and the sentences as a BERT reads them."""
 
     sources: TokenRows
     targets: TokenRows
     bert: PackedExamples | None = None
 
     def __len__(self) -> int:
-        """Returns the number of pairs."""
         return len(self.sources)
 
     def select(self, rows: np.ndarray) -> "PackedPairs":
@@ -73,18 +66,15 @@ def parallel_dataset(
     Every pass is one epoch, all with the same number of batches; `shuffle` orders each differently.
 
     Args:
-        pairs: the pairs.
         batch_tokens: the most positions of a batch, rows times the longest source or target; see
             `kbert.data.translation.parallel_batches.parallel_batch_plan`.
         shuffle: whether batch order and composition depend on seed and epoch.
-        seed: seed of the shuffling, at least 0.
         buckets: fixed shapes of batches, instead of `batch_tokens`, such as those of
             `kbert.data.translation.parallel_batches.length_buckets`.
         accumulation_steps: batches an update of the optimizer. If above 1, rows have the weights
             that make the update that of one large batch; batches of an incomplete update are left
             out.
-        bert_states: precomputed hidden states of BERT for the sources, or None; see
-            `kbert.data.encoder_features.text_features`.
+        bert_states: precomputed hidden states of BERT for the sources, or None; needs `pairs.bert`.
         first_epoch: number of the first pass; above 0 where a run is resumed.
         first_batch: batches to skip; such a dataset is the rest of one epoch.
 
@@ -94,9 +84,6 @@ def parallel_dataset(
         begin with the start token; for a BERT "bert_padding_mask" bool (B, L) and
         "bert_token_ids" int32 (B, L) or "bert_states" (B, L, M). Targets int32 (B, T), -1 for
         padding; weights float32 (B,).
-
-    Raises:
-        ValueError: sizes do not fit, or `bert_states` come without `pairs.bert`.
     """
     _check(pairs, bert_states)
     plan = partial(_plan, pairs, batch_tokens, shuffle, seed, buckets, accumulation_steps)
@@ -148,7 +135,6 @@ def _plan(
 
 
 def _padded(pairs: PackedPairs, bert_states: Any, batch: dict[str, tf.Tensor]) -> tuple[Any, Any]:
-    """Returns the padded inputs and targets of a batch."""
     rows = batch["rows"]
     sources, real = padded_rows(pairs.sources, rows, batch["width"])
     targets, counts = padded_rows(pairs.targets, rows, batch["width"])

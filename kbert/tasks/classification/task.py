@@ -80,7 +80,7 @@ class TextTask(FinetunedTask):
         return read_text_examples(path, **columns, regression=self.is_regression, labeled=True)
 
     def read_tfds(self, name: str, split: str, config: Any, part: str) -> TextExamples:
-        from kbert.data.tfds.sources import read_tfds
+        from kbert.data.tfds_examples import read_tfds
 
         columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
         named: Any = {key: str(value) for key, value in columns.items() if value is not None}

@@ -6,9 +6,8 @@ from typing import Any
 
 from rich.text import Text
 
-from kbert.data.entities.conll import read_conll
 from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
-from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme
+from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
 from kbert.tasks.base.answers import Spans, records, spans
 from kbert.tasks.base.task import FinetunedTask
 
@@ -67,7 +66,7 @@ class EntityTask(FinetunedTask):
         return read_sentences(path, config.tag_scheme, config.label)
 
     def read_tfds(self, name: str, split: str, config: Any, part: str) -> TaggedSentences:
-        from kbert.data.tfds.reading import read_tfds_sentences
+        from kbert.data.tfds_examples import read_tfds_sentences
 
         return in_scheme(read_tfds_sentences(name, split, config.data), config.tag_scheme)
 

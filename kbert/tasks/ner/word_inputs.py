@@ -38,7 +38,8 @@ def read_word_inputs(x: Any) -> WordInputs | None:
 
     Args:
         x: a list of lists of str; a column of such, or a table with a column "words" or "tokens";
-            an object with `words`, such as of `kbert.data.entities.conll`; or anything else.
+            an object with `words`, such as of `kbert.data.entities.tagged_sentences`; or anything
+            else.
 
     Returns:
         The sentences, or None if `x` is something else (token ids, a dataset).

@@ -46,7 +46,7 @@ class QuestionTask(FinetunedTask):
         return self._aligned(read_questions(path), config, part)
 
     def read_tfds(self, name: str, split: str, config: Any, part: str) -> QuestionExamples:
-        from kbert.data.tfds.reading import read_tfds_questions
+        from kbert.data.tfds_examples import read_tfds_questions
 
         return self._aligned(read_tfds_questions(name, split, config.data), config, part)
 

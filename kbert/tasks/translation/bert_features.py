@@ -15,14 +15,13 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.encoder_features.feature_cache import (
+from kbert.data.translation.feature_cache import (
     BATCH_TOKENS,
     DTYPE,
     CacheReport,
     cached_features,
 )
-from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
-from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
 from kbert.models.encoder import Encoder
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tfds.reading import read_tfds_translations
+from kbert.data.tfds_examples import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.base.task import TFDS

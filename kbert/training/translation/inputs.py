@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.encoder_features.feature_cache import CacheReport
-from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.feature_cache import CacheReport
 from kbert.data.translation.parallel_batches import Bucket
-from kbert.data.translation.parallel_filters import FilterReport, filter_parallel
 from kbert.data.translation.parallel_pipeline import PackedPairs
-from kbert.data.translation.parallel_text import ParallelText
+from kbert.data.translation.parallel_text import FilterReport, ParallelText, filter_parallel
+from kbert.data.translation.text_features import TextFeatures
 from kbert.options.configuration import TPU
 from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
@@ -78,7 +77,7 @@ def prepare_pairs(
 
     Args:
         max_length: Pairs with more pieces on a side are left out; None truncates longer sides.
-        max_ratio: See `kbert.data.translation.parallel_filters.filter_parallel`.
+        max_ratio: See `kbert.data.translation.parallel_text.filter_parallel`.
         features: Folder of BERT's states, or None to compute them in each batch.
 
     Raises:

@@ -1,7 +1,7 @@
 import keras
 import numpy as np
 
-from kbert.data.batches.dataset import EpochCounter, with_epoch_counter
+from kbert.data.batches.dataset import with_epoch_counter
 from kbert.data.batches.plans import batch_plan
 from tests.small_pipelines import small_classifier
 
@@ -49,8 +49,12 @@ def test_other_datasets_and_callbacks_stay():
     model = small_classifier(("no", "yes"))
     dataset = model.dataset(model.pack(TEXTS))
     one = Seen()
-    teller, same = with_epoch_counter(dataset, one)
-    assert isinstance(teller, EpochCounter) and same is one
+    counter, same = with_epoch_counter(dataset, one)
+    assert same is one
+    counter.on_epoch_begin(3)
+    assert dataset.epochs.told == 3
+    counter.on_train_end()
+    assert dataset.epochs.told is None
     assert len(with_epoch_counter(dataset, None)) == 1
     given = keras.callbacks.CallbackList()
     assert with_epoch_counter(dataset, given) is given

@@ -18,8 +18,12 @@ from kbert.data.pretraining.corpus_cuts import (
 BLANK = document_end(None)
 
 
+def parts_of(file, size):
+    return iter(lambda: file.read(size), b"")
+
+
 def cut(content, size, end=BLANK):
-    found = list(pieces(io.BytesIO(content), size, end))
+    found = list(pieces(parts_of(io.BytesIO(content), size), size, end))
     assert [piece.number for piece in found] == list(range(len(found)))
     return [(piece.content, piece.is_cut) for piece in found]
 
@@ -110,7 +114,8 @@ def test_memory_is_bounded_by_a_piece():
     """Of 64 MB in pieces of 1 MB never more than 8 MB are held."""
     tracemalloc.start()
     try:
-        total = sum(len(p.content) for p in pieces(Endless(64 << 20), 1 << 20, BLANK))
+        parts = parts_of(Endless(64 << 20), 1 << 20)
+        total = sum(len(piece.content) for piece in pieces(parts, 1 << 20, BLANK))
         assert total == 64 << 20
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:

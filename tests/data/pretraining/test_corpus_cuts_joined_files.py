@@ -1,17 +1,13 @@
 """Files read as one: by hand."""
 
-from contextlib import closing
-
 import pytest
 
-from kbert.data.pretraining.corpus_cuts import JoinedFiles
+from kbert.data.pretraining.corpus_cuts import joined_parts
 from tests.data.small_corpora import written
 
 
 def read(paths, size):
-    with closing(JoinedFiles(paths)) as file:
-        parts = list(iter(lambda: file.read(size), b""))
-        assert file.read(size) == b""
+    parts = list(joined_parts(paths, size))
     assert all(len(part) <= max(size, 3) for part in parts)  # 3 bytes stand between two files
     return b"".join(parts)
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.pretraining.corpus import Block
-from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
-from kbert.data.pretraining.tokenized_block import TokenizedBlock
+from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples, TokenizedBlock
 from tests.data.small_corpora import documents
 from tests.small_pipelines import TOKENIZER, VOCABULARY
 
@@ -53,7 +52,8 @@ def test_texts_by_hand():
     ]
     assert examples.lengths.tolist() == examples.first_lengths.tolist() == [5, 3, 3, 5, 3]
     assert examples.is_random_next.tolist() == [0] * 5
-    assert examples.tokens == 19 and len(examples) == 5 and len(set(examples.seeds.tolist())) == 5
+    assert len(examples.token_ids) == 19
+    assert len(examples) == 5 and len(set(examples.seeds.tolist())) == 5
     kinds = [getattr(examples, name).dtype.name for name in examples.__dataclass_fields__]
     assert kinds == ["int32", "int32", "int32", "int32", "int64"]
 

@@ -8,8 +8,8 @@ import pytest
 
 from kbert.data.classification.labels import check_labels, label_names
 from kbert.data.classification.text_pairs import read_text_examples
-from kbert.data.entities.conll import read_conll
 from kbert.data.entities.tag_schemes import detect_scheme
+from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
 from kbert.data.samples import sample_path
 from kbert.data.translation.parallel_text import read_parallel_tsv

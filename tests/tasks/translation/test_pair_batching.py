@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.text_features import TextFeatures
 from kbert.models.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.translation.model import Translator

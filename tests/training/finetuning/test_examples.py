@@ -35,7 +35,7 @@ def test_tfds_by_name_and_split(monkeypatch):
         asked.append((name, split, data_dir, columns))
         return TextExamples(["x", "y"], None, ["negative", "positive"], None, "tfds", [1, 2])
 
-    monkeypatch.setattr("kbert.data.tfds.sources.read_tfds", read_tfds)
+    monkeypatch.setattr("kbert.data.tfds_examples.read_tfds", read_tfds)
     names = {"train": "tfds:glue/sst2@train[:9]", "validation": "tfds:glue/sst2"}
     others = {"data": "d", "text_a": "sentence", "encoder": "e", "output": "o"}
     data = read_run_data(RunConfig.from_dict({**names, **others}))

@@ -1,7 +1,7 @@
-"""Questions, tagged sentences and sentence pairs from TensorFlow Datasets (TFDS), as from files.
+"""Texts, questions, tagged sentences and sentence pairs from TensorFlow Datasets (TFDS).
 
 TFDS writes examples in an order of its own and does not keep the original one, so they come in that
-order: the same each time, but not that of the files.
+order: the same each time, but not that of the files. Only GLUE's have numbers that restore it.
 
 Source: tensorflow.org/datasets/catalog, `squad`, `conll2003`, `wmt14_translate`, `wmt16_translate`,
 `ted_hrlr_translate`.
@@ -10,11 +10,65 @@ Source: tensorflow.org/datasets/catalog, `squad`, `conll2003`, `wmt14_translate`
 import os
 from typing import Any
 
+from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.entities.tagged_sentences import TaggedSentences
-from kbert.data.questions.question_examples import QuestionExamples, answers_of
+from kbert.data.questions.question_examples import Answer, QuestionExamples, answers_of
 from kbert.data.tables.table import nearest
-from kbert.data.tfds.sources import TfdsDataset
+from kbert.data.tfds_dataset import TfdsDataset
 from kbert.data.translation.parallel_text import ParallelText
+
+# TFDS has other names for the text features of these tasks than their files have.
+_GLUE_TEXTS: dict[str, tuple[str, str | None]] = {
+    **dict.fromkeys(("cola", "sst2"), ("sentence", None)),
+    **dict.fromkeys(("mrpc", "stsb", "rte", "wnli"), ("sentence1", "sentence2")),
+    **dict.fromkeys(("mnli", "mnli_matched", "mnli_mismatched", "ax"), ("premise", "hypothesis")),
+    "qqp": ("question1", "question2"),
+    "qnli": ("question", "sentence"),
+}
+
+
+def read_tfds(
+    name: str,
+    split: str = "train",
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    text_a: str | None = None,
+    text_b: str | None = None,
+    label: str = "label",
+    manual_dir: str | os.PathLike[str] | None = None,
+    check_manual_files: bool = True,
+) -> TextExamples:
+    """Reads texts, or pairs of texts, of a split of a TFDS dataset; GLUE's come in the order of the
+    original file.
+
+    There are no labels where all are -1 (test splits). `lines` are the row numbers, from 1. The
+    arguments that are not listed here are those of `TfdsDataset` and its `rows`.
+
+    Args:
+        text_a: feature of the text; needed outside glue/*.
+        text_b: feature of the second text, or None.
+        label: feature of the labels. Class labels become their names, other integers their digits,
+            floats stay scores.
+    """
+    dataset = TfdsDataset(name, data_dir)
+    features = dataset.features
+    config = name.removeprefix("glue/").partition(":")[0] if name.startswith("glue/") else None
+    if text_a is None and config in _GLUE_TEXTS:
+        text_a, text_b = _GLUE_TEXTS[config]
+    given = {"text_a": text_a, "text_b": text_b, "label": None if label == "label" else label}
+    _check_features(name, list(features), given)
+    found, source = dataset.rows(split, manual_dir, check_manual_files)
+    rows = list(found)
+    if config is not None:
+        rows.sort(key=lambda row: int(row["idx"]))
+    return TextExamples(
+        text_a=[_text(row[text_a]) for row in rows],
+        text_b=None if text_b is None else [_text(row[text_b]) for row in rows],
+        labels=_labels(name, features[label], rows, label) if label in features else None,
+        ids=[str(row["idx"]) for row in rows] if "idx" in features else None,
+        source=source,
+        lines=list(range(1, len(rows) + 1)),
+    )
 
 
 def read_tfds_questions(
@@ -26,29 +80,23 @@ def read_tfds_questions(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> QuestionExamples:
-    """Reads questions of a split of a TFDS dataset.
+    """Reads questions of a split of a TFDS dataset, in TFDS's order; `paths` are row numbers, from
+    1.
 
-    Args:
-        name: "squad/v1.1", "squad/v2.0", or another dataset with SQuAD's features, such as
-            "xquad/en". The other arguments are those of `TfdsDataset` and its `rows`.
-        labeled: whether to read the answers.
-
-    Returns:
-        `QuestionExamples` in TFDS's order; `paths` are row numbers, from 1.
-
-    Raises:
-        ValueError: unknown dataset or split, one without SQuAD's features, or a wrong answer.
-        RuntimeError, ImportError: see `TfdsDataset`.
+    `name` is "squad/v1.1", "squad/v2.0", or another dataset with SQuAD's features, such as
+    "xquad/en"; `labeled` says whether to read the answers. The other arguments are those of
+    `TfdsDataset` and its `rows`.
     """
     dataset = _dataset(name, data_dir, ("id", "question", "context", "answers"))
     found, source = dataset.rows(split, manual_dir, check_manual_files)
     rows = list(found)
     contexts = [_text(row["context"]) for row in rows]
     paths = [f"row {number}" for number in range(1, len(rows) + 1)]
-    answers = [
-        answers_of(_answer_lists(row["answers"]), context, f"{source}, {path}") if labeled else []
-        for row, context, path in zip(rows, contexts, paths)
-    ]
+    answers: list[list[Answer]] = [[] for _ in rows]
+    for i, row in enumerate(rows if labeled else ()):
+        texts, starts = row["answers"]["text"], row["answers"]["answer_start"]
+        value = {"text": list(map(_text, texts)), "answer_start": list(map(int, starts))}
+        answers[i] = answers_of(value, contexts[i], f"{source}, {paths[i]}")
     return QuestionExamples(
         ids=[_text(row["id"]) for row in rows],
         questions=[_text(row["question"]) for row in rows],
@@ -71,22 +119,12 @@ def read_tfds_sentences(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> TaggedSentences:
-    """Reads tagged sentences of a split of a TFDS dataset.
+    """Reads tagged sentences of a split of a TFDS dataset, in TFDS's order, without empty ones.
 
-    Args:
-        name: "conll2003", or another dataset with a sequence of words and one of class labels. The
-            other arguments are those of `TfdsDataset` and its `rows`; TFDS recorded no sha256 of
-            `conll2003.zip`.
-        words: feature of the words.
-        tags: feature of the tags: "ner", "pos" or "chunks" in CoNLL's datasets.
-
-    Returns:
-        `TaggedSentences` in TFDS's order, without empty ones. TFDS keeps no documents, so all
-        sentences belong to one; `lines` are row numbers, from 1.
-
-    Raises:
-        ValueError: unknown dataset, split or feature, or a split without sentences.
-        RuntimeError, ImportError: see `TfdsDataset`.
+    `name` is "conll2003", whose zip file has no recorded sha256, or another dataset with `words`, a
+    sequence of words, and `tags`, one of class labels: "ner", "pos" or "chunks" in CoNLL's
+    datasets. The other arguments are those of `TfdsDataset` and its `rows`. TFDS keeps no
+    documents, so all sentences belong to one; `lines` are row numbers, from 1.
     """
     dataset = _dataset(name, data_dir, (words, tags))
     rows, source = dataset.rows(split, manual_dir, check_manual_files)
@@ -112,7 +150,6 @@ def read_tfds_sentences(
 def _dataset(
     name: str, data_dir: str | os.PathLike[str] | None, features: tuple[str, ...]
 ) -> TfdsDataset:
-    """Returns a dataset that has some features."""
     dataset = TfdsDataset(name, data_dir)
     known = list(dataset.features)
     for feature in features:
@@ -122,13 +159,6 @@ def _dataset(
                 f"name={name!r}, which has {', '.join(known)}.{nearest(feature, known)}"
             )
     return dataset
-
-
-def _answer_lists(value: dict[str, Any]) -> dict[str, list[Any]]:
-    return {
-        "text": [_text(text) for text in value["text"]],
-        "answer_start": [int(start) for start in value["answer_start"]],
-    }
 
 
 def _text(value: bytes) -> str:
@@ -145,7 +175,8 @@ def read_tfds_translations(
     manual_dir: str | os.PathLike[str] | None = None,
     check_manual_files: bool = True,
 ) -> ParallelText:
-    """Reads sentence pairs of a split of a TFDS dataset.
+    """Reads sentence pairs of a split of a TFDS dataset, in TFDS's order; `lines` are row numbers,
+    from 1.
 
     Args:
         name: such as "wmt16_translate/de-en", "wmt14_translate/fr-en" or
@@ -154,13 +185,6 @@ def read_tfds_translations(
         source_language: the language to translate from, by its name in TFDS ("en"). None is the
             other one where `target_language` is given, or the first one of the dataset's name.
         target_language: the language to translate into, likewise; by default the second one.
-
-    Returns:
-        `ParallelText` in TFDS's order; `lines` are row numbers, from 1.
-
-    Raises:
-        ValueError: unknown dataset, split or language, or a dataset of something else.
-        RuntimeError, ImportError: see `TfdsDataset`.
     """
     dataset = TfdsDataset(name, data_dir)
     source, target = _languages(dataset, source_language, target_language)
@@ -169,16 +193,14 @@ def read_tfds_translations(
     targets: list[str] = []
     # One by one: a list of the rows of WMT, which are millions, takes several times the memory.
     for row in rows:
-        sources.append(row[source].decode("utf-8"))
-        targets.append(row[target].decode("utf-8"))
+        sources.append(_text(row[source]))
+        targets.append(_text(row[target]))
     if not sources:
         raise ValueError(f"{shown}: the split must hold sentences. Received: none")
     return ParallelText(sources, targets, shown, list(range(1, len(sources) + 1)))
 
 
-def _languages(
-    dataset: TfdsDataset, source: str | None, target: str | None
-) -> tuple[str, str]:
+def _languages(dataset: TfdsDataset, source: str | None, target: str | None) -> tuple[str, str]:
     """Returns the features of the source and of the target language."""
     name, info, tfds = dataset.name, dataset.info, dataset.tfds
     is_text = {key: isinstance(info.features[key], tfds.features.Text) for key in info.features}
@@ -207,3 +229,38 @@ def _languages(
             f"target_language={target!r}"
         )
     return source, target
+
+
+def _check_features(name: str, known: list[str], given: dict[str, str | None]) -> None:
+    if given["text_a"] is None:
+        raise ValueError(
+            f"`text_a` must name a text feature of {name}, one of {', '.join(known)}. Received: "
+            "text_a=None"
+        )
+    for argument, feature in given.items():
+        if feature is not None and feature not in known:
+            raise ValueError(
+                f"`{argument}` must be one of the features of {name}, {', '.join(known)}. "
+                f"Received: {argument}={feature!r}.{nearest(feature, known)}"
+            )
+
+
+def _labels(
+    name: str, feature: Any, rows: list[dict[str, Any]], label: str
+) -> list[str] | list[float] | None:
+    values = [row[label] for row in rows]
+    missing = [i for i, value in enumerate(values) if value == -1]
+    if len(missing) == len(values):
+        return None
+    if missing and values[0].dtype.kind != "f":
+        raise ValueError(
+            f"{name}: each row must have a label, or none may have. Received: {len(missing)} of "
+            f"{len(values)} rows with label -1, the first at row {missing[0] + 1}"
+        )
+    if hasattr(feature, "int2str") and feature.names:
+        return [feature.int2str(int(value)) for value in values]
+    if isinstance(values[0], bytes):
+        return [_text(value) for value in values]
+    if values[0].dtype.kind == "f":
+        return [float(value) for value in values]
+    return [str(value) for value in values]

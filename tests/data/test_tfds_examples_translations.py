@@ -5,8 +5,8 @@ import tarfile
 
 import pytest
 
-from kbert.data.tfds.reading import read_tfds_translations
-from kbert.data.tfds.sources import import_tfds
+from kbert.data.tfds_dataset import import_tfds
+from kbert.data.tfds_examples import read_tfds_translations
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 TED = "ted_hrlr_translate/pt_to_en"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.text_features import TextFeatures
 
 STATES = np.array([[t, -t] for t in range(1, 7)], "float16")
 
@@ -24,33 +24,23 @@ def test_a_batch():
     ]
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, expected)
-    mask = features().padding_mask(np.array([1, 0, 2]))
-    assert mask.dtype == bool
-    assert mask.tolist() == [[True, False, False], [True, True, True], [False] * 3]
 
 
-def test_a_wider_batch_with_a_row_of_padding():
-    found = features().batch([3, -1], width=2)
-    np.testing.assert_array_equal(found, [[[1, -1], [0, 0]], [[0, 0], [0, 0]]])
-    mask = features().padding_mask([3, -1], width=2)
-    assert mask.tolist() == [[True, False], [False, False]]
+def test_a_batch_with_a_row_of_padding():
+    found = features().batch([3, -1])
+    np.testing.assert_array_equal(found, [[[1, -1]], [[0, 0]]])
 
 
-@pytest.mark.parametrize(
-    "rows, width, shape",
-    [([], None, (0, 0)), ([], 3, (0, 3)), ([2, -1], None, (2, 0)), ([2, -1], 2, (2, 2))],
-)
-def test_batches_without_tokens(rows, width, shape):
-    assert features().batch(rows, width).shape == (*shape, 2)
-    assert features().padding_mask(rows, width).shape == shape
-    assert not features().batch(rows, width).any()
+@pytest.mark.parametrize("rows, shape", [([], (0, 0)), ([2, -1], (2, 0))])
+def test_batches_without_tokens(rows, shape):
+    assert features().batch(rows).shape == (*shape, 2)
 
 
 def test_no_texts_at_all():
     none = np.zeros(0, "int32")
     empty = TextFeatures([np.zeros((0, 2), "float32")], none, none, none)
     assert len(empty) == 0
-    np.testing.assert_array_equal(empty.batch([-1], 3), np.zeros((1, 3, 2)))
+    np.testing.assert_array_equal(empty.batch([-1]), np.zeros((1, 0, 2)))
 
 
 def test_the_states_stay_as_they_are():
@@ -72,13 +62,6 @@ def test_rows_that_are_no_texts(rows):
         features().batch(rows)
 
 
-def test_too_narrow():
-    with pytest.raises(ValueError, match="at least the longest text, 3 tokens. Received: width=2"):
-        features().batch([0], width=2)
-    with pytest.raises(ValueError, match="Received: width=2"):
-        features().padding_mask([0], width=2)
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_a_mapped_file(tmp_path, dtype):
     numbers = STATES.astype(tf.as_dtype(dtype).as_numpy_dtype)
@@ -95,9 +78,9 @@ def test_a_dataset_can_be_made_of_it():
 
     def batches():
         for rows in ([0, 1], [3, 2, 1]):
-            yield one.batch(rows), one.padding_mask(rows)
+            yield one.batch(rows)
 
-    specs = (tf.TensorSpec((None, None, 2), tf.float16), tf.TensorSpec((None, None), tf.bool))
-    dataset = tf.data.Dataset.from_generator(batches, output_signature=specs)
-    shapes = [tuple(states.shape) for states, _ in dataset]
+    spec = tf.TensorSpec((None, None, 2), tf.float16)
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=spec)
+    shapes = [tuple(states.shape) for states in dataset]
     assert shapes == [(2, 3, 2), (3, 1, 2)]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kbert.data.entities.conll import read_conll
+from kbert.data import tfds_dataset as tfds_sources
+from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad
-from kbert.data.tfds import sources as tfds_sources
-from kbert.data.tfds.reading import read_tfds_questions, read_tfds_sentences
+from kbert.data.tfds_examples import read_tfds_questions, read_tfds_sentences
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures"
 URL = "https://data.deepai.org/conll2003.zip"
 
 

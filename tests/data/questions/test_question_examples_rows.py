@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kbert.data.questions.question_rows import read_question_rows
+from kbert.data.questions.question_examples import read_question_rows
 
 CONTEXT = "Ada lit the lamp, then slept."
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kbert.data.entities.conll import read_conll
 from kbert.data.entities.tag_schemes import detect_scheme
-from kbert.data.entities.tagged_sentences import in_scheme
+from kbert.data.entities.tagged_sentences import in_scheme, read_conll
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "conll2003"
 

@@ -22,9 +22,8 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan
-from kbert.data.encoder_features.feature_shards import DIGEST, FeatureShards, write_shard
-from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
-from kbert.data.encoder_features.text_features import TextFeatures
+from kbert.data.translation.feature_shards import DIGEST, FeatureShards, write_shard
+from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
 from kbert.storage.atomic_directory import file_lock, remove_leftovers, write_atomically
 
 logger = logging.getLogger(__name__)
@@ -44,16 +43,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class CacheReport:
-    """Counts of the cached states and of those computed by a call.
+    """Counts of n texts, of the distinct ones, and of the tokens of these. `str()` is one line.
 
-    Attributes:
-        folder: folder of the states.
-        texts: n, the number of texts.
-        distinct_texts: the number of texts without duplicates.
-        tokens: tokens of the distinct texts.
-        file_bytes: size of their states.
-        encoded_tokens: tokens that were computed; 0 where all were cached.
-        seconds: time that the computation took.
+    `file_bytes` is the size of their states, `encoded_tokens` are those that a call computed, 0
+    where all were cached, and `seconds` is the time that this took.
     """
 
     folder: Path
@@ -66,11 +59,10 @@ class CacheReport:
 
     @property
     def tokens_per_second(self) -> float:
-        """Returns the computed tokens a second; 0 where none were computed."""
+        """The computed tokens a second; 0 where none were computed."""
         return self.encoded_tokens / self.seconds if self.encoded_tokens else 0.0
 
     def __str__(self) -> str:
-        """Returns the report in one line."""
         computed = "all were there"
         if self.encoded_tokens:
             computed = (
@@ -96,21 +88,15 @@ def cached_features(
 
     Equal texts are computed and stored once. If the process is stopped, the next one resumes after
     the last shard; of several processes at once, one computes and the others wait for it. Texts of
-    a damaged shard are computed again, with a warning.
+    a damaged shard are computed again, with a warning. A ValueError says that the states are not
+    finite, or that `dtype`, one of `DTYPES`, cannot hold them; an OSError that the disk is full.
 
     Args:
-        packed: n texts.
-        encoder: the encoder that computes the states.
         directory: folder of the cache, which has a folder for each encoder and dtype.
-        dtype: type of the states, one of `DTYPES`.
         batch_tokens: the most positions of a batch, padding included.
         shard_seconds: after so long a shard is written even if it is small.
         progress: called with the tokens done and all of them, at the start and after each batch;
             only where something is computed.
-
-    Raises:
-        ValueError: `dtype` is unknown or cannot hold the states, or they are not finite.
-        OSError: the disk is full.
     """
     if dtype not in DTYPES:
         raise ValueError(f"`dtype` must be one of {list(DTYPES)}. Received: dtype={dtype!r}")
@@ -160,9 +146,8 @@ def text_digests(packed: PackedExamples, key: str) -> np.ndarray:
 def distinct_texts(digests: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Finds the distinct texts by their digests (n,).
 
-    Returns:
-        int64 (u,), indices of the distinct texts, the longest first and equally long ones in their
-        order; and int64 (n,), for each text the position of its equal in the former.
+    Returns int64 (u,), indices of the distinct texts, the longest first and equally long ones in
+    their order; and int64 (n,), for each text the position of its equal in the former.
     """
     _, firsts, of_text = np.unique(digests, return_index=True, return_inverse=True)
     order = np.lexsort((firsts, -lengths[firsts].astype("int64")))

@@ -48,17 +48,13 @@ class FeatureShards:
     def locate(
         self, wanted: np.ndarray, remove_damaged: bool = False
     ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """Finds texts by their digests.
+        """Finds texts by their digests (u,), without duplicates.
+
+        Returns the states of the shards that are needed, memory-mapped (tokens, M); of each text
+        the number of its shard among these, -1 where it has none, and its first row there.
 
         All bytes of a shard are checked before its first use; a damaged one is left out, and
         removed with a warning if `remove_damaged`.
-
-        Args:
-            wanted: (u,), digests without duplicates.
-
-        Returns:
-            The states of the shards that are needed, memory-mapped (tokens, M); of each text the
-            number of its shard among these, -1 where it has none, and its first row there.
         """
         paths = sorted(self._folder.glob(_NAMES))
         while True:

@@ -14,14 +14,14 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.encoder_features import feature_cache
-from kbert.data.encoder_features.feature_cache import (
+from kbert.data.translation import feature_cache as feature_cache
+from kbert.data.translation.feature_cache import (
     ABOUT,
     cache_key,
     cached_features,
     text_digests,
 )
-from kbert.data.encoder_features.frozen_encoder import FrozenEncoder
+from kbert.data.translation.text_features import FrozenEncoder
 
 TEXTS = [[3, 1], [7, 8, 9, 2], [5], [3, 1], [6, 2, 4, 4], [5], [], [1, 3]]
 DIFFERENT, TOKENS = 6, 4 + 4 + 2 + 2 + 1
@@ -71,8 +71,7 @@ def check(features, texts=TEXTS):
     for row, text in enumerate(texts):
         found = features.batch([row])[0]
         np.testing.assert_array_equal(found.astype("float64"), np.reshape(expected(text), (-1, 3)))
-    width = max(map(len, texts), default=0)
-    together = features.batch(np.arange(len(texts)), width + 1)
+    together = features.batch(np.arange(len(texts)))
     for row, text in zip(together, texts):
         np.testing.assert_array_equal(row[len(text) :], 0)
         np.testing.assert_array_equal(row[: len(text)], np.reshape(expected(text), (-1, 3)))

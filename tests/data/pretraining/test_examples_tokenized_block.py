@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.pretraining.corpus import Block
-from kbert.data.pretraining.tokenized_block import BlockTokenizer, TokenizedBlock
+from kbert.data.pretraining.examples import BlockTokenizer, TokenizedBlock
 from kbert.text.sentences import split_sentences
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from kbert.data import tfds_dataset
 from kbert.data.classification.glue_tasks import read_glue
-from kbert.data.tfds import sources as tfds_sources
-from kbert.data.tfds.sources import read_tfds, tfds_split
+from kbert.data.tfds_dataset import tfds_split
+from kbert.data.tfds_examples import read_tfds
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "glue"
+FIXTURES = Path(__file__).parent / "fixtures" / "glue"
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +53,9 @@ def test_a_prepared_dataset_needs_no_files(folders):
 
 
 def test_the_recorded_checksums_come_back(folders, tmp_path):
-    before = dict(tfds_sources.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos)
+    before = dict(tfds_dataset.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos)
     read_tfds("glue/sst2", data_dir=tmp_path, check_manual_files=False, **_only_manual(folders))
-    assert tfds_sources.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos == before
+    assert tfds_dataset.import_tfds().builder("glue/sst2", data_dir=tmp_path).url_infos == before
 
 
 def test_files_with_other_bytes_are_refused_by_default(folders, tmp_path):
@@ -70,7 +71,7 @@ def test_a_manual_folder_without_the_files(folders, tmp_path):
 
 
 def test_no_network_tells_how_to_provide_the_files(tmp_path, monkeypatch):
-    tfds = tfds_sources.import_tfds()
+    tfds = tfds_dataset.import_tfds()
 
     def fail(*unused_arguments, **unused_options):
         raise ConnectionError("Name or service not known")

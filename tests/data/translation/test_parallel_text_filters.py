@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.data.translation.parallel_filters import SHOWN_LINES, LeftOut, filter_parallel
-from kbert.data.translation.parallel_text import ParallelText
+from kbert.data.translation.parallel_text import SHOWN_LINES, LeftOut, ParallelText, filter_parallel
 
 
 def parallel(sources, targets, lines=None):

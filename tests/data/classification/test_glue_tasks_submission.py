@@ -2,8 +2,7 @@
 
 import pytest
 
-from kbert.data.classification.glue_submission import write_glue_submission
-from kbert.data.classification.glue_tasks import GLUE_TASKS
+from kbert.data.classification.glue_tasks import GLUE_TASKS, write_glue_submission
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*the official test set has")
 
