@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from kbert.tasks.regression.model import Regressor
     from kbert.tasks.span_tagging.model import SpanTagger
     from kbert.tasks.translation.model import Translator
-    from kbert.text.subword.subword import Subword
-    from kbert.text.subword.training import train_subwords
+    from kbert.text.subword import Subword
+    from kbert.text.subword_training import train_subwords
     from kbert.text.wordpiece.vocabulary import Vocabulary
     from kbert.text.wordpiece.wordpiece import WordPiece
 
@@ -51,7 +51,7 @@ _MODULE_OF = {
     "QuestionAnswerer": "kbert.tasks.question_answering.model",
     "Regressor": "kbert.tasks.regression.model",
     "SpanTagger": "kbert.tasks.span_tagging.model",
-    "Subword": "kbert.text.subword.subword",
+    "Subword": "kbert.text.subword",
     "Transformer": "kbert.models.transformer",
     "Translator": "kbert.tasks.translation.model",
     "Vocabulary": "kbert.text.wordpiece.vocabulary",
@@ -59,7 +59,7 @@ _MODULE_OF = {
     "export": "kbert.serving.export.export",
     "export_together": "kbert.serving.export.multi_task_export",
     "load": "kbert.serving.loading.exported",
-    "train_subwords": "kbert.text.subword.training",
+    "train_subwords": "kbert.text.subword_training",
 }
 
 __all__ = [

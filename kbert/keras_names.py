@@ -50,7 +50,7 @@ NAMES = {
     "tasks.span_tagging.model": "SpanTagger",
     "tasks.translation.head": "Translation",
     "tasks.translation.model": "Translator",
-    "text.subword.subword": "Subword",
+    "text.subword": "Subword",
     "text.wordpiece.wordpiece": "WordPiece",
 }
 

@@ -40,7 +40,7 @@ SUB_FLOORS = {
     "layers": (("core",), ("attention",), ("blocks",), ("bert",)),
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "models": ((".",), ("albert",)),
-    "text": ((".",), ("subword", "wordpiece"), ("masking", "sequences")),
+    "text": ((".",), ("wordpiece",), ("sequences",)),
     "data": (
         ("tables",),
         ("batches",),

@@ -12,8 +12,8 @@ from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 
 LINES = [

@@ -6,8 +6,8 @@ from pathlib import Path
 from sacremoses import MosesTokenizer
 
 from kbert.data.translation.parallel_text import read_parallel
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 
 TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
 PIECES = 10_000

@@ -12,7 +12,7 @@ from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
 from kbert.pipelines.base.saved_pipeline import tokenizer_of
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 
 ENCODER = "all-MiniLM-L6-v2"
 # vanilla: from random weights. more: the same model, trained on. fused: with a pretrained encoder.

@@ -14,7 +14,7 @@ from kbert.tasks.load import load
 from kbert.tasks.ner.model import EntityRecognizer
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 
 Rows = list[dict[str, str]]
 _READERS: dict[str, Callable[[str], Any]] = {

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 
 # In the order of their numbers: the first for training, the next for validation, the last to test.
 SIZES = {"train": 1172, "validation": 100, "test": 100}

@@ -10,7 +10,7 @@ from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 
 VOCABULARY = 16_000
 

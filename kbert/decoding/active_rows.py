@@ -33,36 +33,15 @@ def longest_of(limits: Any, capacity: int | None) -> Any:
     """Returns the largest of the limits, int32 (B,), and at least 1; or `capacity` if given."""
     if capacity is not None:
         return capacity
-    if rows_leave():
-        return ops.max(ops.concatenate([limits, ops.ones((1,), "int32")]))
-    return max(1, int(ops.max(limits))) if limits.shape[0] else 1
-
-
-def with_state(step: Any, state: Any) -> tuple[Any, Any]:
-    """Returns a step function, which takes and returns the state last, and its state, for loops.
-
-    None is no tensor: without a state the step gets none and returns an empty tuple.
-    """
-    if state is not None:
-        return step, state
-
-    def stateless(*arguments: Any) -> tuple[Any, Any]:
-        return step(*arguments[:-1], None)[0], ()
-
-    return stateless, ()
+    longest = ops.max(limits, initial=1)
+    return longest if rows_leave() else int(longest)
 
 
 def of_parents(column: Any, parents: Any) -> Any:
-    """Gathers entries (b, m, ...) of each row of (b, k, ...), by one gather of flat rows.
-
-    Args:
-        column: (b, k, ...).
-        parents: int (b, m), each below k.
-    """
+    """Gathers entries (b, m, ...) of each row of (b, k, ...): those of `parents`, int (b, m)."""
     rows, k, rest = ops.shape(column)[0], column.shape[1], tuple(ops.shape(column)[2:])
-    flat = ops.reshape(column, (-1, *rest))
     index = ops.cast(parents, "int32") + ops.arange(rows, dtype="int32")[:, None] * k
-    taken = ops.take(flat, ops.reshape(index, (-1,)), axis=0)
+    taken = ops.take(ops.reshape(column, (-1, *rest)), ops.reshape(index, (-1,)), axis=0)
     return ops.reshape(taken, (-1, parents.shape[1], *rest))
 
 
@@ -82,9 +61,8 @@ def without_finished(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Removes finished rows and writes their answers, once enough of them are finished.
 
-    Args:
-        values: tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,).
-        answers: tensors (B, ...), whose keys `values` has too.
+    `values` are tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,), and `answers`
+    tensors (B, ...), whose keys `values` has too.
     """
     done = values["done"]
     gone = ops.sum(ops.cast(done, "int32"))
@@ -108,16 +86,12 @@ def decoded(
 ) -> dict[str, Any]:
     """Advances rows step by step until all are done, and returns their answers.
 
-    Args:
-        advance: takes the loop's variables and the step, int32 scalar, and returns the variables.
-        values: the variables, tensors (B, ...), among them `done` bool (B,).
-        answers: tensors (B, ...), whose keys `values` has too.
-        limits: int32 (B,), the maximum length of each row.
-        longest: the most steps.
+    `advance` takes the loop's variables and the step, an int32 scalar, and returns the variables.
+    These are `values`, tensors (B, ...), among them `done` bool (B,), and those whose keys are in
+    `answers`. `limits`, int32 (B,), are the maximum lengths of the rows, and `longest` of all.
     """
     values = {**values, "row": ops.arange(ops.shape(values["done"])[0], dtype="int32")}
-    leaves = rows_leave()
-    if leaves:
+    if rows_leave():
         values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
     values = advance(values, ops.zeros((), "int32"))
 
@@ -125,12 +99,12 @@ def decoded(
         return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
 
     def once_more(time: Any, values: Any, answers: Any) -> Any:
-        if leaves:
+        if rows_leave():
             values, answers = without_finished(values, answers)
         return time + 1, advance(values, time), answers
 
     first = (ops.ones((), "int32"), values, answers)
     _, values, answers = ops.while_loop(unfinished, once_more, first)
-    if leaves:
+    if rows_leave():
         return written_rows(answers, values, values["row"])
     return {key: values[key] for key in answers}

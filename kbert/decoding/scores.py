@@ -7,7 +7,7 @@ tokens a piece.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -25,12 +25,7 @@ class Pieces(NamedTuple):
 
 
 def in_pieces(logits: Any, count: int) -> Pieces:
-    """Finds the largest logit of each piece in one pass, for a search of the `count` likeliest.
-
-    Args:
-        logits: float (b, k, V).
-        count: how many of the likeliest will be searched for.
-    """
+    """Finds the largest of the logits (b, k, V) of each piece, to search the `count` likeliest."""
     logits = ops.cast(logits, "float32")
     size = _piece_size(logits.shape[-1], count)
     if size == 1:
@@ -48,8 +43,10 @@ def log_sum_exp(pieces: Pieces) -> Any:
     """
     largest, piece = ops.top_k(pieces.maxima, 1)  # (b, k, 1)
     probabilities = ops.softmax(pieces.logits, axis=-1)
-    searched = _searched(probabilities, pieces, ops.cast(piece, "int32"))
-    of_largest = ops.max(searched, axis=(-2, -1), initial=0.0)
+    hypotheses, number = pieces.maxima.shape[1:]
+    cut = ops.reshape(probabilities, (-1, number, probabilities.shape[2] // number))
+    searched = of_parents(cut, ops.reshape(piece, (-1, 1)))  # (b * k, 1, P)
+    of_largest = ops.reshape(ops.max(searched, axis=(-2, -1), initial=0.0), (-1, hypotheses))
     found = largest[..., 0] - ops.log(of_largest)
     return ops.where(largest[..., 0] > _IMPOSSIBLE, found, 0.0)
 
@@ -58,29 +55,20 @@ def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, A
     """Finds the likeliest continuations of all hypotheses of a row together.
 
     The `count` largest entries lie in the `count` pieces with the largest maxima: only those pieces
-    are searched.
-
-    Args:
-        pieces: of the logits.
-        offsets: float32 (b, k), added to logits to get log-probabilities of whole hypotheses.
-        count: the number of continuations.
+    are searched. Logits plus `offsets`, float32 (b, k), are log-probabilities of whole hypotheses.
 
     Returns:
         Log-probabilities float32, hypotheses and tokens int32, each (b, count), the best first;
         padded with -inf where there are fewer. Equal ones are in any order.
     """
     logits, maxima = pieces
-    hypotheses, number = maxima.shape[1], maxima.shape[2]
+    hypotheses, number = maxima.shape[1:]
     size = logits.shape[2] // number
     chosen_count = min(count, hypotheses * number)
     every = ops.reshape(maxima + offsets[:, :, None], (-1, hypotheses * number))
     _, chosen = ops.top_k(every, chosen_count)
     chosen = ops.cast(chosen, "int32")  # (b, m): hypothesis * C + piece
-    rows = ops.shape(logits)[0]
-    firsts = ops.arange(rows, dtype="int32")[:, None] * (hypotheses * number)
-    flat = ops.reshape(logits, (-1, size))
-    searched = ops.take(flat, ops.reshape(firsts + chosen, (-1,)), axis=0)
-    searched = ops.reshape(searched, (-1, chosen_count, size))
+    searched = of_parents(ops.reshape(logits, (-1, hypotheses * number, size)), chosen)
     added = of_parents(offsets[:, :, None], chosen // number)  # (b, m, 1)
     total = ops.reshape(searched + added, (-1, chosen_count * size))
     lacking = count - chosen_count * size
@@ -90,16 +78,6 @@ def best_continuations(pieces: Pieces, offsets: Any, count: int) -> tuple[Any, A
     index = ops.minimum(ops.cast(index, "int32"), chosen_count * size - 1)
     place = of_parents(chosen[:, :, None], index // size)[:, :, 0]
     return best, place // number, (place % number) * size + index % size
-
-
-def _searched(values: Any, pieces: Pieces, chosen: Any) -> Any:
-    """Gathers the pieces (b, k, m, P) of values (b, k, V) with the indices `chosen` (b, k, m)."""
-    hypotheses, number = pieces.maxima.shape[1], pieces.maxima.shape[2]
-    size, rows = values.shape[2] // number, ops.shape(values)[0]
-    firsts = ops.reshape(ops.arange(rows * hypotheses, dtype="int32"), (-1, hypotheses, 1)) * number
-    index = ops.reshape(firsts + chosen, (-1,))
-    found = ops.take(ops.reshape(values, (-1, size)), index, axis=0)
-    return ops.reshape(found, (-1, hypotheses, chosen.shape[2], size))
 
 
 def _piece_size(vocabulary_size: int, count: int) -> int:
@@ -112,39 +90,18 @@ def _piece_size(vocabulary_size: int, count: int) -> int:
     return size if vocabulary_size >= 64 and work < vocabulary_size / 2 else 1
 
 
-@dataclass(frozen=True)
-class GnmtPenalty:
-    """((5 + n) / 6)^alpha for n tokens, the end token included (Wu et al. 2016, equation 14)."""
-
-    alpha: float  # 0 for none; 0.6 to 1 are usual
-
-    def __call__(self, length: Any) -> Any:
-        """Returns the penalty, float32, of lengths n of any shape."""
-        return ops.power((ops.cast(length, "float32") + 5.0) / 6.0, self.alpha)
+# Penalties of n tokens, the end token included; an exponent of 0 is none.
+LENGTH_PENALTIES: dict[str, Callable[[Any, float], Any]] = {
+    # Wu et al. 2016, equation 14; 0.6 to 1 are usual.
+    "gnmt": lambda n, alpha: ops.power((n + 5.0) / 6.0, alpha),
+    # fairseq's and CTranslate2's; 1 is the mean log-probability of a token.
+    "power": lambda n, alpha: ops.power(n, alpha),
+}
 
 
-@dataclass(frozen=True)
-class PowerPenalty:
-    """n^alpha for n tokens, the end token included: fairseq's and CTranslate2's."""
-
-    alpha: float  # 0 for none; 1 is the mean log-probability of a token
-
-    def __call__(self, length: Any) -> Any:
-        """Returns the penalty, float32, of lengths n of any shape."""
-        return ops.power(ops.cast(length, "float32"), self.alpha)
-
-
-LENGTH_PENALTIES: dict[str, Any] = {"gnmt": GnmtPenalty, "power": PowerPenalty}
-
-
-def length_penalty(name: str, alpha: float) -> Any:
-    """Returns the length penalty "gnmt" or "power" with an exponent.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+def length_penalty(name: str, alpha: float) -> Callable[[Any], Any]:
+    """Returns a length penalty with its exponent: from lengths of any shape to float32."""
     if name not in LENGTH_PENALTIES:
-        raise ValueError(
-            f"`name` must be one of {sorted(LENGTH_PENALTIES)}. Received: name={name!r}"
-        )
-    return LENGTH_PENALTIES[name](alpha)
+        known = sorted(LENGTH_PENALTIES)
+        raise ValueError(f"`name` must be one of {known}. Received: name={name!r}")
+    return lambda length: LENGTH_PENALTIES[name](ops.cast(length, "float32"), alpha)

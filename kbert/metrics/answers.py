@@ -17,34 +17,19 @@ import numpy as np
 
 from kbert.metrics.glue import NotFiniteError
 
-_BEST = {
-    "final_exact": "best_exact",
-    "final_exact_thresh": "best_exact_thresh",
-    "final_f1": "best_f1",
-    "final_f1_thresh": "best_f1_thresh",
-}
-
 
 def squad_metrics(
     answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
 ) -> dict[str, float | int]:
     """Returns the metrics of SQuAD 1.1.
 
-    Warns (`UserWarning`) if questions have no prediction; as in the official evaluation they
-    count 0. Predictions for other questions are ignored.
-
-    Args:
-        answers: {question id: the gold answers, at least one}.
-        predictions: {question id: answer}.
+    `answers` are {question id: the gold answers, at least one}, and `predictions` {question id:
+    answer}. Warns (`UserWarning`) if questions have no prediction; as in the official evaluation
+    they count 0. Predictions for other questions are ignored.
 
     Returns:
         "exact_match" and "f1" in percent, means over the questions of the best over their gold
         answers, and "total", the number of questions.
-
-    Raises:
-        ValueError: there are no questions, one has no gold answer, no prediction is for any of
-            them, or an answer is not a string.
-        ImportError: tf-models-official is not installed.
     """
     _check(answers, predictions)
     for id, texts in answers.items():
@@ -62,7 +47,8 @@ def squad_metrics(
             stacklevel=2,
         )
     # Unanswered questions are counted here: the official function would log a line for each.
-    found = _evaluation("1.1").evaluate(_dataset(answered), predictions)
+    v1_1, _ = _evaluations()
+    found = v1_1.evaluate(_dataset(answered), predictions)
     scale = 100.0 * len(answered) / len(answers)
     return {
         "exact_match": scale * float(found["exact_match"]),
@@ -91,12 +77,7 @@ def squad2_metrics(
         `null_scores` also "best_exact" and "best_f1" at the best threshold, and these thresholds
         "best_exact_thresh" and "best_f1_thresh" (no answer where the score is above), and, if
         there are questions with an answer, the average precisions "pr_exact_ap", "pr_f1_ap" and
-        "pr_oracle_ap".
-
-    Raises:
-        ValueError: there are no questions, one has no prediction or no score, an answer is not a
-            string, or a score is not finite.
-        ImportError: tf-models-official is not installed.
+        "pr_oracle_ap". A score that is not finite is a `NotFiniteError`.
     """
     _check(answers, predictions)
     _check_complete("predictions", predictions, answers)
@@ -105,18 +86,21 @@ def squad2_metrics(
         _check_complete("null_scores", null_scores, answers)
         ranks, thresholds = _ranks({id: null_scores[id] for id in answers})
     chosen = {id: predictions[id] for id in answers}
-    found = _evaluation("2.0").evaluate(_dataset(answers), chosen, ranks)
+    _, v2_0 = _evaluations()
+    found = v2_0.evaluate(_dataset(answers), chosen, ranks)
     metrics: dict[str, float | int] = {}
     for name, value in found.items():
         if null_scores is None and name.startswith(("final_", "pr_")):
             continue  # computed with the same score for all
         if name.endswith("_thresh"):
             value = thresholds[round(value * len(answers))]
-        metrics[_BEST.get(name, name)] = int(value) if name.endswith("total") else float(value)
+        name = name.replace("final_", "best_")
+        metrics[name] = int(value) if name.endswith("total") else float(value)
     return metrics
 
 
-def _evaluation(version: str) -> Any:
+def _evaluations() -> tuple[Any, Any]:
+    """Returns the modules of SQuAD 1.1 and of 2.0."""
     try:
         from official.nlp.tools import squad_evaluate_v1_1, squad_evaluate_v2_0
     except ImportError as error:
@@ -124,7 +108,7 @@ def _evaluation(version: str) -> Any:
             "The metrics of SQuAD need tf-models-official. Install it with `pip install "
             f"tf-models-official`. ({error})"
         ) from error
-    return {"1.1": squad_evaluate_v1_1, "2.0": squad_evaluate_v2_0}[version]
+    return squad_evaluate_v1_1, squad_evaluate_v2_0
 
 
 def _dataset(answers: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -146,7 +130,7 @@ def _check(answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str])
             )
     if not any(id in predictions for id in answers):
         raise ValueError(
-            f"`predictions` must be answers to the questions in `answers`, such as "
+            "`predictions` must be answers to the questions in `answers`, such as "
             f"{next(iter(answers))!r}. Received: {len(predictions)} predictions, none for any of "
             "them"
         )
@@ -197,23 +181,12 @@ Spans = Sequence[Sequence[tuple[int, int]]]
 def exact_and_overlap_f1(true_spans: Spans, predicted_spans: Spans) -> dict[str, float]:
     """Returns precision, recall and F1 of spans, by exact match and by overlap.
 
-    Exact: a predicted span counts if it is one of the gold spans. Overlap: characters count, each
-    once however many spans cover it, so a span that is nearly right is nearly counted. Both are
-    summed over the questions before precision and recall are computed; ratios of 0 / 0 are 0. A
-    span given twice counts once.
-
-    Args:
-        true_spans: for each question its gold spans (start, end), with an exclusive `end`, in code
-            points of the context; empty where there is no answer.
-        predicted_spans: the model's, for the same questions in the same order.
-
-    Returns:
-        "span_exact_precision", "span_exact_recall", "span_exact_f1", "span_overlap_precision",
-        "span_overlap_recall" and "span_overlap_f1", from 0 to 1.
-
-    Raises:
-        ValueError: no questions, unequal numbers of them, or a span that is empty or begins before
-            0.
+    Each question has its spans (start, end), with an exclusive `end`, in code points of the
+    context; none where there is no answer. Exact: a predicted span counts if it is one of the gold
+    spans. Overlap: characters count, each once however many spans cover it, so a span that is
+    nearly right is nearly counted. Both are summed over the questions before precision and recall
+    are computed; ratios of 0 / 0 are 0. A span given twice counts once. The names are
+    "span_exact_precision", "..._recall", "..._f1", and "span_overlap_...".
     """
     if not len(true_spans) or len(true_spans) != len(predicted_spans):
         raise ValueError(
@@ -221,18 +194,20 @@ def exact_and_overlap_f1(true_spans: Spans, predicted_spans: Spans) -> dict[str,
             f"Received: {len(true_spans)} and {len(predicted_spans)} questions"
         )
     exact, overlap = [], []
-    for i, (right, given) in enumerate(zip(true_spans, predicted_spans)):
-        true = _checked("true_spans", right, i)
-        predicted = _checked("predicted_spans", given, i)
-        exact.append((len(true & predicted), len(predicted), len(true)))
-        pieces, given_pieces = _merged(true), _merged(predicted)
-        shared = _shared(pieces, given_pieces)
-        overlap.append((shared, _covered(given_pieces), _covered(pieces)))
+    for i, sides in enumerate(zip(true_spans, predicted_spans)):
+        true = _checked("true_spans", sides[0], i)
+        predicted = _checked("predicted_spans", sides[1], i)
+        exact.append(_counts(true, predicted))
+        overlap.append(_counts(_characters(true), _characters(predicted)))
     return {**_ratios("span_exact", exact), **_ratios("span_overlap", overlap)}
 
 
+def _counts(true: set[Any], predicted: set[Any]) -> tuple[int, int, int]:
+    return len(true & predicted), len(predicted), len(true)
+
+
 def _ratios(prefix: str, counts: Sequence[tuple[int, int, int]]) -> dict[str, float]:
-    """Returns precision, recall and F1 from each question's correct, predicted and gold items."""
+    """Returns precision, recall and F1 from each question's `_counts`."""
     right, predicted, true = map(sum, zip(*counts))
     return {
         f"{prefix}_precision": right / predicted if predicted else 0.0,
@@ -256,25 +231,5 @@ def _checked(
     return found
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merges spans into sorted pieces that do not touch."""
-    pieces: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if pieces and start <= pieces[-1][1]:
-            pieces[-1] = (pieces[-1][0], max(end, pieces[-1][1]))
-        else:
-            pieces.append((start, end))
-    return pieces
-
-
-def _covered(pieces: Iterable[tuple[int, int]]) -> int:
-    return sum(end - start for start, end in pieces)
-
-
-def _shared(first: list[tuple[int, int]], second: list[tuple[int, int]]) -> int:
-    """Returns the number of characters that both cover."""
-    return sum(
-        max(0, min(end, other_end) - max(start, other_start))
-        for start, end in first
-        for other_start, other_end in second
-    )
+def _characters(spans: Iterable[tuple[int, int]]) -> set[int]:
+    return {offset for start, end in spans for offset in range(start, end)}

@@ -5,6 +5,7 @@ reporting BLEU scores" (2018), section 3, on signatures.
 """
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 References = Sequence[str] | Sequence[Sequence[str]]
@@ -13,20 +14,13 @@ References = Sequence[str] | Sequence[Sequence[str]]
 def translation_metrics(hypotheses: Sequence[str], references: References) -> dict[str, Any]:
     """Returns BLEU and chrF2 of plain texts, as a JSON-serializable dict.
 
-    BLEU is cased and tokenises as mteval-v13a does; both are sacreBLEU's defaults.
-
-    Args:
-        hypotheses: the translations, one string per sentence, not tokenised; "" for none.
-        references: for each hypothesis the reference translation, or a list of several.
+    BLEU is cased and tokenises as mteval-v13a does; both are sacreBLEU's defaults. `hypotheses` are
+    the translations, one string per sentence, not tokenised, "" for none; `references` have for
+    each of them the reference translation, or a list of several.
 
     Returns:
         "bleu" and "chrf", over the whole corpus, from 0 to 100; "bleu_signature" and
         "chrf_signature", as sacreBLEU prints them: report them beside the scores.
-
-    Raises:
-        ValueError: no sentences, unequal numbers of sentences, a sentence without reference, or
-            something that is not a string.
-        ImportError: sacrebleu is not installed.
     """
     streams = _streams(hypotheses, references)
     metrics = _sacrebleu()
@@ -44,21 +38,13 @@ def tokenized_lowercase_bleu(
 
     Both sides are tokenised as Moses does (tokenizer.perl without options), then lower-cased, then
     compared token by token (as multi-bleu.perl -lc does). It is often several points above
-    `translation_metrics`, and comparable with no other kind of BLEU.
-
-    Args:
-        hypotheses: the translations, one string per sentence, not tokenised.
-        references: for each hypothesis the reference translation, or a list of several.
-        language: language code of the translations for which Moses has rules, such as "de".
+    `translation_metrics`, which has the arguments, and comparable with no other kind of BLEU. Moses
+    must have rules for the language code of the translations, such as "de".
 
     Returns:
         "tokenized_lowercase_bleu" from 0 to 100; "tokenized_lowercase_bleu_signature", sacreBLEU's,
         in which "tok:none" means that it did not tokenise; "tokenized_lowercase_bleu_tokenizer",
         the tokenizer used.
-
-    Raises:
-        ValueError: `translation_metrics` would raise, or Moses has no rules for the language.
-        ImportError: sacrebleu or sacremoses is not installed.
     """
     streams = _streams(hypotheses, references)
     metrics, (moses, version) = _sacrebleu(), _moses(language)
@@ -68,15 +54,10 @@ def tokenized_lowercase_bleu(
         return None if text is None else moses.tokenize(text, return_str=True, escape=False)
 
     name = "tokenized_lowercase_bleu"
-    return {
-        **_score(
-            name,
-            metrics.BLEU(tokenize="none", lowercase=True, force=True),
-            [tokenized(text) for text in hypotheses],
-            [[tokenized(text) for text in stream] for stream in streams],
-        ),
-        f"{name}_tokenizer": f"sacremoses {version}, language {language}",
-    }
+    bleu = metrics.BLEU(tokenize="none", lowercase=True, force=True)
+    own, *others = ([tokenized(text) for text in side] for side in (hypotheses, *streams))
+    scores = _score(name, bleu, own, others)
+    return {**scores, f"{name}_tokenizer": f"sacremoses {version}, language {language}"}
 
 
 def _score(name: str, metric: Any, hypotheses: Sequence[Any], streams: Any) -> dict[str, Any]:
@@ -101,8 +82,7 @@ def _moses(language: str) -> tuple[Any, str]:
         from sacremoses.corpus import NonbreakingPrefixes
     except ImportError as error:
         raise ImportError(
-            "Tokenised BLEU needs sacremoses. Install it with `pip install sacremoses`. "
-            f"({error})"
+            f"Tokenised BLEU needs sacremoses. Install it with `pip install sacremoses`. ({error})"
         ) from error
     # Moses would treat another code as English, and use a name ("french") for half of its rules.
     known = sorted(set(NonbreakingPrefixes().available_langs.values()))
@@ -137,5 +117,4 @@ def _streams(hypotheses: Sequence[str], references: References) -> list[list[str
                 "`references` must hold a string, or a list of strings, for each sentence. "
                 f"Received: {references[number - 1]!r} in sentence {number}"
             )
-    most = max(len(given) for given in each)
-    return [[given[i] if i < len(given) else None for given in each] for i in range(most)]
+    return [list(stream) for stream in zip_longest(*each)]

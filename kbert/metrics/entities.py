@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-_SCHEMES = {"bio": "IOB2", "iob1": "IOB1", "iobes": "IOBES"}
-_LETTERS = {"bio": "BIO", "iob1": "BIO", "iobes": "BIESO"}
+# Scheme -> its name in seqeval, and the letters of its tags.
+_SCHEMES = {"bio": ("IOB2", "BIO"), "iob1": ("IOB1", "BIO"), "iobes": ("IOBES", "BIESO")}
 _TAG = re.compile(r"O|[BIES](?:-.+)?", re.DOTALL)
 
 Tags = Sequence[Sequence[str]]
@@ -21,49 +21,47 @@ def entity_metrics(true_tags: Tags, predicted_tags: Tags, scheme: str = "bio") -
 
     An entity counts as found if its first word, its last word and its type are right. The default
     mode reads tags that are invalid in their scheme as conlleval does; the strict mode counts only
-    entities that the scheme allows. Ratios of 0 / 0 are 0.
-
-    Args:
-        true_tags: the gold tags, one list per sentence.
-        predicted_tags: the model's tags, of the same lengths.
-        scheme: scheme of both: "bio", "iob1" or "iobes". The default mode does not depend on it.
+    entities that the scheme allows, "bio", "iob1" or "iobes". Ratios of 0 / 0 are 0. The tags are
+    one list per sentence, of the same lengths.
 
     Returns:
         "precision", "recall" and "f1" over all entities; "strict_precision", "strict_recall" and
         "strict_f1"; "true_entities" and "predicted_entities", their numbers in the default mode;
         "per_type", for each type that occurs "precision", "recall", "f1" and "support", the number
         of gold entities. (Tags without a type count as type "_".)
-
-    Raises:
-        ValueError: no sentences, unequal lengths, an unknown scheme, or a tag that is not of the
-            scheme.
-        ImportError: seqeval is not installed.
     """
     if scheme not in _SCHEMES:
         raise ValueError(f"`scheme` must be one of {tuple(_SCHEMES)}. Received: scheme={scheme!r}")
     true = _checked("true_tags", true_tags, scheme)
     predicted = _checked("predicted_tags", predicted_tags, scheme)
-    _check_lengths(true, predicted)
+    if not true or len(true) != len(predicted):
+        raise ValueError(
+            "`true_tags` and `predicted_tags` must hold the same sentences, at least one. "
+            f"Received: {len(true)} and {len(predicted)} sentences"
+        )
+    for i, (right, given) in enumerate(zip(true, predicted)):
+        if len(right) != len(given):
+            raise ValueError(
+                "`predicted_tags` must hold a tag for each word. Received: "
+                f"{len(given)} tags for the {len(right)} words of sentence {i + 1}"
+            )
     labeling, v1, schemes = _seqeval()
     options = {"zero_division": 0}
     overall = labeling.precision_recall_fscore_support(true, predicted, average="micro", **options)
     each = labeling.precision_recall_fscore_support(true, predicted, average=None, **options)
     strict = v1.precision_recall_fscore_support(
-        true, predicted, average="micro", scheme=getattr(schemes, _SCHEMES[scheme]), **options
+        true, predicted, average="micro", scheme=getattr(schemes, _SCHEMES[scheme][0]), **options
     )
-    true_entities = labeling.get_entities(true)
-    predicted_entities = labeling.get_entities(predicted)
+    entities = [labeling.get_entities(tags) for tags in (true, predicted)]
     # seqeval returns the types' rows without their names, in sorted order.
-    types = sorted({type for type, _, _ in (*true_entities, *predicted_entities)})
+    types = sorted({type for found in entities for type, _, _ in found})
+    rows = dict(zip(types, zip(*each)))
     return {
         **_ratios(overall, ""),
         **_ratios(strict, "strict_"),
-        "true_entities": len(true_entities),
-        "predicted_entities": len(predicted_entities),
-        "per_type": {
-            type: {**_ratios(row, ""), "support": int(row[3])}
-            for type, row in zip(types, zip(*each))
-        },
+        "true_entities": len(entities[0]),
+        "predicted_entities": len(entities[1]),
+        "per_type": {t: {**_ratios(row, ""), "support": int(row[3])} for t, row in rows.items()},
     }
 
 
@@ -92,24 +90,10 @@ def _checked(argument: str, tags: Tags, scheme: str) -> list[list[str]]:
             if tag in good:
                 continue
             known = isinstance(tag, str) and _TAG.fullmatch(tag) is not None
-            if not known or tag[0] not in _LETTERS[scheme]:
+            if not known or tag[0] not in _SCHEMES[scheme][1]:
                 raise ValueError(
                     f"`{argument}` must be tags of the scheme {scheme}. Received: {tag!r} in "
                     f"sentence {i + 1}, word {word + 1}"
                 )
             good.add(tag)
     return sentences
-
-
-def _check_lengths(true: list[list[str]], predicted: list[list[str]]) -> None:
-    if not true or len(true) != len(predicted):
-        raise ValueError(
-            "`true_tags` and `predicted_tags` must hold the same sentences, at least one. "
-            f"Received: {len(true)} and {len(predicted)} sentences"
-        )
-    for i, (right, given) in enumerate(zip(true, predicted)):
-        if len(right) != len(given):
-            raise ValueError(
-                "`predicted_tags` must hold a tag for each word. Received: "
-                f"{len(given)} tags for the {len(right)} words of sentence {i + 1}"
-            )

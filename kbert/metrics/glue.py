@@ -20,33 +20,27 @@ class NotFiniteError(ValueError):
 
 
 def glue_metrics(task: str, labels: Any, predictions: Any) -> dict[str, float]:
-    """Returns the metrics that GLUE reports for a task.
+    """Returns the metrics that GLUE reports for a task, in the order of `GLUE_METRICS`.
 
-    Args:
-        task: one of the nine tasks, or "ax"; spellings such as "STS-B" are accepted.
-        labels: the labels, shape (examples,): class names, class indices, or scores.
-        predictions: the predictions, of the same kind and shape.
-
-    Returns:
-        {metric: value}, in the order of `GLUE_METRICS`.
-
-    Raises:
-        ValueError: unknown task, no examples, or labels and predictions that do not match.
+    `task` is one of the nine tasks, or "ax"; spellings such as "STS-B" are accepted. Labels and
+    predictions, (examples,), are both class names, class indices, or scores.
     """
+    from sklearn.metrics import f1_score
+
     name = glue_task_name(task)
     if name == "stsb":
-        return _only(regression_metrics(labels, predictions), name)
-    labels, predictions = _checked(labels, predictions)
-    metrics = {
-        "accuracy": float(np.mean(labels == predictions)),
-        "matthews": _matthews(labels, predictions),
-    }
+        metrics = regression_metrics(labels, predictions)
+    else:
+        labels, predictions = _checked(labels, predictions)
+        metrics = {
+            "accuracy": float(np.mean(labels == predictions)),
+            "matthews": _matthews(labels, predictions),
+        }
     if name in _POSITIVE:
         positive = (_POSITIVE[name], "1")
-        metrics["f1"] = _f1(
-            np.isin(labels.astype(str), positive), np.isin(predictions.astype(str), positive)
-        )
-    return _only(metrics, name)
+        sides = (np.isin(side.astype(str), positive) for side in (labels, predictions))
+        metrics["f1"] = float(f1_score(*sides, zero_division=0))
+    return {metric: metrics[metric] for metric in GLUE_METRICS[name]}
 
 
 def classification_metrics(
@@ -54,22 +48,15 @@ def classification_metrics(
 ) -> dict[str, Any]:
     """Returns the metrics of a classifier as a JSON-serializable dict.
 
-    Args:
-        labels: the true classes, shape (examples,): names or indices into `names`.
-        predictions: the predicted classes, names or indices, shape (examples,).
-        names: all classes in the model's order.
-        probabilities: predicted probabilities, shape (examples, classes), or None.
+    Labels and predictions, (examples,), are names, or indices into `names`, all classes in the
+    model's order; `probabilities` are (examples, classes).
 
     Returns:
         "accuracy"; "macro_f1" (mean over the classes that occur in labels or predictions);
         "matthews" (0 where either side is constant); for two classes "f1" of `names[1]`;
         "cross_entropy" in nats if probabilities are given; "per_class", for each name
         precision, recall, f1 and support (0 where a ratio is 0 / 0); "confusion", counts with the
-        true classes as rows.
-
-    Raises:
-        ValueError: no examples, unequal lengths, an unknown class, or probabilities of another
-            shape or that are not finite.
+        true classes as rows. Probabilities that are not finite are a `NotFiniteError`.
     """
     from sklearn import metrics as sklearn_metrics
 
@@ -89,15 +76,18 @@ def classification_metrics(
     if len(names) == 2:
         metrics["f1"] = float(columns[2][1])
     if probabilities is not None:
-        metrics["cross_entropy"] = _cross_entropy(right, probabilities, len(names))
+        array = _finite("probabilities", probabilities)
+        if array.shape != (right.size, len(names)):
+            raise ValueError(
+                f"`probabilities` must have the shape {(right.size, len(names))}. Received: "
+                f"{array.shape}"
+            )
+        # A probability of 0 for the right class costs log(1 / eps), not infinity.
+        chosen = np.clip(array[np.arange(right.size), right], np.finfo("float64").eps, 1.0)
+        metrics["cross_entropy"] = float(-np.mean(np.log(chosen)))
     metrics["per_class"] = {
-        name: {
-            "precision": float(columns[0][i]),
-            "recall": float(columns[1][i]),
-            "f1": float(columns[2][i]),
-            "support": int(columns[3][i]),
-        }
-        for i, name in enumerate(names)
+        name: {"precision": float(p), "recall": float(r), "f1": float(f1), "support": int(support)}
+        for name, p, r, f1, support in zip(names, *columns)
     }
     confusion = sklearn_metrics.confusion_matrix(right, predicted, labels=every)
     metrics["confusion"] = confusion.tolist()
@@ -109,14 +99,7 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
 
     Where the labels or the predictions are all equal (or there is one example) a correlation is
     undefined: it is reported as 0.0, with a `RuntimeWarning`, so that a run that picks its best
-    step by it can continue.
-
-    Args:
-        labels: the true scores, shape (examples,).
-        predictions: the predicted scores, shape (examples,) or (examples, 1).
-
-    Raises:
-        ValueError: no examples, unequal lengths, or values that are not finite numbers.
+    step by it can continue. Values that are not finite are a `NotFiniteError`.
     """
     from scipy import stats
 
@@ -144,15 +127,12 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     }
 
 
-def _only(metrics: dict[str, float], task: str) -> dict[str, float]:
-    return {name: metrics[name] for name in GLUE_METRICS[task]}
-
-
 def _checked(labels: Any, predictions: Any) -> tuple[np.ndarray, np.ndarray]:
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     # True and 1 are one class, also where names are compared as text.
-    labels = labels.astype("int64") if labels.dtype == bool else labels
-    predictions = predictions.astype("int64") if predictions.dtype == bool else predictions
+    labels, predictions = (
+        side.astype("int64") if side.dtype == bool else side for side in (labels, predictions)
+    )
     if labels.ndim != 1 or labels.shape != predictions.shape or labels.size == 0:
         raise ValueError(
             "`labels` and `predictions` must be one value an example, at least one. Received: "
@@ -175,12 +155,6 @@ def _matthews(labels: np.ndarray, predictions: np.ndarray) -> float:
     return float(sklearn_metrics.matthews_corrcoef(labels, predictions))
 
 
-def _f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    from sklearn import metrics as sklearn_metrics
-
-    return float(sklearn_metrics.f1_score(labels, predictions, zero_division=0))
-
-
 def _indices(argument: str, values: Any, names: Sequence[str]) -> np.ndarray:
     """Returns class indices for names or indices, checked against `names`."""
     array = np.asarray(values)
@@ -193,13 +167,14 @@ def _indices(argument: str, values: Any, names: Sequence[str]) -> np.ndarray:
             )
         return array
     index = {name: i for i, name in enumerate(names)}
-    unknown = [str(value) for value in array.ravel().tolist() if value not in index]
+    flat = array.ravel().tolist()
+    unknown = [str(value) for value in flat if value not in index]
     if unknown:
         raise ValueError(
             f"`{argument}` must hold names out of {', '.join(names)}, or their indices. Received: "
             f"{unknown[0]!r}"
         )
-    return np.array([index[value] for value in array.ravel().tolist()], dtype="int64")
+    return np.array([index[value] for value in flat], dtype="int64")
 
 
 def _finite(argument: str, values: Any) -> np.ndarray:
@@ -214,15 +189,3 @@ def _finite(argument: str, values: Any) -> np.ndarray:
             f"are not, the first at position {wrong[0]}"
         )
     return array
-
-
-def _cross_entropy(labels: np.ndarray, probabilities: Any, classes: int) -> float:
-    array = _finite("probabilities", probabilities)
-    if array.shape != (labels.size, classes):
-        raise ValueError(
-            f"`probabilities` must have the shape {(labels.size, classes)}. Received: "
-            f"{array.shape}"
-        )
-    # A probability of 0 for the right class costs log(1 / eps), not infinity.
-    chosen = np.clip(array[np.arange(labels.size), labels], np.finfo("float64").eps, 1.0)
-    return float(-np.mean(np.log(chosen)))

@@ -22,22 +22,12 @@ GLUE_METRICS: dict[str, tuple[str, ...]] = {
 }
 _ALIASES = {
     "diagnostic": "ax",
-    "mnlim": "mnli",
-    "mnlimm": "mnli",
-    "mnlimatched": "mnli",
-    "mnlimismatched": "mnli",
+    **dict.fromkeys(("mnlim", "mnlimm", "mnlimatched", "mnlimismatched"), "mnli"),
 }
 
 
 def glue_task_name(task: str) -> str:
-    """Returns the short name of a GLUE task: "stsb" for "STS-B", "sts_b" and "stsb".
-
-    Args:
-        task: name of a task in any usual spelling.
-
-    Raises:
-        ValueError: the task is unknown.
-    """
+    """Returns the short name of a GLUE task: "stsb" for "STS-B", "sts_b" and "stsb"."""
     key = task.lower().replace("-", "").replace("_", "").removeprefix("glue/")
     key = _ALIASES.get(key, key)
     if key not in GLUE_METRICS:

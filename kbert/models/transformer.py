@@ -220,7 +220,7 @@ class Transformer(TransformerLayers):
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Decodes one more token of every hypothesis; see `kbert.decoding.beam_search`.
+        """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
 
         Args:
             token_ids: int (B, k), the last token of each.

@@ -44,10 +44,6 @@ def write_figure(figure: "Figure", path: str | os.PathLike[str]) -> Path:
     return target
 
 
-# A font with a box for every character, and no real glyphs.
-_LAST_RESORT = "Last Resort"
-
-
 def families_for(texts: Iterable[str]) -> list[str]:
     """Returns font families that together draw texts: the default, and others for what it lacks.
 
@@ -65,7 +61,7 @@ def families_for(texts: Iterable[str]) -> list[str]:
     letters = {
         name: missing & _letters_of(path)
         for name, path in sorted(_upright_faces().items())
-        if not name.startswith(_LAST_RESORT)
+        if not name.startswith("Last Resort")  # a box for every character, and no real glyphs
     }
     while missing:
         best = max(letters, key=lambda name: len(letters[name] & missing))
@@ -100,10 +96,9 @@ def _upright_faces() -> dict[str, str]:
             + manager.score_stretch(usual.get_stretch(), face.stretch)
         )
 
-    faces: dict[str, str] = {}
-    for face in sorted(manager.ttflist, key=distance):
-        faces.setdefault(face.name, face.fname)
-    return faces
+    # The nearest face of each name comes last, and replaces the others.
+    nearest_last = reversed(sorted(manager.ttflist, key=distance))
+    return {face.name: face.fname for face in nearest_last}
 
 
 def _letters_of(path: str) -> set[int]:
@@ -123,18 +118,16 @@ def _script_of(character: str) -> str:
     return word if word == "CJK" else word.title()
 
 
+# Control characters and surrogates -> how Python writes them: \n, \x00, \ud800.
+_ESCAPED = {n: ascii(chr(n))[1:-1] for n in (*range(32), *range(127, 160), *range(0xD800, 0xE000))}
+
+
 def readable(tokens: Iterable[str]) -> list[str]:
     """Returns tokens with control characters escaped, so that none breaks a line or a figure."""
-    return ["".join(map(_shown, token)) for token in tokens]
+    return [token.translate(_ESCAPED) for token in tokens]
 
 
 def label_style(labels: Sequence[str], size: float) -> dict[str, Any]:
     """Returns matplotlib's properties of labels: size in points, fonts with their letters."""
     # A "$" would begin a formula.
     return {"fontsize": size, "fontfamily": families_for(labels), "parse_math": False}
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in ("Cc", "Cs"):
-        return character
-    return character.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""Graph functions on texts: their argument is checked, and each is traced once and cached."""
+"""Graph functions on texts: traced once and cached, checked, and applied chunk by chunk."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,19 +14,16 @@ def cached_graph(
 ) -> Any:
     """Returns a function as a graph, traced again only after a setting has changed.
 
-    Args:
-        owner: The model or tokenizer that the function reads; the graph is cached with it, under
-            the function's qualified name.
-        function: From tensors to tensors.
-        settings: All values, beside the owner's weights, that are constants of the traced graph.
-        specs: Specs of its arguments; None for one graph per signature of the arguments.
+    The graph is cached with its owner, the model or tokenizer that the function reads, under the
+    function's qualified name. `settings` are all values, beside the owner's weights, that are
+    constants of the traced graph, and `specs` those of the arguments; None for one graph per
+    signature of the arguments.
     """
     # Not as an attribute: Keras would track it.
     graphs = owner.__dict__.setdefault("_cached_graphs", {})
     before, graph = graphs.get(function.__qualname__, (None, None))
     if before != list(settings):
-        signature = None if specs is None else list(specs)
-        graph = tf.function(function, input_signature=signature, autograph=False)
+        graph = tf.function(function, input_signature=specs, autograph=False)
         # TensorFlow counts the traces of all graphs of one function, and would warn of retracing
         # in a process with several models.
         graph._omit_frequent_tracing_warning = True
@@ -42,3 +39,61 @@ def checked_text(text: Any) -> tf.Tensor:
     if text.shape.rank != 1:
         raise ValueError(f"`text` must have the shape (B,). Received: shape={text.shape}")
     return text
+
+
+def map_in_chunks(
+    function: Callable[[tf.Tensor], Sequence[tf.Tensor]],
+    lengths: tf.Tensor,
+    chunk_cells: int,
+    outputs: Sequence[tf.TensorSpec],
+    at_once: int = 1,
+) -> list[tf.Tensor]:
+    """Applies a function to sequences, longest first, as many at a time as fit.
+
+    Sequences of similar length share a chunk: little padding, and few chunks are in memory.
+
+    The function takes the indices of some sequences, int32 (k,), and returns tensors, with a spec
+    each in `outputs`, whose first dimension may differ between chunks. What it returned for all
+    chunks is concatenated; see `places_in_chunks`.
+
+    Args:
+        lengths: int32 (W,), the length of each sequence, at least 1.
+        chunk_cells: the most positions, sequences times longest sequence, of a chunk; a longer
+            sequence is a chunk of its own.
+        at_once: how many chunks may run in parallel. More than one pays for a function of many
+            small steps, each too small for all cores; and only without side effects (reading a
+            variable is one).
+    """
+    order = _longest_first(lengths)
+    total = tf.size(order)
+    arrays = []
+    for spec in outputs:
+        shape = (None, *spec.shape[1:])
+        array = tf.TensorArray(spec.dtype, 0, True, infer_shape=False, element_shape=shape)
+        # Or there may be nothing to join.
+        arrays.append(array.write(0, tf.zeros((0, *shape[1:]), spec.dtype)))
+
+    def advance(start: tf.Tensor, number: tf.Tensor, arrays: Any) -> Any:
+        width = tf.gather(lengths, order[start])
+        end = tf.minimum(total, start + tf.maximum(1, chunk_cells // width))
+        found = function(order[start:end])
+        written = [array.write(number, tensor) for array, tensor in zip(arrays, found, strict=True)]
+        return end, number + 1, written
+
+    first = (tf.constant(0), tf.constant(1), arrays)
+    _, _, arrays = tf.while_loop(
+        lambda start, *_: start < total, advance, first, parallel_iterations=at_once
+    )
+    return [array.concat() for array in arrays]
+
+
+def places_in_chunks(lengths: tf.Tensor) -> tf.Tensor:
+    """Returns each sequence's index in outputs of `map_in_chunks` with one row per sequence.
+
+    Gathering an output by them puts it into the order of the sequences, of int32 lengths (W,).
+    """
+    return tf.math.invert_permutation(_longest_first(lengths))
+
+
+def _longest_first(lengths: tf.Tensor) -> tf.Tensor:
+    return tf.argsort(lengths, direction="DESCENDING", stable=True)

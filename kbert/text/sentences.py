@@ -26,13 +26,10 @@ _OTHER_STOPS = (
     "\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1c3b\u1c3c\u1c7e\u1c7f\u2e2e\u3002\ufe52"
     "\ufe56\ufe57\uff01\uff0e\uff1f\uff61"
 )
-_CLOSING = (
-    "\"'\u2019\u201d\u00bb\u203a)\\]}\u300d\u300f\u3011\u3009\u300b\uff09\uff3d\uff63"
-)
+_CLOSING = "\"'\u2019\u201d\u00bb\u203a)\\]}\u300d\u300f\u3011\u3009\u300b\uff09\uff3d\uff63"
 _OPENING = (
     "\"'`([{\u2018\u201c\u201e\u201a\u00ab\u2039\u00bf\u00a1\u300c\u300e\u3010\uff08*_-\u2013\u2014"
 )
-_OPENING_OR_SPACE = f"{_OPENING} "
 _GOES_ON = ",;:)]}\u00bb\u2019\u201d\u203a"  # SContinue, and what should have closed before
 # Possessive quantifiers: no backtracking, so that the time is linear in any text.
 _END = re.compile(
@@ -46,33 +43,26 @@ _ENUMERATOR = re.compile(r"[(\[]?(?:\d{1,3}(?:\.\d{1,3})*|[ivxlcIVXLC]{1,6}|\w)"
 _ORDINAL = re.compile(r"\d{1,2}")
 
 # Never the last word of a sentence. Words that are also ordinary words are in none of these.
-_NEVER_LAST = frozenset(
-    """
+_NEVER_LAST = frozenset("""
     adm brig capt cmdr col comdr cpl dr drs fr gen gov hon insp lieut lt maj messrs mlle mlles mme
     mmes mr mrs ms mt pres prof profs rep rev rt sen sens sgt ste supt bspw bzgl bzw dipl evtl frl
     ggf hl hr hrn inkl insb sog tel vgl zzgl dott dra sig sigra sra srta exmo e.g i.e viz cf vs resp
     approx ibid
-    """.split()
-)
+""".split())
 # The last word of a sentence only where a frequent first word follows.
-_SELDOM_LAST = frozenset(
-    """
+_SELDOM_LAST = frozenset("""
     al assn ave bart bldg blvd bros ca co corp dept dist ed edn eds eqs esq etc ext ft hwy inc jr
     ltd mm nos org ph.d pp repr sr st str suppl trans univ vol vols jan feb mar apr jun jul aug sep
     sept oct nov dec tue tues thu thurs fri ariz calif colo conn fla kan ky md mich minn mont neb
     nev okla penn tenn va vt wis wyo abb abs aufl ausg bd bde beisp betr bsp entspr geb jh jhd kap
     mio mrd nr spez u.a usf usw verf z.b z.t d.h env fasc janv fevr juil m\u00e9m n\u00b0
     r\u00e9f trad
-    """.split()
-)
+""".split())
 # An abbreviation where a number follows.
-_NUMBERED = frozenset(
-    """
+_NUMBERED = frozenset("""
     art bd ch chap eq eqs fig figs kap no nos nr op p par pp s sec sect v vol vols
-    """.split()
-)
-_FIRST_WORDS = frozenset(
-    """
+""".split())
+_FIRST_WORDS = frozenset("""
     A After All Also Although An And As At Because Before But By During Each Even First For From Had
     He Her Here His How However I If In It Its Many More Most My No Not Now Of On One Only Other Our
     She Since So Some Such That The Their Then There These They This Those Though Thus To Under
@@ -81,26 +71,17 @@ _FIRST_WORDS = frozenset(
     Man Mit Nach Nicht Nun Nur Ob Sie So Und Unter Von Vor Wenn Wer Wie Wir Zu Zum Apr\u00e8s Au
     Avec Ce Cela Ces Cette Dans De Des Elle En Et Il Ils Je La Le Les Mais Nous On Par Pour Quand
     Sans Si Son Sur Un Une Vous
-    """.split()
-)
-_MONTHS = frozenset(
-    """
-    Januar J\u00e4nner Februar M\u00e4rz April Mai Juni Juli August September Oktober November
-    Dezember
-    """.split()
-)
+""".split())
+_MONTHS = frozenset("""
+    Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember
+""".split())
 _WORD = re.compile(r"\w+")
 
 
 def split_sentences(text: str) -> list[str]:
-    r"""Splits a text into sentences.
+    r"""Splits a text into its sentences, in order and without surrounding white space.
 
-    Args:
-        text: any text. A line end ("\n") always ends a sentence.
-
-    Returns:
-        The sentences in order, without surrounding white space; none is empty, and only white
-        space is left out.
+    A line end ("\n") always ends a sentence. None is empty, and only white space is left out.
     """
     sentences: list[str] = []
     for line in text.split("\n"):
@@ -135,7 +116,7 @@ def _ends(line: str, begin: int, stop: int, end: int, stops: str | None) -> bool
         return True
     following = line[end]
     if following in _OPENING:
-        following = line[end : end + _NEAR].lstrip(_OPENING_OR_SPACE)[:1]
+        following = line[end : end + _NEAR].lstrip(f"{_OPENING} ")[:1]
     if following.islower() or (following and following in _GOES_ON):
         return False
     if stops != "." or line[stop + 1] in _CLOSING:
@@ -147,14 +128,12 @@ def _is_abbreviation(line: str, begin: int, stop: int, end: int) -> bool:
     """Returns whether the single full stop at `stop` belongs to the word before it."""
     before = line[max(begin, stop - _NEAR) : stop].split()
     word = before[-1].lstrip(_OPENING) if before else ""
-    is_first = len(before) == 1
-    if is_first and _ENUMERATOR.fullmatch(word):
+    if len(before) == 1 and _ENUMERATOR.fullmatch(word):
         return True
     if len(word) == 1 and word.isalpha():
         return word != "I"  # an initial
     lowered = word.lower().rpartition("-")[2]
-    next_word = _WORD.match(line, end)
-    following = "" if next_word is None else next_word.group()
+    following = found[0] if (found := _WORD.match(line, end)) else ""
     if lowered in _NEVER_LAST or (lowered in _NUMBERED and following[:1].isdigit()):
         return True
     if lowered in _SELDOM_LAST or _ACRONYM.fullmatch(word):

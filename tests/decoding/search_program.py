@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from kbert.decoding.greedy import greedy_search
+from kbert.decoding.search import greedy_search
 from tests.decoding.searching import END, LONGEST, run
 from tests.decoding.spelling import START, Speller, normalized, random_tables
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from kbert.decoding.beam_search import beam_search
-from kbert.decoding.scores import GnmtPenalty, PowerPenalty
+from kbert.decoding.scores import length_penalty
+from kbert.decoding.search import beam_search
 from tests.decoding import reference
 from tests.decoding.reference import Answer, Search
 from tests.decoding.spelling import START, Speller, speaker_of
@@ -18,9 +18,9 @@ LONGEST = 8
 # name -> (kbert's, the reference's)
 PENALTIES = {
     "none": (None, reference.no_penalty),
-    "gnmt": (GnmtPenalty(0.6), reference.gnmt_penalty(0.6)),
-    "power": (PowerPenalty(1.0), reference.power_penalty(1.0)),
-    "root": (PowerPenalty(0.5), reference.power_penalty(0.5)),
+    "gnmt": (length_penalty("gnmt", 0.6), reference.gnmt_penalty(0.6)),
+    "power": (length_penalty("power", 1.0), reference.power_penalty(1.0)),
+    "root": (length_penalty("power", 0.5), reference.power_penalty(0.5)),
 }
 
 

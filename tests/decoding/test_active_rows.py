@@ -8,7 +8,6 @@ from kbert.decoding.active_rows import (
     of_unknown_number,
     rows_leave,
     taken_rows,
-    with_state,
     without_finished,
     written_rows,
 )
@@ -53,13 +52,6 @@ def test_rows_leave_where_enough_are_finished():
     assert written["x"][:, 0].numpy().tolist() == [
         float(r) if r in (3, 9) else -1.0 for r in range(16)
     ]
-
-
-def test_no_state_is_an_empty_one():
-    step, state = with_state(lambda tokens, state: (tokens, state), None)
-    assert state == () and step(1, ()) == (1, ())
-    step, state = with_state(len, (1,))
-    assert step is len and state == (1,)
 
 
 @pytest.mark.parametrize("count", [0, 3])

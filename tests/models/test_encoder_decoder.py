@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from kbert.decoding.beam_search import beam_search
+from kbert.decoding.search import beam_search
 from kbert.models.encoder_decoder import EncoderDecoder
 from tests.small_translator import small_translator
 

@@ -80,7 +80,7 @@ def plot(
 
 
 def _curve(directory: Path, metrics: str | None) -> Any:
-    from kbert.plots.curves import plot_curves, usual_metrics
+    from kbert.plots.pictures import plot_curves, usual_metrics
     from kbert.training.callbacks.epoch_record import losses
     from kbert.training.runs.run_directory import load_run
 
@@ -122,7 +122,7 @@ def _of_texts(
     head: int | None,
     pieces: bool,
 ) -> Any:
-    from kbert.plots.tokens import plot_span
+    from kbert.plots.pictures import plot_span
     from kbert.tasks.base.task import Task
     from kbert.tasks.registry import task_of
 
@@ -144,7 +144,7 @@ def _of_texts(
 
 
 def _attention(found: Any, layer: int | None, head: int | None) -> Any:
-    from kbert.plots.tokens import plot_attention
+    from kbert.plots.pictures import plot_attention
 
     tokens, scores = found
     number = _layer(-1 if layer is None else layer, len(scores))
@@ -155,7 +155,7 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
 
 
 def _alignment(model: Any, text: str, layer: int | None, head: int | None, pieces: bool) -> Any:
-    from kbert.plots.tokens import plot_alignment
+    from kbert.plots.pictures import plot_alignment
     from kbert.tasks.translation.text_alignment import alignment_of_text
 
     number = _layer(layer, model.transformer.num_decoder_layers) if layer else None

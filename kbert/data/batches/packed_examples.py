@@ -13,7 +13,7 @@ import tensorflow as tf
 from kbert.data.tables.columns import without_surrogates
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 # AutoGraph would find nothing to convert, and takes time.

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples, mapped_columns, text_tensor
 from kbert.text.graph_functions import cached_graph
-from kbert.text.sequences.windows import Windows, cut_windows, lay_out
+from kbert.text.sequences.packing import Windows, cut_windows, lay_out
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 

@@ -15,7 +15,7 @@ from kbert.data.batches.dataset import read_ahead, unsharded
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.stream import ExampleStream
-from kbert.text.masking.token_masking import TokenMasking
+from kbert.text.sequences.masking import TokenMasking
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 OBJECTIVES = ("mlm_nsp", "mlm", "lm", "lm_nsp")
@@ -60,7 +60,7 @@ def pretraining_dataset(
             "mlm": tokens of one text are masked; "lm" and "lm_nsp": the same texts, of which each
             next token is predicted from left to right.
         short_share: see `kbert.data.pretraining.examples.ExampleMaker`.
-        masked_share, whole_words, ngram: see `kbert.text.masking.token_masking.TokenMasking`.
+        masked_share, whole_words, ngram: see `kbert.text.sequences.masking.TokenMasking`.
         **stream: `seed`, `shuffle`, `window_blocks`, `worker`, `workers`, `epochs`, `threads` and
             `first_position`, see `kbert.data.pretraining.stream.ExampleStream`.
 

@@ -2,7 +2,7 @@
 
 A block is split into sentences of token ids, and these make examples. Source: Devlin et al. 2019,
 "BERT", section 3.1 and appendix A.2; google-research/bert `create_pretraining_data.py`. Tokens are
-masked later, see `kbert.text.masking.token_masking`.
+masked later, see `kbert.text.sequences.masking`.
 """
 
 import random
@@ -16,7 +16,7 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
-from kbert.text.masking.stateless_random import row_seeds
+from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.wordpiece.wordpiece import WordPiece
 

@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.pipelines.base.signatures import model_inputs
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 from kbert.text.sequences.packing import PackedText
-from kbert.text.sequences.windows import map_in_chunks, places_in_chunks
 
 # Enough rows for matrix products at full speed, few enough to leave most of the padding out.
 CHUNK_CELLS = 512

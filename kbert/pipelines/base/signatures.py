@@ -5,8 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.text.sequences.packing import PackedText
-from kbert.text.sequences.windows import WindowTokens
+from kbert.text.sequences.packing import PackedText, WindowTokens
 
 Signature = tuple[Callable[..., dict[str, Any]], list[tf.TensorSpec]]
 

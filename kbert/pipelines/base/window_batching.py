@@ -17,14 +17,13 @@ from kbert.pipelines.base.batching import (
 from kbert.pipelines.base.signatures import model_inputs
 from kbert.pipelines.base.text_inputs import as_column, listed
 from kbert.pipelines.inference.size_batches import BYTES_AT_A_TIME, answers_of_rows
-from kbert.text.graph_functions import cached_graph
-from kbert.text.sequences.windows import (
+from kbert.text.graph_functions import cached_graph, map_in_chunks
+from kbert.text.sequences.packing import (
     Windows,
     WindowTokens,
     check_window_sizes,
     cut_windows,
     lay_out,
-    map_in_chunks,
 )
 from kbert.text.wordpiece.normalizer import TokenOffsets
 

@@ -32,7 +32,7 @@ class EntityRecognizer(TokenClassification):
 
     A word's first token carries its tag; the others, "X" in the paper, have no loss (Devlin et
     al. 2019, section 5.3). The text is cut into overlapping windows; see
-    `kbert.text.sequences.windows`. `x` in `fit` is lists of words, in `predict` texts, for each of
+    `kbert.text.sequences.packing`. `x` in `fit` is lists of words, in `predict` texts, for each of
     which it returns a dict, with what `recognize` returns as NumPy values.
 
     Args:

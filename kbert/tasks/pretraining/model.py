@@ -18,9 +18,9 @@ from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.tasks.base.answers import plain_values
 from kbert.tasks.pretraining.head import Pretraining
 from kbert.tasks.pretraining.task import TASK
-from kbert.text.masking.token_masking import filled
-from kbert.text.sequences.packing import pack
-from kbert.text.sequences.windows import cut_windows, lay_out, map_in_chunks
+from kbert.text.graph_functions import map_in_chunks
+from kbert.text.sequences.masking import filled
+from kbert.text.sequences.packing import cut_windows, lay_out, pack
 from kbert.text.wordpiece.normalizer import TokenOffsets
 from kbert.text.wordpiece.vocabulary import MASK
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -34,7 +34,7 @@ class MaskedLanguageModel(Pretraining):
     """Fills the [MASK] of texts with their likeliest words.
 
     A text is cut into overlapping windows, of which only those with a [MASK] are read; see
-    `kbert.text.sequences.windows`. A causal model sees only the text to the left of a [MASK]. The
+    `kbert.text.sequences.packing`. A causal model sees only the text to the left of a [MASK]. The
     model trains on the batches of `kbert.data.pretraining.dataset`. `predict` returns a dict a
     text, with what `fill` returns as NumPy values.
 

@@ -15,8 +15,8 @@ from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
 from kbert.tasks.question_answering.span_targets import Answers, read_answers, span_targets
 from kbert.tasks.question_answering.task import TASK
+from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
-from kbert.text.sequences.windows import Windows, WindowTokens
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 # `null_score` where the text has no token, so no span.
@@ -43,7 +43,7 @@ class Boundaries(NamedTuple):
 class QuestionAnswerer(SpanExtraction):
     """Answers a question with a span of a text, or says that the text has no answer.
 
-    The text is cut into overlapping windows; see `kbert.text.sequences.windows` and
+    The text is cut into overlapping windows; see `kbert.text.sequences.packing` and
     `kbert.text.sequences.spans`. `x` in `fit` and `predict` is a dict or table with `question` and
     `context`, or a tuple of two lists; `predict` returns a dict a question, with what `answer`
     returns as NumPy values.

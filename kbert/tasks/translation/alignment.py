@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.decoding.beam_search import Hypotheses
+from kbert.decoding.search import Hypotheses
 from kbert.tasks.translation.source_chunks import SourceChunks
 
 

@@ -16,9 +16,8 @@ import tensorflow as tf
 from kbert.checkpoints.marian_files import is_marian, read_marian
 from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
-from kbert.decoding.beam_search import Hypotheses, beam_search
-from kbert.decoding.greedy import greedy_search
 from kbert.decoding.scores import length_penalty as penalty_of
+from kbert.decoding.search import Hypotheses, beam_search, greedy_search
 from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
@@ -32,7 +31,7 @@ from kbert.tasks.translation.source_chunks import SourceChunks
 from kbert.tasks.translation.task import TASK
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 # Sentences per call of the graph.
@@ -62,7 +61,7 @@ class Translator(Translation):
         nbest: number of translations that are returned.
         length_ratio: a translation has at most this many times the source's pieces,
         length_extra: plus this many.
-        patience: see `kbert.decoding.beam_search.beam_search`.
+        patience: see `kbert.decoding.search.beam_search`.
         label_smoothing: label smoothing of the loss.
         alignment_layer: the layer whose attention `align` returns; see
             `kbert.tasks.translation.alignment`.

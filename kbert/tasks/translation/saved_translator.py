@@ -12,7 +12,7 @@ from kbert.checkpoints.translation_folder import TranslationCheckpoint
 from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.encoder_model import encoder_of
 from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 
 SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
 _NOT_SETTINGS = (

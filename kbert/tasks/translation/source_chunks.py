@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from kbert.pipelines.inference.captured_weights import captured_weights
-from kbert.text.sequences.windows import map_in_chunks, places_in_chunks
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 
 # Positions of the source, rows times longest row, of one chunk.
 _CHUNK_CELLS = 2048

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.text.subword.piece_words import piece_words
+from kbert.text.piece_words import piece_words
 
 
 @dataclass(frozen=True)

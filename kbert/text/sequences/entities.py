@@ -84,15 +84,9 @@ def unreachable_tags(tags: Sequence[str]) -> list[str]:
 def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
     """Returns the likeliest allowed tags of each row, as graph code.
 
-    Rows whose likeliest tags are allowed as they are need no search.
-
-    Args:
-        scores: float32 (B, U, C), log-probabilities.
-        lengths: int32 (B,), words of each row.
-        rules: which tags may follow each other.
-
-    Returns:
-        int32 (B, U); 0 after the end of a row.
+    Scores are log-probabilities, float32 (B, U, C), and lengths the words of each row, int32 (B,).
+    Rows whose likeliest tags are allowed as they are need no search. The tags are int32 (B, U); 0
+    after the end of a row.
     """
     real = tf.sequence_mask(lengths, tf.shape(scores)[1])
     likeliest = tf.argmax(scores, axis=-1, output_type=tf.int32)
@@ -107,17 +101,13 @@ def best_path(scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tens
     return tf.where(real, path, 0)
 
 
-def _allowed(
-    path: tf.Tensor, real: tf.Tensor, lengths: tf.Tensor, rules: TagRules
-) -> tf.Tensor:
+def _allowed(path: tf.Tensor, real: tf.Tensor, lengths: tf.Tensor, rules: TagRules) -> tf.Tensor:
     """Returns which rows of a path break no rule, bool (B,)."""
-    follow, begin, end = tf.constant(rules.follow), tf.constant(rules.begin), tf.constant(rules.end)
-    flat = path[:, :-1] * len(rules.begin) + path[:, 1:]
-    steps = tf.gather(tf.reshape(follow, [-1]), flat) | ~real[:, 1:]
+    steps = tf.gather(rules.follow.reshape(-1), path[:, :-1] * len(rules.begin) + path[:, 1:])
     padded = tf.pad(path, [[0, 0], [0, 1]])  # so that there is a first and a last
     last = tf.gather(padded, tf.maximum(lengths - 1, 0), batch_dims=1)
-    ends = tf.gather(begin, padded[:, 0]) & tf.gather(end, last)
-    return tf.reduce_all(steps, axis=1) & (ends | (lengths == 0))
+    ends = tf.gather(rules.begin, padded[:, 0]) & tf.gather(rules.end, last)
+    return tf.reduce_all(steps | ~real[:, 1:], axis=1) & (ends | (lengths == 0))
 
 
 def find_entities(
@@ -125,11 +115,8 @@ def find_entities(
 ) -> Entities:
     """Extracts entities from allowed tags, as graph code.
 
-    Args:
-        path: int32 (B, U), from `best_path`.
-        probabilities: float32 (B, U, C).
-        lengths: int32 (B,), words of each row.
-        tags: the C tags.
+    `path`, int32 (B, U), is from `best_path`; probabilities are float32 (B, U, C), and lengths the
+    words of each row, int32 (B,).
     """
     split = [split_tag(tag) for tag in tags]
     types = entity_types(tags)
@@ -139,16 +126,15 @@ def find_entities(
     begins = inside & ~goes_on
     ends = inside & ~tf.pad(goes_on[:, 1:], [[0, 0], [0, 1]])
     place = tf.broadcast_to(tf.range(tf.shape(path)[1]), tf.shape(path))
-    first = tf.ragged.boolean_mask(place, begins)
-    last = tf.ragged.boolean_mask(place, ends)
+    first, last = (tf.ragged.boolean_mask(place, side) for side in (begins, ends))
     kinds = tf.constant([types.index(kind) if p != "O" else 0 for p, kind in split], tf.int32)
     kind = tf.ragged.boolean_mask(tf.gather(kinds, path), begins)
     chosen = tf.where(inside, tf.gather(probabilities, path, batch_dims=2), 0.0)
     # In float64: a difference of sums over a whole text.
     sums = tf.pad(tf.cumsum(tf.cast(chosen, tf.float64), axis=1), [[0, 0], [1, 0]])
-    row = first.value_rowids()
-    above = tf.gather_nd(sums, tf.stack([row, tf.cast(last.values, tf.int64) + 1], axis=1))
-    below = tf.gather_nd(sums, tf.stack([row, tf.cast(first.values, tf.int64)], axis=1))
+    row = tf.cast(first.value_rowids(), tf.int32)
+    above = tf.gather_nd(sums, tf.stack([row, last.values + 1], axis=1))
+    below = tf.gather_nd(sums, tf.stack([row, first.values], axis=1))
     words = tf.cast(last.values - first.values + 1, tf.float64)
     score = first.with_values(tf.cast((above - below) / words, tf.float32))
     return Entities(kind, first, last, score)
@@ -167,19 +153,12 @@ class _Blocks(NamedTuple):
 def viterbi(
     scores: tf.Tensor, lengths: tf.Tensor, rules: TagRules, block: int = BLOCK
 ) -> tf.Tensor:
-    """Returns the likeliest allowed tags of each row, as graph code.
+    """Searches for what `best_path` returns, with `block` words per block; U is at least 1.
+
+    After the end of a row its last tag is repeated.
 
     Sources: Viterbi 1967. That a block is a matrix of best scores, from each tag before it to each
     of its last word, and that such matrices combine: Särkkä and García-Fernández 2021.
-
-    Args:
-        scores: float32 (B, U, C), log-probabilities; U is at least 1.
-        lengths: int32 (B,), words of each row.
-        rules: which tags may follow each other.
-        block: words per block.
-
-    Returns:
-        int32 (B, U); after the end of a row, its last tag.
     """
     words = tf.shape(scores)[1]
     length = tf.clip_by_value(words, 1, block)
@@ -191,10 +170,14 @@ def viterbi(
     score = tf.gather(score, tf.maximum(lengths - 1, 0) // length, batch_dims=1)
     last = tf.argmax(score + blocks.end, axis=-1, output_type=tf.int32)
     ways = _backward(pointers)
+    befores = tf.scan(
+        lambda tag, way: tf.gather(way, tag, batch_dims=1),
+        tf.transpose(ways[0], (1, 0, 2)),  # (K, B, C)
+        initializer=last,
+        reverse=True,
+    )
     # The last tag of each block is the tag before the block after it.
-    backwards = tf.reverse(tf.transpose(ways[0], (1, 0, 2)), [0])  # (K, B, C)
-    ends = tf.scan(lambda tag, way: tf.gather(way, tag, batch_dims=1), backwards, initializer=last)
-    ends = tf.reverse(tf.concat([last[tf.newaxis], ends[:-1]], axis=0), [0])
+    ends = tf.concat([befores[1:], last[tf.newaxis]], axis=0)
     by_block = tf.transpose(ways[1:], (1, 2, 3, 0))  # (B, K, C, L)
     path = tf.gather(by_block, tf.transpose(ends), batch_dims=2)
     return tf.reshape(path, (tf.shape(scores)[0], -1))[:, :words]
@@ -272,15 +255,12 @@ def _forward(blocks: _Blocks, entering: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor
 
 def _backward(pointers: tf.Tensor) -> tf.Tensor:
     """Returns, for each last tag, the tag before the block and of its words, (L + 1, B, K, C)."""
-    length = tf.shape(pointers)[0]
-    array = tf.TensorArray(tf.int32, size=length + 1, element_shape=pointers.shape[1:])
     itself = tf.broadcast_to(tf.range(pointers.shape[-1]), tf.shape(pointers)[1:])
-
-    def step(number: tf.Tensor, tag: tf.Tensor, ways: tf.TensorArray) -> Any:
-        before = tf.gather(pointers[number - 1], tag, batch_dims=2)
-        return number - 1, before, ways.write(number - 1, before)
-
-    _, _, ways = tf.while_loop(
-        lambda number, *_: number > 0, step, (length, itself, array.write(length, itself))
+    itself = tf.ensure_shape(itself, pointers.shape[1:])
+    ways = tf.scan(
+        lambda tag, before: tf.gather(before, tag, batch_dims=2),
+        pointers,
+        initializer=itself,
+        reverse=True,
     )
-    return ways.stack()
+    return tf.concat([ways, itself[tf.newaxis]], axis=0)

@@ -47,23 +47,13 @@ class SpanText(NamedTuple):
 
 
 def window_spans(
-    logits: tf.Tensor,
-    position: tf.Tensor,
-    owned: tf.Tensor,
-    max_answer_length: int,
-    count: int,
+    logits: tf.Tensor, position: tf.Tensor, owned: tf.Tensor, max_answer_length: int, count: int
 ) -> WindowSpans:
-    """Finds the best spans of each window, as graph code.
+    """Finds the best `count` spans of each window, as graph code.
 
     A span begins with a token that the window owns, ends in the window's context, not before it
-    begins, and has at most `max_answer_length` tokens.
-
-    Args:
-        logits: float32 (W, T, 2), start and end; [CLS] comes first.
-        position: int32 (W, T), the context token, -1 outside the context.
-        owned: bool (W, T), whether the window owns the token.
-        max_answer_length: the most tokens of a span.
-        count: n, the spans to keep of each window.
+    begins, and has at most `max_answer_length` tokens. The logits, float32 (W, T, 2), are of start
+    and end, [CLS] first; see `WindowTokens` for `position` and `owned`.
     """
     start, end = logits[..., 0], logits[..., 1]
     null = start[:, 0] + end[:, 0]
@@ -77,17 +67,14 @@ def window_spans(
     scores = tf.reshape(scores, (-1, length * max_answer_length))
     scores = tf.maximum(scores, NO_SPAN)  # not twice as low
     total = tf.reduce_logsumexp(scores, axis=1)
-    # Padded, so that there are always `count` columns.
-    best, index = tf.math.top_k(
-        tf.pad(scores, [[0, 0], [0, count]], constant_values=NO_SPAN), count
-    )
+    # So that there are always `count` columns.
+    scores = tf.pad(scores, [[0, 0], [0, count]], constant_values=NO_SPAN)
+    best, index = tf.math.top_k(scores, count)
     index = tf.minimum(index, length * max_answer_length - 1)
     begin = index // max_answer_length
     first = tf.gather(position, begin, batch_dims=1)
     last = first + index % max_answer_length
-    found = is_span(best)
-    zeros = tf.zeros_like(first)
-    first, last = (tf.where(found, place, zeros) for place in (first, last))
+    first, last = (tf.where(is_span(best), place, 0) for place in (first, last))
     return WindowSpans(best, first, last, total, null)
 
 
@@ -99,19 +86,16 @@ def is_span(score: tf.Tensor) -> tf.Tensor:
 def request_spans(
     spans: WindowSpans, row: tf.Tensor, rows: tf.Tensor, count: int
 ) -> RequestSpans:
-    """Merges the windows of each request, as graph code.
+    """Merges the spans of each request's windows to the best `count`, as graph code.
 
-    Args:
-        spans: of windows in any order.
-        row: int32 (W,), the request of each window; each request has at least one.
-        rows: int32, B.
-        count: n, the spans to keep of each request.
+    The windows come in any order. `row`, int32 (W,), is the request of each window, and `rows` the
+    number of requests; each has at least one window.
     """
     order = tf.argsort(row, stable=True)
     sorted_row = tf.gather(row, order)
 
     def by_request(values: tf.Tensor, padding: float | int) -> tf.Tensor:
-        """Groups (W, n) into (B, most windows of a request times n)."""
+        """Groups (W, n) into (B, most windows of a request times n), and `count` columns more."""
         ragged = tf.RaggedTensor.from_value_rowids(
             tf.gather(values, order),
             tf.cast(sorted_row, tf.int64),
@@ -119,49 +103,40 @@ def request_spans(
             validate=False,  # sorted above
         )
         dense = ragged.to_tensor(padding)
-        return tf.reshape(dense, (rows, tf.shape(dense)[1] * values.shape[1]))
+        flat = tf.reshape(dense, (rows, tf.shape(dense)[1] * values.shape[1]))
+        return tf.pad(flat, [[0, 0], [0, count]], constant_values=padding)
 
-    padding = [[0, 0], [0, count]]
-    scores = tf.pad(by_request(spans.score, NO_SPAN), padding, constant_values=NO_SPAN)
-    best, index = tf.math.top_k(scores, count)
-    first = tf.gather(tf.pad(by_request(spans.first, 0), padding), index, batch_dims=1)
-    last = tf.gather(tf.pad(by_request(spans.last, 0), padding), index, batch_dims=1)
+    best, index = tf.math.top_k(by_request(spans.score, NO_SPAN), count)
+    first = tf.gather(by_request(spans.first, 0), index, batch_dims=1)
+    last = tf.gather(by_request(spans.last, 0), index, batch_dims=1)
     null = tf.math.unsorted_segment_min(spans.null, row, rows)
     # log(sum of exp) over all windows and "no answer"; the largest is factored out first
     largest = tf.maximum(tf.math.unsorted_segment_max(spans.total, row, rows), null)
     parts = tf.exp(spans.total - tf.gather(largest, row))
     total = tf.math.unsorted_segment_sum(parts, row, rows) + tf.exp(null - largest)
     log_total = largest + tf.math.log(total)
-    found = is_span(best)
-    probability = tf.where(found, tf.exp(best - log_total[:, tf.newaxis]), 0.0)
+    probability = tf.where(is_span(best), tf.exp(best - log_total[:, tf.newaxis]), 0.0)
     return RequestSpans(best, probability, first, last, log_total, null)
 
 
 def cut_spans(
     text: tf.Tensor, offsets: TokenOffsets, first: tf.Tensor, last: tf.Tensor, found: tf.Tensor
 ) -> SpanText:
-    """Cuts spans of tokens from the original strings, as graph code.
+    """Cuts spans of tokens from the texts (B,), as graph code.
 
-    Args:
-        text: string (B,).
-        offsets: of the tokens of `text`.
-        first: int32 (B, n), the first token of each span.
-        last: int32 (B, n), the last.
-        found: bool (B, n), whether there is a span.
+    `first` and `last` are int32 (B, n), tokens of the texts, and `found` says where there is a
+    span, bool (B, n).
     """
     row_starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)[:, tf.newaxis]
-    places = []
-    for column, token in (
-        (offsets.start, first),
-        (offsets.end, last),
-        (offsets.start_byte, first),
-        (offsets.end_byte, last),
-    ):
+
+    def of(column: tf.RaggedTensor, token: tf.Tensor) -> tf.Tensor:
         # One more value, so that there is something to gather where there are no tokens.
         values = tf.pad(column.values, [[0, 1]])
-        places.append(tf.gather(values, tf.where(found, row_starts + token, tf.size(values) - 1)))
-    start, end, start_byte, end_byte = places
-    return SpanText(_cut(text, start_byte, end_byte), start, end, start_byte, end_byte)
+        return tf.gather(values, tf.where(found, row_starts + token, tf.size(values) - 1))
+
+    start_byte, end_byte = of(offsets.start_byte, first), of(offsets.end_byte, last)
+    text = _cut(text, start_byte, end_byte)
+    return SpanText(text, of(offsets.start, first), of(offsets.end, last), start_byte, end_byte)
 
 
 def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
@@ -171,14 +146,12 @@ def _cut(text: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
     """
     shape, count = start.shape, tf.shape(start)[1]
     # One more span, of length 0, so that there is something to stack.
-    start, end = (tf.pad(place, [[0, 0], [0, 1]]) for place in (start, end))
-    columns = tf.TensorArray(tf.string, size=count + 1, element_shape=(None,))
-
-    def cut(number: tf.Tensor, columns: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:
-        begin, length = start[:, number], end[:, number] - start[:, number]
-        return number + 1, columns.write(number, tf.strings.substr(text, begin, length))
-
-    _, columns = tf.while_loop(lambda number, _: number <= count, cut, (tf.constant(0), columns))
-    cuts = tf.transpose(columns.stack())[:, :count]
+    columns = [tf.transpose(tf.pad(place, [[0, 0], [0, 1]])) for place in (start, end - start)]
+    cuts = tf.map_fn(
+        lambda span: tf.strings.substr(text, *span),
+        tuple(columns),
+        fn_output_signature=tf.TensorSpec((None,), tf.string),
+    )
+    cuts = tf.transpose(cuts)[:, :count]
     cuts.set_shape(shape)
     return cuts

@@ -4,6 +4,7 @@ BERT's own words end at every punctuation mark; those of corpora of named entiti
 "well-known" and "didn't" are one word, a full stop after a word is another.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -33,9 +34,8 @@ def every_token(offsets: TokenOffsets) -> Units:
 def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.RaggedTensor]:
     """Splits words of texts (B,) at blanks (U+0020), as graph code.
 
-    Returns:
-        The words that have tokens, and the index of each among the words of its row, ragged int32
-        (B, (words)); two blanks have an empty word between them.
+    Returns the words that have tokens, and the index of each among the words of its row, ragged
+    int32 (B, (words)); two blanks have an empty word between them.
     """
     words = tf.strings.split(text, " ")
     length = tf.strings.length(words.values) + 1
@@ -51,10 +51,8 @@ def spaced_words(text: tf.Tensor, offsets: TokenOffsets) -> tuple[Units, tf.Ragg
     word -= tf.gather(words.row_splits, row)
     begins = _first_of_row(offsets) | (word != tf.roll(word, 1, axis=0))
     tokens = offsets.token_ids
-    number = tf.ragged.boolean_mask(
-        tokens.with_values(tf.cast(word, tf.int32)), tokens.with_values(begins)
-    )
-    return _units(offsets, begins), number
+    words = tokens.with_values(tf.cast(word, tf.int32))
+    return _units(offsets, begins), tf.ragged.boolean_mask(words, tokens.with_values(begins))
 
 
 def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
@@ -64,16 +62,18 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     is a word of its own, as is an English 's.
     """
     ids = offsets.token_ids.values
-    marks = tf.constant([_is_mark(token) for token in vocabulary.tokens])
-    is_mark = tf.gather(marks, ids)
+
+    def those(kind: Callable[[str], bool]) -> tf.Tensor:
+        return tf.gather(tf.constant([kind(token) for token in vocabulary.tokens]), ids)
+
+    is_mark = those(lambda token: len(token) == 1 and ord(token) in _MARKS)
     apart = offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0)
     # A word may contain characters of no token: accents, zero-width characters.
-    pieces = tf.constant([token.startswith("##") for token in vocabulary.tokens])
-    gap = _first_of_row(offsets) | (apart & ~tf.gather(pieces, ids))
+    gap = _first_of_row(offsets) | (apart & ~those(lambda token: token.startswith("##")))
     last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
     # @ and # before a letter or digit belong to the word.
     followed = ~last_of_word & ~tf.roll(is_mark, -1, axis=0)
-    is_mark &= ~(gap & followed & _is_one_of(ids, vocabulary, _PREFIXES))
+    is_mark &= ~(gap & followed & those(lambda token: token in _PREFIXES))
     word = tf.cumsum(tf.cast(gap, tf.int32)) - 1
     plain = tf.cast(~is_mark, tf.int32)
     words = tf.reduce_max(tf.pad(word + 1, [[0, 1]]))
@@ -81,15 +81,10 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     up_to = tf.cumsum(plain)
     in_word = up_to - tf.gather(tf.cumsum(total, exclusive=True), word)  # itself included
     outer = is_mark & ((in_word == 0) | (in_word == tf.gather(total, word)))
-    ends_in_s = _is_one_of(ids, vocabulary, ("s",)) & (last_of_word | tf.roll(outer, -1, axis=0))
-    possessive = (
-        _is_one_of(ids, vocabulary, _APOSTROPHES)
-        & ~gap
-        & ~last_of_word
-        & tf.roll(ends_in_s, -1, axis=0)
-    )
-    after_outer = tf.roll(outer, 1, axis=0)
-    return _units(offsets, gap | outer | after_outer | possessive)
+    ends_in_s = those(lambda token: token == "s") & (last_of_word | tf.roll(outer, -1, axis=0))
+    inner = ~gap & ~last_of_word & those(lambda token: token in _APOSTROPHES)
+    possessive = inner & tf.roll(ends_in_s, -1, axis=0)
+    return _units(offsets, gap | outer | tf.roll(outer, 1, axis=0) | possessive)
 
 
 def _units(offsets: TokenOffsets, begins: tf.Tensor) -> Units:
@@ -105,14 +100,3 @@ def _first_of_row(offsets: TokenOffsets) -> tf.Tensor:
     row = offsets.token_ids.value_rowids()
     place = tf.range(tf.size(row))
     return tf.equal(place, 0) | (row != tf.roll(row, 1, axis=0))
-
-
-def _is_mark(token: str) -> bool:
-    return len(token) == 1 and ord(token) in _MARKS
-
-
-def _is_one_of(ids: tf.Tensor, vocabulary: Vocabulary, tokens: tuple[str, ...]) -> tf.Tensor:
-    wanted = [number for number, token in enumerate(vocabulary.tokens) if token in tokens]
-    if not wanted:
-        return tf.zeros_like(ids, tf.bool)
-    return tf.reduce_any(ids[:, tf.newaxis] == tf.constant(wanted, ids.dtype), axis=1)

@@ -9,7 +9,6 @@ Private-use code points represent what has no letter: the reference drops them, 
 """
 
 import dataclasses
-import functools
 import unicodedata
 
 import numpy as np
@@ -29,20 +28,14 @@ _ORDERED_MARK = 0xE100  # plus the mark's number: marks of the vocabulary that N
 _NEVER = 0xE200
 _SPECIAL = 0xE210  # two for each special token: its first and its last character
 _RENAMED = 0xF0000
-# tensorflow-text's splitter isolates these too; see IDEOGRAPHS.
-_SPLITTER_IDEOGRAPHS = frozenset(range(0x2B820, 0x2B920))
+# tensorflow-text's splitter also isolates the block that the reference leaves out.
+_SPLITTER_IDEOGRAPHS = f"{IDEOGRAPHS} 2B820-2B91F"
 
 PAGE_BITS = 7
 PAGE_SIZE = 1 << PAGE_BITS
 
 # Control characters (dropped from the text of users) that mark the ends of a special token.
-_SPECIAL_ENDS = (
-    ("\x02", "\x03"),
-    ("\x04", "\x05"),
-    ("\x06", "\x07"),
-    ("\x08", "\x0e"),
-    ("\x0f", "\x10"),
-)
+_SPECIAL_ENDS = ("\x02\x03", "\x04\x05", "\x06\x07", "\x08\x0e", "\x0f\x10")
 SPECIAL_FILLER = "\x01"
 
 
@@ -64,11 +57,11 @@ class CodePointTable:
 
 def special_markers(vocabulary: Vocabulary) -> dict[str, str]:
     """Returns special token -> the string of control characters, equally long, that replaces it."""
-    markers = {}
-    for token, (first, last) in zip(SPECIAL_TOKENS, _SPECIAL_ENDS, strict=True):
-        if token in vocabulary:
-            markers[token] = first + SPECIAL_FILLER * (len(token) - 2) + last
-    return markers
+    return {
+        token: ends[0] + SPECIAL_FILLER * (len(token) - 2) + ends[1]
+        for token, ends in zip(SPECIAL_TOKENS, _SPECIAL_ENDS, strict=True)
+        if token in vocabulary
+    }
 
 
 def build_table(
@@ -76,19 +69,13 @@ def build_table(
 ) -> CodePointTable:
     """Builds the table of `vocabulary` under `rules`.
 
-    Args:
-        vocabulary: The tokens.
-        rules: The normalizer's switches.
-        special_tokens_in_text: Whether the markers of `special_markers` become their tokens. If
-            not, they are control characters like any other.
+    Without `special_tokens_in_text` the markers of `special_markers` are control characters like
+    any other; with it they become their tokens.
     """
     alphabet = {ord(letter) for token in vocabulary.tokens for letter in token}
     codes = _codes(alphabet, rules)
-    isolated = rules.isolated()
-    padded = rules.padded()
+    isolated, padded = rules.isolated(), rules.padded()
     ordering = rules.ordering_classes()
-    dropped_or_space = rules.dropped() | rules.white_space()
-
     numbers: dict[tuple[int, ...], int] = {}
 
     def number(replacement: tuple[int, ...]) -> int:
@@ -116,99 +103,62 @@ def build_table(
         entries[ord(marker[0])] = number((SPACE, _SPECIAL + 2 * index))
         entries[ord(marker[-1])] = number((_SPECIAL + 2 * index + 1, SPACE))
 
-    page_starts, pages = _paged(entries)
-    lengths = [len(replacement) for replacement in numbers]
-    model_tokens = _model_tokens(vocabulary, codes, isolated, dropped_or_space)
+    classes = np.zeros(NUM_ORDERED_CODES, dtype=np.int32)
+    for point, order in ordering.items():
+        classes[codes.get(point, UNKNOWN_LETTER + order) - UNKNOWN_LETTER] = order
+    pages = [page.tobytes() for page in entries.reshape(-1, PAGE_SIZE)]
+    starts = {page: i * PAGE_SIZE for i, page in enumerate(dict.fromkeys(pages))}
+    model_tokens = _model_tokens(vocabulary, codes, rules)
     return CodePointTable(
-        page_starts=page_starts,
-        entries=pages,
-        splits=np.cumsum([0, *lengths], dtype=np.int64),
+        page_starts=np.array([starts[page] for page in pages], np.int32),
+        entries=np.frombuffer(b"".join(starts), np.int32),
+        splits=np.cumsum([0, *map(len, numbers)], dtype=np.int64),
         values=np.array([code for replacement in numbers for code in replacement], np.int32),
-        ordering_classes=_ordering_of_codes(ordering, codes),
+        ordering_classes=classes,
         model_tokens=model_tokens,
         unknown_token=model_tokens[vocabulary.unknown_id],
     )
 
 
 def _codes(alphabet: set[int], rules: NormalizationRules) -> dict[int, int]:
-    """Returns known code point -> its code: itself, unless the splitter may isolate it."""
-    isolated = rules.isolated()
-    ordering = rules.ordering_classes()
+    """Returns known code point -> its code: itself, unless the splitter may isolate it.
+
+    tensorflow-text may see no letter in some: it uses ICU, whose version varies.
+    """
+    isolated, ideographs = rules.isolated(), is_member(_SPLITTER_IDEOGRAPHS)
+    ordering = {mark: i for i, mark in enumerate(sorted(rules.ordering_classes()))}
     codes = {}
     for number, point in enumerate(sorted(alphabet)):
+        is_letter = unicodedata.category(chr(point))[0] in "LMNS" and not ideographs[point]
         if point in ordering:
-            codes[point] = _ORDERED_MARK + sorted(ordering).index(point)
-        elif point >= 0x80 and not isolated[point] and _splitter_may_isolate(point):
+            codes[point] = _ORDERED_MARK + ordering[point]
+        elif point >= 0x80 and not isolated[point] and not is_letter:
             codes[point] = _RENAMED + number
         else:
             codes[point] = point
     return codes
 
 
-@functools.lru_cache(maxsize=1)
-def _ideographs() -> np.ndarray:
-    return is_member(IDEOGRAPHS)
-
-
-def _splitter_may_isolate(point: int) -> bool:
-    """Returns whether tensorflow-text may see no letter here: it uses ICU, whose version varies."""
-    is_letter = unicodedata.category(chr(point))[0] in "LMNS"
-    return not is_letter or bool(_ideographs()[point]) or point in _SPLITTER_IDEOGRAPHS
-
-
-def _ordering_of_codes(ordering: dict[int, int], codes: dict[int, int]) -> np.ndarray:
-    """Returns the combining classes of U+E000 ... U+E1FF, int32 (512,)."""
-    classes = np.zeros(NUM_ORDERED_CODES, dtype=np.int32)
-    for point, combining_class in ordering.items():
-        code = codes.get(point, UNKNOWN_LETTER + combining_class)
-        classes[code - UNKNOWN_LETTER] = combining_class
-    return classes
-
-
-def _paged(entries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Splits into pages and keeps each distinct page once: (page_starts, concatenated pages)."""
-    starts: dict[bytes, int] = {}
-    distinct: list[np.ndarray] = []
-    page_starts = np.zeros(NUM_CODE_POINTS // PAGE_SIZE, dtype=np.int32)
-    for index, page in enumerate(entries.reshape(-1, PAGE_SIZE)):
-        key = page.tobytes()
-        if key not in starts:
-            starts[key] = len(distinct) * PAGE_SIZE
-            distinct.append(page)
-        page_starts[index] = starts[key]
-    return page_starts, np.concatenate(distinct)
-
-
 def _model_tokens(
-    vocabulary: Vocabulary,
-    codes: dict[int, int],
-    isolated: np.ndarray,
-    dropped_or_space: np.ndarray,
+    vocabulary: Vocabulary, codes: dict[int, int], rules: NormalizationRules
 ) -> list[str]:
     """Returns tokens in the matcher's code points; a unique name for those no text can contain."""
     specials = {token: index for index, token in enumerate(special_markers(vocabulary))}
+    isolated, gone = rules.isolated(), rules.dropped() | rules.white_space()
     # Sets of the few that the vocabulary has: an array look-up for each token is slow.
     alone = {point for point in codes if isolated[point]}
-    never = {point for point in codes if dropped_or_space[point]}
+    never = {point for point in codes if gone[point]}
     tokens = []
     for number, token in enumerate(vocabulary.tokens):
         prefix = "##" if token.startswith("##") and len(token) > 2 else ""
         points = list(map(ord, token[len(prefix) :]))
+        is_word = alone.isdisjoint(points) or (len(points) == 1 and not prefix)
         if token in specials:
             # Reached only through the markers of `special_markers`.
             code = _SPECIAL + 2 * specials[token]
             tokens.append(chr(code) + chr(code + 1))
-        elif _can_be_spelled(points, bool(prefix), alone, never):
+        elif is_word and never.isdisjoint(points):
             tokens.append(prefix + "".join([chr(codes[point]) for point in points]))
         else:
             tokens.append(f"{chr(_NEVER)}{number}")
     return tokens
-
-
-def _can_be_spelled(
-    points: list[int], continues: bool, alone: set[int], never: set[int]
-) -> bool:
-    """Returns whether a word of the reference can contain these code points in sequence."""
-    if not never.isdisjoint(points):
-        return False
-    return alone.isdisjoint(points) or (len(points) == 1 and not continues)

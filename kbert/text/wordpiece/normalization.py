@@ -14,12 +14,11 @@ import unicodedata
 import numpy as np
 
 NUM_CODE_POINTS = 0x110000
-# The reference is Hugging Face `tokenizers` 0.23 (`BertNormalizer`, `BertPreTokenizer`). It takes
-# general categories from a table of Unicode 8.0, so a mark or a punctuation sign that Unicode got
-# later counts as a letter. Python's `unicodedata` changes with Python (3.11 has 14.0, 3.12 has
-# 15.0): taken from there, the ids of a text would depend on the interpreter. So the ranges are
-# listed here, as compared with the reference on every code point, which
-# `tests/text/wordpiece/test_normalization.py` repeats.
+# The reference (`BertNormalizer`, `BertPreTokenizer`) takes general categories from a table of
+# Unicode 8.0, so a mark or a punctuation sign that Unicode got later counts as a letter. Python's
+# `unicodedata` changes with Python (3.11 has 14.0, 3.12 has 15.0): taken from there, the ids of a
+# text would depend on the interpreter. So the ranges are listed here, as compared with the
+# reference on every code point, which `tests/text/wordpiece/test_normalization.py` repeats.
 
 # White_Space, less the control characters among them that are dropped (U+000B, U+000C, U+0085).
 WHITE_SPACE = "9-A D 20 A0 1680 2000-200A 2028-2029 202F 205F 3000"
@@ -109,11 +108,9 @@ _ORDERED_MARKS = (
 
 def code_points(ranges: str) -> np.ndarray:
     """Parses code points such as "9-A D 20": hexadecimal numbers and inclusive ranges."""
-    parts = []
-    for item in ranges.split():
-        first, _, last = item.partition("-")
-        parts.append(np.arange(int(first, 16), int(last or first, 16) + 1, dtype=np.int32))
-    return np.concatenate(parts)
+    pairs = (item.partition("-") for item in ranges.split())
+    bounds = ((int(first, 16), int(last or first, 16)) for first, _, last in pairs)
+    return np.concatenate([np.arange(low, high + 1, dtype=np.int32) for low, high in bounds])
 
 
 def is_member(ranges: str) -> np.ndarray:
@@ -135,10 +132,7 @@ class NormalizationRules:
 
     def dropped(self) -> np.ndarray:
         """Returns which code points are dropped, bool (1114112,)."""
-        dropped = is_member(DROPPED)
-        if self.strip_accents:
-            dropped |= is_member(NONSPACING_MARKS)
-        return dropped
+        return is_member(f"{DROPPED} {NONSPACING_MARKS}" if self.strip_accents else DROPPED)
 
     def white_space(self) -> np.ndarray:
         """Returns which code points become a space, bool (1114112,)."""
@@ -146,9 +140,7 @@ class NormalizationRules:
 
     def padded(self) -> np.ndarray:
         """Returns which code points get spaces around their replacement, bool (1114112,)."""
-        if self.handle_cjk:
-            return is_member(IDEOGRAPHS)
-        return np.zeros(NUM_CODE_POINTS, dtype=bool)
+        return is_member(IDEOGRAPHS) & self.handle_cjk
 
     def isolated(self) -> np.ndarray:
         """Returns which code points of normalized text are separate words, bool (1114112,)."""
@@ -189,25 +181,22 @@ def canonical_decompositions() -> dict[int, tuple[int, ...]]:
     younger than the reference's table must be left out.
     """
     younger = frozenset(code_points(_YOUNGER_DECOMPOSITIONS).tolist())
-    found = {}
-    for point in range(0xC0, _LAST_WITH_CASE_OR_DECOMPOSITION + 1):
-        text = chr(point)
-        decomposed = unicodedata.normalize("NFD", text)
-        if decomposed != text and point not in younger:
-            found[point] = tuple(map(ord, decomposed))
-    return found
+    return {
+        point: tuple(map(ord, decomposed))
+        for point in range(0xC0, _LAST_WITH_CASE_OR_DECOMPOSITION + 1)
+        if (decomposed := unicodedata.normalize("NFD", chr(point))) != chr(point)
+        and point not in younger
+    }
 
 
 @functools.lru_cache(maxsize=1)
 def lowercase_letters() -> dict[int, tuple[int, ...]]:
     """Returns code point -> its lower case, if that differs; only U+0130 becomes two."""
-    found = {}
-    for point in range(_LAST_WITH_CASE_OR_DECOMPOSITION + 1):
-        text = chr(point)
-        lower = text.lower()
-        if lower != text:
-            found[point] = tuple(map(ord, lower))
+    found = {
+        point: tuple(map(ord, lower))
+        for point in range(_LAST_WITH_CASE_OR_DECOMPOSITION + 1)
+        if (lower := chr(point).lower()) != chr(point)
+    }
     for ranges, distance in _YOUNGER_LOWERCASE:
-        for point in code_points(ranges).tolist():
-            found[point] = (point + distance,)
+        found.update((point, (point + distance,)) for point in code_points(ranges).tolist())
     return found

@@ -38,13 +38,7 @@ class NormalizedText(NamedTuple):
 
 
 class Normalizer:
-    """Looks every code point up in a `CodePointTable`.
-
-    The table lives in the graph as constants: no resource, no asset.
-
-    Args:
-        table: The table of a vocabulary.
-    """
+    """Looks every code point up in a `CodePointTable`, which lives in the graph as constants."""
 
     def __init__(self, table: CodePointTable) -> None:
         # Eager constants: every graph that uses them captures the same ones. On the CPU, where the
@@ -63,39 +57,12 @@ class Normalizer:
             input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.int64)],
         )
 
-    def strings(self, points: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
-        """Normalizes rows of code points to UTF-8, string (rows,), see `normalize`."""
-        _, values, row_splits = self._looked_up(points, row_splits)
-        strings = _encoded(values, row_splits)
-        return tf.cond(
-            _need_care(strings),
-            lambda: _encoded(*self._care(values, row_splits)[:2]),
-            lambda: strings,
-        )
-
     def normalize(self, points: tf.Tensor, row_splits: tf.Tensor) -> NormalizedText:
-        """Normalizes rows of code points.
+        """Normalizes rows to words between spaces, none longer than the reference allows.
 
-        Args:
-            points: Code points of all rows, concatenated, int32 (m,).
-            row_splits: int64 (rows + 1,).
-
-        Returns:
-            The normalized rows: words between spaces, none longer than the reference allows.
+        `points` are the code points of all rows, concatenated, int32 (m,), and `row_splits` int64
+        (rows + 1,).
         """
-        source_splits, values, row_splits = self._looked_up(points, row_splits)
-        values, row_splits, position = tf.cond(
-            _need_care(_encoded(values, row_splits)),
-            lambda: self._care(values, row_splits),
-            lambda: (values, row_splits, tf.range(tf.size(values, tf.int64), dtype=tf.int64)),
-        )
-        strings = _encoded(values, row_splits)
-        return NormalizedText(strings, values, row_splits, position, source_splits)
-
-    def _looked_up(
-        self, points: tf.Tensor, row_splits: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns the output's splits by code points of the input, the output, its row splits."""
         page = tf.gather(self._page_starts, tf.bitwise.right_shift(points, PAGE_BITS))
         entry = tf.gather(self._entries, page + tf.bitwise.bitwise_and(points, PAGE_SIZE - 1))
         looked_up = tf.raw_ops.RaggedGather(
@@ -106,12 +73,20 @@ class Normalizer:
         )
         source_splits, values = looked_up.output_nested_splits[0], looked_up.output_dense_values
         values.set_shape([None])  # RaggedGather does not infer it
-        return source_splits, values, tf.gather(source_splits, row_splits)
+        row_splits = tf.gather(source_splits, row_splits)
+        strings = _encoded(values, row_splits)
+        position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
+        strings, values, row_splits, position = tf.cond(
+            tf.reduce_any(tf.strings.regex_full_match(strings, _NEEDS_CARE)),
+            lambda: self._care(values, row_splits),
+            lambda: (strings, values, row_splits, position),
+        )
+        return NormalizedText(strings, values, row_splits, position, source_splits)
 
     def _ordered_and_shortened(
         self, values: tf.Tensor, row_splits: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Sorts runs of marks and shortens long words: (values, row_splits, position)."""
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Sorts runs of marks and shortens long words: all of `NormalizedText` but the sources."""
         code = values - UNKNOWN_LETTER
         is_ordered = (code > 0) & (code < NUM_ORDERED_CODES)
         classes = tf.gather(self._ordering_classes, tf.where(is_ordered, code, 0))
@@ -119,7 +94,8 @@ class Normalizer:
         # A run keeps its positions: the first mark of the sorted run gets that of the run's start.
         # The reference counts so, and the end of a token is never before its start.
         position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
-        return shortened(values, row_splits, position, UNKNOWN_LETTER)
+        values, row_splits, position = shortened(values, row_splits, position, UNKNOWN_LETTER)
+        return _encoded(values, row_splits), values, row_splits, position
 
 
 def _encoded(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
@@ -128,29 +104,20 @@ def _encoded(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
     )
 
 
-def _need_care(strings: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_any(tf.strings.regex_full_match(strings, _NEEDS_CARE))
-
-
-def in_canonical_order(
-    values: tf.Tensor, row_splits: tf.Tensor, classes: tf.Tensor
-) -> tf.Tensor:
+def in_canonical_order(values: tf.Tensor, row_splits: tf.Tensor, classes: tf.Tensor) -> tf.Tensor:
     """Sorts each run of marks by combining class, stably.
+
+    `values` are the code points of all rows, int32 (n,), `row_splits` int64 (rows + 1,), where runs
+    end too, and `classes` the canonical combining classes, int32 (n,), 0 for what ends a run.
 
     Marks that stripping drops are gone already; the reference drops them after sorting. So where a
     run mixed both kinds its offsets may leave out a mark at the word's edge, and ours do not; and a
     dropped mark of class 0 (some vowel signs) ends a run there, but not here.
 
     Source: Unicode Standard Annex 15, canonical ordering algorithm.
-
-    Args:
-        values: Code points of all rows, int32 (n,).
-        row_splits: int64 (rows + 1,). Runs end with their row.
-        classes: Canonical combining class of each, 0 for what ends a run, int32 (n,).
     """
-    size = tf.size(values, tf.int64)
-    row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1])
-    run = tf.cumsum(tf.cast(tf.equal(classes, 0), tf.int64) + row_starts[:-1])
+    row_starts = _row_starts(values, row_splits)[:-1]
+    run = tf.cumsum(tf.cast(tf.equal(classes, 0), tf.int64) + row_starts)
     # Combining classes are below 256, and a code point of class 0 is the first of its run.
     order = tf.argsort(run * 256 + tf.cast(classes, tf.int64), stable=True)
     return tf.gather(values, order)
@@ -161,17 +128,12 @@ def shortened(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Replaces each word of more than 100 code points by two `filler`s, at its first and last one.
 
-    Two, so that the token made of them still begins and ends where the word did.
-
-    Args:
-        values: Code points of all rows, words between spaces, int32 (n,).
-        row_splits: int64 (rows + 1,).
-        position: Any number for each code point, (n,); the kept ones are returned.
-        filler: The code point to write.
+    Two, so that the token made of them still begins and ends where the word did. `values` are the
+    code points of all rows, words between spaces, int32 (n,), `row_splits` int64 (rows + 1,), and
+    `position` any number for each code point, (n,); all three are returned.
     """
-    size = tf.size(values, tf.int64)
     is_letter = tf.not_equal(values, SPACE)
-    row_starts = tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), [size + 1]) > 0
+    row_starts = _row_starts(values, row_splits) > 0
     is_first = is_letter & (row_starts[:-1] | tf.concat([[True], ~is_letter[:-1]], axis=0))
     is_last = is_letter & (row_starts[1:] | tf.concat([~is_letter[1:], [True]], axis=0))
     firsts = tf.where(is_first)[:, 0]
@@ -189,26 +151,25 @@ def shortened(
     )
 
 
+def _row_starts(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
+    """Returns how many rows start at each of the n values and after the last, int64 (n + 1,)."""
+    shape = [tf.size(values, tf.int64) + 1]
+    return tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), shape)
+
+
 class TokenOffsets(NamedTuple):
     """Tokens and their offsets in the text. All are ragged int32 (B, (tokens)).
 
     `text.encode()[start_byte:end_byte]` and `text[start:end]` are the same slice of the original
     text, for a text that is UTF-8. A broken sequence of bytes counts as the one U+FFFD, or the
     several, that `bytes.decode("utf-8", "replace")` replaces it by.
-
-    Attributes:
-        token_ids: The tokens' ids.
-        start_byte: First byte of each token in its row.
-        end_byte: The byte after its last.
-        start: First code point (Python's `str` index) of each token in its row.
-        end: The code point after its last.
     """
 
     token_ids: tf.RaggedTensor
-    start_byte: tf.RaggedTensor
-    end_byte: tf.RaggedTensor
-    start: tf.RaggedTensor
-    end: tf.RaggedTensor
+    start_byte: tf.RaggedTensor  # first byte of each token in its row
+    end_byte: tf.RaggedTensor  # the byte after its last
+    start: tf.RaggedTensor  # first code point (Python's `str` index) of each token in its row
+    end: tf.RaggedTensor  # the code point after its last
 
 
 class DecodedText(NamedTuple):
@@ -242,17 +203,12 @@ def original_offsets(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
     """Maps tokens of normalized rows back to offsets in the original rows.
 
-    Args:
-        token_row: Row of each token, int64 (k,).
-        start: First byte of each token in its normalized row, int64 (k,).
-        end: The byte after its last, int64 (k,).
-        normalized: The rows that were matched.
-        decoded: The same rows before normalization.
-
-    Returns:
-        start_byte, end_byte, start, end: each int64 (k,), relative to the token's own row.
+    All are int64 (k,): the row of each of the k tokens, its first byte and the byte after its last
+    in the normalized row; start_byte, end_byte, start and end of `TokenOffsets` are returned.
     """
-    bytes_before = tf.concat([[0], tf.cumsum(_utf8_lengths(normalized.values))], axis=0)
+    points = normalized.values
+    longer = [tf.cast(points >= bound, tf.int64) for bound in (0x80, 0x800, 0x10000)]
+    bytes_before = tf.concat([[0], tf.cumsum(1 + tf.add_n(longer))], axis=0)
     row_byte = tf.gather(tf.gather(bytes_before, normalized.row_splits), token_row)
 
     def source_of(byte: tf.Tensor) -> tf.Tensor:
@@ -273,9 +229,3 @@ def original_offsets(
         first - row_start,
         last + 1 - row_start,
     )
-
-
-def _utf8_lengths(points: tf.Tensor) -> tf.Tensor:
-    """Returns the bytes of each code point in UTF-8, int64 of the same shape."""
-    longer = [tf.cast(points >= bound, tf.int64) for bound in (0x80, 0x800, 0x10000)]
-    return 1 + longer[0] + longer[1] + longer[2]

@@ -37,43 +37,31 @@ def count_words(batches: Iterable[Sequence[str]], lowercase: bool = True) -> Cou
 def _normalized(lowercase: bool) -> dict[int, str]:
     """Returns the replacement of each code point that changes, with spaces between words."""
     rules = NormalizationRules(lowercase, strip_accents=lowercase, handle_cjk=True)
-    changed = rules.replacements()
-    alone = np.flatnonzero(rules.isolated()).tolist()
-    apart = frozenset(alone)
-    for point in alone:
-        changed.setdefault(point, (point,))
+    apart = frozenset(np.flatnonzero(rules.isolated()).tolist())
+    changed = {point: (point,) for point in apart} | rules.replacements()
     table = {
         point: "".join(f" {chr(one)} " if one in apart else chr(one) for one in those)
         for point, those in changed.items()
     }
-    table.update(dict.fromkeys(np.flatnonzero(rules.white_space()).tolist(), " "))
-    table.update(dict.fromkeys(np.flatnonzero(rules.dropped()).tolist(), ""))
-    table.update(dict.fromkeys(range(0xD800, 0xE000), " ? "))  # surrogates, as no UTF-8 has them
-    return table
+    table |= dict.fromkeys(np.flatnonzero(rules.white_space()).tolist(), " ")
+    table |= dict.fromkeys(np.flatnonzero(rules.dropped()).tolist(), "")
+    return table | dict.fromkeys(range(0xD800, 0xE000), " ? ")  # surrogates: no UTF-8 has them
 
 
 def train_wordpiece(counts: Mapping[str, int], vocabulary_size: int) -> Vocabulary:
     """Learns tokens from counted words; the same words produce the same tokens.
 
+    `counts` are from `count_words`, and `vocabulary_size` is the most tokens, special ones and
+    single characters included. There may be a few per cent less, or as many as the words allow:
+    special tokens, single characters, then the rest by frequency.
+
     Source: tensorflow-text's learner, which selects frequent pieces from the longest down.
-
-    Args:
-        counts: how often each word occurs, from `count_words`.
-        vocabulary_size: the most tokens, special ones and single characters included. There may be
-            a few per cent less, or as many as the words allow.
-
-    Returns:
-        The vocabulary: special tokens, single characters, then the rest by frequency.
-
-    Raises:
-        ValueError: there are no words, or the single characters alone exceed `vocabulary_size`.
     """
     if not counts:
         raise ValueError("`counts` must hold words. Received: none")
-    # The learner breaks ties by the order of words.
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     tokens = learner.learn(
-        ordered,
+        # The learner breaks ties by the order of words.
+        sorted(counts.items(), key=lambda one: (-one[1], one[0])),
         vocabulary_size,
         list(SPECIALS),
         lower_thresh=_LEAST_COUNT,

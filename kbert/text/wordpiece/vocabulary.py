@@ -153,8 +153,7 @@ def _ids_of(tokens: tuple[str, ...], where: str, place: str, first: int) -> dict
     missing = [token for token in REQUIRED_TOKENS if token not in ids]
     if missing:
         raise ValueError(
-            f"{where} must have the tokens {', '.join(REQUIRED_TOKENS)}. Received: "
-            f"{len(tokens)} tokens up to {place} {len(tokens) - 1 + first}, without "
-            f"{', '.join(missing)}"
+            f"{where} must have the tokens {', '.join(REQUIRED_TOKENS)}. Received: {len(tokens)} "
+            f"tokens up to {place} {len(tokens) - 1 + first}, without {', '.join(missing)}"
         )
     return ids

@@ -105,7 +105,7 @@ class WordPiece:
         def normalize_some() -> tf.Tensor:
             rows = tf.where(~is_simple)
             decoded = self._decode(tf.gather_nd(text, rows))
-            strings = self._normalizer.strings(decoded.points, decoded.row_splits)
+            strings = self._normalizer.normalize(decoded.points, decoded.row_splits).strings
             return tf.tensor_scatter_nd_update(self._fold(text), rows, strings)
 
         strings = tf.cond(tf.reduce_all(is_simple), lambda: self._fold(text), normalize_some)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig

@@ -15,7 +15,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.base.saved_pipeline import tokenizer_of
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.load_model import load_model

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import TokenRows, as_tensors, padded_rows, token_rows
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 
 
 def test_texts_end_with_the_end_and_are_cut(tmp_path):

@@ -9,7 +9,7 @@ from kbert.data.batches.packed_examples import TokenRows, pack_examples, token_r
 from kbert.data.translation.parallel_batches import length_buckets
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.data.translation.text_features import TextFeatures
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 
 PAD, START, END = 0, 2, 3

@@ -10,7 +10,7 @@ from kbert.data.translation.text_features import TextFeatures
 from kbert.models.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 from tests.small_translator import small_translator
 
 WORDS = {"red": "rot", "blue": "blau", "old": "alt", "big": "gross", "dog": "hund", "cat": "katze"}

@@ -14,7 +14,7 @@ from kbert.models.encoder_arrays import encoder_arrays
 from kbert.models.transformer import Transformer
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.small_pipelines import TOKENIZER
 

@@ -14,7 +14,7 @@ from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2, search_arguments
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 
 LINES = [

@@ -19,8 +19,6 @@ def points_of(rows: list[str]) -> tuple[tf.Tensor, tf.Tensor]:
 def test_rows_by_hand() -> None:
     rows = ["ÀB\u0301", "", "a中x", "\0"]
     expected = ["ab", "", f"a 中 {UNKNOWN}", ""]
-    strings = NORMALIZER.strings(*points_of(rows))
-    assert [row.decode() for row in strings.numpy()] == expected
     normalized = NORMALIZER.normalize(*points_of(rows))
     assert [row.decode() for row in normalized.strings.numpy()] == expected
     assert normalized.row_splits.numpy().tolist() == [0, 2, 2, 7, 7]
@@ -31,12 +29,11 @@ def test_rows_by_hand() -> None:
 
 def test_rare_rows_are_shortened_and_ordered() -> None:
     """A word of 101 becomes two unknown letters; NFD puts class 9 (U+1B44) before 224 (U+302E)."""
-    strings = NORMALIZER.strings(*points_of(["a " + "b" * 101, "a\u302e\u1b44"]))
+    strings = NORMALIZER.normalize(*points_of(["a " + "b" * 101, "a\u302e\u1b44"])).strings
     long, marks = (row.decode() for row in strings.numpy())
     assert long == f"a {UNKNOWN}{UNKNOWN}"
     assert [ord(mark) - UNKNOWN_LETTER for mark in marks[1:]] == [9, 224]
 
 
 def test_no_rows() -> None:
-    assert NORMALIZER.strings(*points_of([])).shape == (0,)
     assert NORMALIZER.normalize(*points_of([])).strings.shape == (0,)

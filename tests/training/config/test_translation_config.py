@@ -5,7 +5,7 @@ import pytest
 from kbert.decoding.scores import LENGTH_PENALTIES
 from kbert.models.transformer import Transformer
 from kbert.models.transformer_layers import POSITIONS, TIED
-from kbert.text.subword.training import MIN_CHARACTER_COVERAGE, MODEL_TYPES, NORMALIZATIONS
+from kbert.text.subword_training import MIN_CHARACTER_COVERAGE, MODEL_TYPES, NORMALIZATIONS
 from kbert.training.config.translation_config import MONITORED, TranslationConfig
 
 LEAST = {"train": "a.tsv", "output": "o"}

@@ -11,7 +11,7 @@ import sacrebleu
 from safetensors.numpy import load_file
 
 from kbert.tasks.load import load
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving
 from kbert.training.recipes import recipe as recipe_module

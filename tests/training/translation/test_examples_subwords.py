@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 from kbert.training.runs.run_directory import write_config
 from kbert.training.translation.examples import read_translation_data, run_subwords, write_subwords
 

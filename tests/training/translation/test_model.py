@@ -4,8 +4,8 @@ import pytest
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.encoder_arrays import encoder_arrays
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
 from tests.training.tiny_translations import SOURCES, TARGETS
 

@@ -1,4 +1,4 @@
-"""Beam search over any step function, on every Keras backend.
+"""Beam search and greedy search over any step function, on every Keras backend.
 
 Shapes: B rows of the batch, b rows that are not finished yet, K hypotheses a row, V tokens,
 L longest hypothesis, n best hypotheses returned.
@@ -7,11 +7,12 @@ L longest hypothesis, n best hypotheses returned.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from keras import ops
 
-from kbert.decoding.active_rows import decoded, longest_of, of_parents, with_state
+from kbert.decoding.active_rows import decoded, longest_of, of_parents
 from kbert.decoding.scores import Pieces, best_continuations, in_pieces, log_sum_exp
 
 Step = Callable[[Any, Any, Any, Any], tuple[Any, Any]]
@@ -26,6 +27,63 @@ class Hypotheses(NamedTuple):
     # float32 (B, n), log-probability divided by the length penalty; -inf where a row has fewer.
     scores: Any
     log_probabilities: Any  # float32 (B, n), of the sequences
+
+
+def greedy_search(
+    step: Step,
+    state: Any,
+    rows: Any,
+    *,
+    start_id: int,
+    end_id: int,
+    max_lengths: Any,
+    capacity: int | None = None,
+) -> Hypotheses:
+    """Follows the likeliest token until it is the end token; arguments as in `beam_search`, K = 1.
+
+    At its maximum length a sequence can only end; where it cannot, it is cut there, with the
+    probability of what precedes the end token. On TensorFlow finished rows leave the batch.
+    Returns one sequence a row; its score is its log-probability.
+    """
+    limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
+    longest = longest_of(limits, capacity)
+    answers = {
+        "token_ids": ops.full((rows, 1, longest), end_id, "int32"),
+        "lengths": ops.zeros((rows, 1), "int32"),
+        "logs": ops.zeros((rows, 1), "float32"),
+    }
+    values = {**answers, "limit": limits, "state": state, "done": limits < 1}
+    values["last"] = ops.full((rows, 1), start_id, "int32")
+    answers = decoded(partial(_followed, step, end_id), values, answers, limits, longest)
+    logs = answers["logs"]
+    return Hypotheses(answers["token_ids"], answers["lengths"], logs, logs)
+
+
+def _followed(step: Step, end_id: int, values: dict[str, Any], time: Any) -> dict[str, Any]:
+    """Adds the likeliest token to every sequence."""
+    places = ops.arange(ops.shape(values["token_ids"])[2], dtype="int32")
+    slots = ops.zeros_like(values["token_ids"])
+    logits, state = step(values["last"], time, slots, values["state"])
+    pieces = in_pieces(logits, 1)
+    total = log_sum_exp(pieces)  # (b, 1)
+    best, _, likeliest = best_continuations(pieces, -total, 1)
+    ended, at_limit = values["done"], values["limit"] <= time + 1
+    forced = ops.logical_or(ended, at_limit)
+    token = ops.where(forced, end_id, likeliest[:, 0])
+    gained = ops.where(forced, pieces.logits[:, 0, end_id] - total[:, 0], best[:, 0])
+    # A sequence that cannot end is cut, which has no probability.
+    impossible = ops.logical_and(at_limit, gained <= -float("inf"))
+    gained = ops.where(ops.logical_or(ended, impossible), 0.0, gained)
+    here = ops.equal(places, time)
+    return {
+        **values,
+        "state": state,
+        "token_ids": ops.where(here, token[:, None, None], values["token_ids"]),
+        "last": token[:, None],
+        "logs": values["logs"] + gained[:, None],
+        "lengths": ops.where(ended[:, None], values["lengths"], time + 1),
+        "done": ops.logical_or(ended, ops.equal(token, end_id)),
+    }
 
 
 def beam_search(
@@ -43,12 +101,14 @@ def beam_search(
     patience: float | None = None,
     capacity: int | None = None,
 ) -> Hypotheses:
-    """Finds the n sequences with the highest log-probability divided by the length penalty.
+    """Finds the n (`nbest`) sequences of highest log-probability divided by the length penalty.
 
-    Of the 2K best continuations of a row's K hypotheses, those among the first K that end are
-    finished; the K best others stay alive. A row is finished when it has n sequences that no live
-    hypothesis can beat any more, or at its maximum length, where a hypothesis can only end. With K
-    as large as the number of all prefixes the result is that of an exhaustive search.
+    Of the 2K best continuations of a row's K (`beam_size`) hypotheses, those among the first K that
+    end are finished; the K best others stay alive. A row is finished when it has n sequences that
+    no live hypothesis can beat any more, or at its maximum length, where a hypothesis can only end.
+    With K as large as the number of all prefixes the result is that of an exhaustive search. A row
+    in which nothing ends has its likeliest sequence, cut at the maximum length, with the
+    probability of what precedes the end; or one of score -inf.
 
     Finished rows leave the batch on TensorFlow; elsewhere shapes are static, and the results are
     the same.
@@ -61,46 +121,26 @@ def beam_search(
             time s <= `time`: a model caches what it computes for each time and slot, and masks
             what is not on a hypothesis' own path. Nothing has to move when hypotheses are
             reordered.
-        state: tensors in any structure, the first dimension of each being that of the rows; or
-            None.
-        rows: B.
-        beam_size: K.
-        start_id: the start token, which precedes every sequence.
-        end_id: the end token.
+        state: tensors in any structure, the first dimension of each being that of the rows.
         max_lengths: int (B,), at least 1, the most tokens of each row, with the end token.
         length_penalty: maps lengths to penalties, monotone; None for no penalty.
-        nbest: n, at most K.
         min_length: the fewest tokens, with the end token.
         patience: stops a row at `patience` times K finished sequences, rounded half up, and at
             least one, even if a better one is possible: 1 is what fairseq and CTranslate2 do.
             None stops only when no better one is possible.
         capacity: L, where it must be known before `max_lengths` is (JAX' `jit`).
-
-    Returns:
-        The hypotheses. A row in which nothing ends has its likeliest sequence, cut at the maximum
-        length, with the probability of what precedes the end; or one of score -inf.
-
-    Raises:
-        ValueError: a number is out of range.
     """
-    _check(beam_size, nbest, min_length, patience)
-    limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
-    step, state = with_state(step, state)
-    search = _Search(step, beam_size, start_id, end_id, length_penalty, nbest, min_length, patience)
-    return search.run(state, rows, limits, longest_of(limits, capacity))
-
-
-def _check(beam_size: int, nbest: int, min_length: int, patience: float | None) -> None:
     if beam_size < 1:
         raise ValueError(f"`beam_size` must be at least 1. Received: beam_size={beam_size}")
     if not 1 <= nbest <= beam_size:
-        raise ValueError(
-            f"`nbest` must be in [1, beam_size={beam_size}]. Received: nbest={nbest}"
-        )
+        raise ValueError(f"`nbest` must be in [1, beam_size={beam_size}]. Received: nbest={nbest}")
     if min_length < 1:
         raise ValueError(f"`min_length` must be at least 1. Received: min_length={min_length}")
     if patience is not None and not patience > 0.0:
         raise ValueError(f"`patience` must be positive or None. Received: patience={patience}")
+    limits = ops.cast(ops.convert_to_tensor(max_lengths), "int32")
+    search = _Search(step, beam_size, start_id, end_id, length_penalty, nbest, min_length, patience)
+    return search.run(state, rows, limits, longest_of(limits, capacity))
 
 
 @dataclass(frozen=True)
@@ -118,33 +158,31 @@ class _Search:
 
     def run(self, state: Any, rows: Any, limits: Any, longest: Any) -> Hypotheses:
         """Runs the whole search."""
-        values = {**self._nothing_found(rows, longest), "limit": limits, "state": state}
-        values["found"] = ops.zeros((rows,), "int32")
-        values["done"] = ops.zeros((rows,), "bool")
-        values["tokens"] = ops.full((rows, 1, longest), self.end_id, "int32")
-        values["slots"] = ops.zeros((rows, 1, longest), "int32")
-        values["living"] = ops.zeros((rows, 1), "float32")
-        values["last"] = ops.full((rows, 1), self.start_id, "int32")
-        answers = self._nothing_found(rows, longest)
-        answers = decoded(self._advance, values, answers, limits, longest)
-        return Hypotheses(
-            answers["token_ids"], answers["lengths"], answers["scores"], answers["logs"]
-        )
-
-    def _nothing_found(self, rows: Any, longest: Any) -> dict[str, Any]:
-        return {
+        answers = {
             "token_ids": ops.full((rows, self.nbest, longest), self.end_id, "int32"),
             "lengths": ops.zeros((rows, self.nbest), "int32"),
             "scores": ops.full((rows, self.nbest), -float("inf"), "float32"),
             "logs": ops.full((rows, self.nbest), -float("inf"), "float32"),
         }
+        values = {
+            **answers,
+            "limit": limits,
+            "state": state,
+            "found": ops.zeros((rows,), "int32"),
+            "done": ops.zeros((rows,), "bool"),
+            "tokens": ops.full((rows, 1, longest), self.end_id, "int32"),
+            "slots": ops.zeros((rows, 1, longest), "int32"),
+            "living": ops.zeros((rows, 1), "float32"),
+            "last": ops.full((rows, 1), self.start_id, "int32"),
+        }
+        answers = decoded(self._advance, values, answers, limits, longest)
+        return Hypotheses(*(answers[key] for key in ("token_ids", "lengths", "scores", "logs")))
 
     def _advance(self, values: dict[str, Any], time: Any) -> dict[str, Any]:
         """Adds one token to every hypothesis."""
         places = ops.arange(ops.shape(values["tokens"])[2], dtype="int32")
         here = ops.equal(places, time)  # (L,)
-        count = values["living"].shape[1]
-        own = ops.arange(count, dtype="int32")[:, None]
+        own = ops.arange(values["living"].shape[1], dtype="int32")[:, None]
         slots = ops.where(here, own, values["slots"])
         logits, state = self.step(values["last"], time, slots, values["state"])
         pieces = in_pieces(logits, 2 * self.beam_size)
@@ -154,20 +192,19 @@ class _Search:
         before = of_parents(values["tokens"], parent)  # (b, 2K, L)
         tokens = ops.where(here, token[:, :, None], before)
         ends = ops.equal(token, self.end_id)
-        found = self._with_found(values, tokens, score, ends, time + 1)
         living, chosen = ops.top_k(ops.where(ends, -float("inf"), score), self.beam_size)
+        # Where nothing can end at the last length, the likeliest unfinished sequence replaces it.
+        unfinished = values["tokens"][:, :1], values["living"][:, :1]
         values = {
-            **found,
-            "row": values["row"],
-            "limit": values["limit"],
-            "done": values["done"],
+            **values,
+            **self._with_found(values, tokens, score, ends, time + 1),
             "state": state,
             "tokens": of_parents(tokens, chosen),
             "slots": of_parents(of_parents(slots, parent), chosen),
             "last": of_parents(token[:, :, None], chosen)[:, :, 0],
             "living": living,
         }
-        return self._judged(values, found["unfinished"], time + 1)
+        return self._judged(values, *unfinished, time + 1)
 
     def _allowed(self, pieces: Pieces, length: Any, limits: Any) -> Pieces:
         """Masks the end token below the minimum length, all others at the maximum length."""
@@ -188,58 +225,52 @@ class _Search:
     def _with_found(
         self, values: dict[str, Any], tokens: Any, score: Any, ends: Any, length: Any
     ) -> dict[str, Any]:
-        """Adds the continuations that end to the best finished sequences."""
+        """Returns the best finished sequences, with the continuations that end among them."""
         first = self.beam_size
         is_new = ops.logical_and(ends[:, :first], score[:, :first] > -float("inf"))
         logs = ops.where(is_new, score[:, :first], -float("inf"))
-        # Where nothing can end at the last length, the likeliest unfinished sequence replaces it.
-        unfinished = {"token_ids": values["tokens"][:, :1], "logs": values["living"][:, :1]}
-        scores = self._by_length(logs, length)
-        lengths = ops.where(is_new, length, 0)
-        joined = {
-            "token_ids": ops.concatenate([values["token_ids"], tokens[:, :first]], axis=1),
-            "lengths": ops.concatenate([values["lengths"], lengths], axis=1),
-            "logs": ops.concatenate([values["logs"], logs], axis=1),
+        new = {
+            "token_ids": tokens[:, :first],
+            "lengths": ops.where(is_new, length, 0),
+            "logs": logs,
+            "scores": self._by_length(logs, length),
         }
-        every = ops.concatenate([values["scores"], scores], axis=1)
-        best, chosen = ops.top_k(every, self.nbest)
+        joined = {key: ops.concatenate([values[key], new[key]], axis=1) for key in new}
+        best, chosen = ops.top_k(joined.pop("scores"), self.nbest)
         found = {key: of_parents(column, chosen) for key, column in joined.items()}
         count = values["found"] + ops.sum(ops.cast(is_new, "int32"), axis=1)
-        return {**found, "scores": best, "found": count, "unfinished": unfinished}
+        return {**found, "scores": best, "found": count}
 
     def _by_length(self, logs: Any, length: Any) -> Any:
         return logs if self.length_penalty is None else logs / self.length_penalty(length)
 
-    def _judged(self, values: dict[str, Any], unfinished: Any, length: Any) -> dict[str, Any]:
+    def _judged(
+        self, values: dict[str, Any], tokens: Any, logs: Any, length: Any
+    ) -> dict[str, Any]:
         """Marks the rows that are done; those without any sequence get their unfinished one."""
-        living = values["living"][:, 0]
+        living, was_done = values["living"], values["done"]
         # The log-probability only falls, and the penalty is monotone: one of its ends is the best.
-        at_once = self._by_length(living, length + 1)
-        at_last = self._by_length(living, values["limit"])
+        at_once = self._by_length(living[:, 0], length + 1)
+        at_last = self._by_length(living[:, 0], values["limit"])
         bound = ops.maximum(at_once, at_last)
         done = ops.logical_or(values["limit"] <= length, bound <= values["scores"][:, -1])
         if self.patience is not None:
             # (Python's `round` takes 2.5 to 2, C++'s to 3.)
             enough = max(1, math.floor(self.patience * self.beam_size + 0.5))
             done = ops.logical_or(done, values["found"] >= enough)
-        was_done, values["done"] = values["done"], ops.logical_or(values["done"], done)
-        # Done rows stay as they are while they wait for others: none of their hypotheses is alive.
-        values["living"] = ops.where(values["done"][:, None], -float("inf"), values["living"])
-        del values["unfinished"]
-        now = ops.logical_and(values["done"], ops.logical_not(was_done))
+        done = ops.logical_or(was_done, done)
+        now = ops.logical_and(done, ops.logical_not(was_done))
         lacks = ops.logical_and(now, ops.equal(values["found"], 0))[:, None]  # (b, 1)
-        logs = unfinished["logs"]
-        first = ops.equal(ops.arange(self.nbest, dtype="int32"), 0)  # (n,)
-        lacks = ops.logical_and(lacks, first)
-        at_limit = (values["limit"] <= length)[:, None]
-        logs = ops.where(at_limit, logs, -float("inf"))
-        for key, stand_in in (
-            ("lengths", length),
-            ("logs", logs),
-            ("scores", self._by_length(logs, length)),
-        ):
-            values[key] = ops.where(lacks, stand_in, values[key])
-        values["token_ids"] = ops.where(
-            lacks[:, :, None], unfinished["token_ids"], values["token_ids"]
-        )
-        return values
+        lacks = ops.logical_and(lacks, ops.equal(ops.arange(self.nbest, dtype="int32"), 0))
+        logs = ops.where((values["limit"] <= length)[:, None], logs, -float("inf"))
+        scores = self._by_length(logs, length)
+        return {
+            **values,
+            "done": done,
+            # Done rows stay as they are while they wait for others: no hypothesis is alive.
+            "living": ops.where(done[:, None], -float("inf"), living),
+            "lengths": ops.where(lacks, length, values["lengths"]),
+            "logs": ops.where(lacks, logs, values["logs"]),
+            "scores": ops.where(lacks, scores, values["scores"]),
+            "token_ids": ops.where(lacks[:, :, None], tokens, values["token_ids"]),
+        }

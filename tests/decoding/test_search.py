@@ -12,7 +12,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.decoding.beam_search import beam_search
+from kbert.decoding.search import beam_search
 from tests.decoding import reference
 from tests.decoding.searching import (
     END,
@@ -383,7 +383,7 @@ def test_no_state():
         table[token, after] = -0.5
     found = beam_search(
         plain_step(table),
-        None,
+        (),
         2,
         beam_size=2,
         start_id=START,

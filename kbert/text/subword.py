@@ -250,16 +250,12 @@ def _processor(model: bytes) -> Any:
             "`model` must be a SentencePiece model. Received: "
             f"{len(model)} bytes, beginning with {model[:16]!r}"
         )
-    ids = {
-        "padding": processor.pad_id(),
-        "unknown characters": processor.unk_id(),
-        "the start": processor.bos_id(),
-        "the end": processor.eos_id(),
-    }
-    missing = [name for name, number in ids.items() if number < 0]
+    names = ("padding", "unknown characters", "the start", "the end")
+    ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+    missing = [name for name, number in zip(names, ids) if number < 0]
     if missing:
         raise ValueError(
-            f"`model` must have pieces for {', '.join(ids)}. Received: a model of "
+            f"`model` must have pieces for {', '.join(names)}. Received: a model of "
             f"{len(processor)} pieces without one for {', '.join(missing)}"
         )
     return processor
@@ -267,16 +263,14 @@ def _processor(model: bytes) -> Any:
 
 def _surfaces(processor: Any, pieces: list[str]) -> list[bytes]:
     """Returns what each piece adds to a text; spaces are still written as U+2581."""
-    surfaces = []
+    surfaces = [piece.encode() for piece in pieces]
     for number, piece in enumerate(pieces):
         if processor.is_control(number):
-            surfaces.append(b"")
+            surfaces[number] = b""
         elif processor.is_byte(number):
-            surfaces.append(bytes.fromhex(piece[3:5]))  # <0xE4>
+            surfaces[number] = bytes.fromhex(piece[3:5])  # <0xE4>
         elif processor.is_unknown(number):
-            surfaces.append(processor.decode([number]).encode())
-        else:
-            surfaces.append(piece.encode())
+            surfaces[number] = processor.decode([number]).encode()
     return surfaces
 
 
@@ -286,8 +280,7 @@ def _dropped_spaces(processor: Any, ids: dict[str, int]) -> str:
     The library does not report a model's settings, but they can be observed: a model that drops
     extra spaces drops all of them at the start, one that adds a dummy prefix drops that one.
     """
-    space = ids.get(_SPACE)
-    if space is None:
+    if _SPACE not in ids:
         return ""
-    kept = len(processor.decode([space, space]))
+    kept = len(processor.decode([ids[_SPACE]] * 2))
     return ("^\u2581+", "^\u2581", "")[kept]

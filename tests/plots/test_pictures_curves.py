@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.plots.curves import plot_curves, usual_metrics
+from kbert.plots.pictures import plot_curves, usual_metrics
 
 LOSSES = ("loss", "cross_entropy", "mse")
 EPOCHS = [

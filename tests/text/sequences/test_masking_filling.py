@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.text.masking.token_masking import filled
+from kbert.text.sequences.masking import filled
 
 
 def fill(texts, words):

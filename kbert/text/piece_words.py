@@ -15,8 +15,7 @@ _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 # Scripts without spaces between words, by the first word of a letter's name in Unicode. Pieces are
 # the best guess of their words.
 _WITHOUT_SPACES = frozenset(
-    ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "BOPOMOFO")
-    + ("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+    "CJK HIRAGANA KATAKANA KATAKANA-HIRAGANA BOPOMOFO THAI LAO KHMER MYANMAR TIBETAN".split()
 )
 
 
@@ -50,8 +49,7 @@ def piece_words(pieces: Sequence[str], special: Sequence[str] = ("</s>",)) -> Pi
     """
     groups: list[list[str]] = []
     numbers = []
-    for number, piece in enumerate(pieces):
-        following = pieces[number + 1] if number + 1 < len(pieces) else _SPACE
+    for piece, following in zip(pieces, (*pieces[1:], _SPACE)):
         if not groups or _begins(groups[-1], piece, following, special):
             groups.append([])
         groups[-1].append(piece)

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from kbert.serving.format.servable import check_export
 from kbert.serving.loading.session_loader import Session
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 from tests.c_compiler import needs_compiler
 from tests.text.subword_lines import ENGLISH, GERMAN, mixed_lines
 

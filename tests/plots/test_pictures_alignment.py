@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kbert.plots.figures import write_figure
-from kbert.plots.tokens import plot_alignment
+from kbert.plots.pictures import plot_alignment
 
 WEIGHTS = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])
 

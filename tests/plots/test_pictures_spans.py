@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.plots.tokens import plot_span
+from kbert.plots.pictures import plot_span
 
 
 def test_bars_are_the_probabilities():

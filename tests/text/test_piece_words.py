@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kbert.text.subword.piece_words import piece_words
+from kbert.text.piece_words import piece_words
 
 CASES = {
     "letters": ("▁a ▁gard en ▁ ball </s>", "a garden ball </s>"),

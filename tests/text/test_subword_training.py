@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import tensorflow as tf
 
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 from tests.text.subword_lines import ENGLISH, GERMAN
 
 

@@ -8,8 +8,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.masking.stateless_random import row_seeds
-from kbert.text.masking.token_masking import TokenMasking
+from kbert.text.sequences.masking import TokenMasking
+from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 ORDINARY = 20_000

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kbert.text.sequences.windows import map_in_chunks, places_in_chunks
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 
 OUTPUTS = [tf.TensorSpec((None,), tf.int32), tf.TensorSpec((None, 2), tf.float32)]
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.sequences.windows import Windows, check_window_sizes, cut_windows, lay_out
+from kbert.text.sequences.packing import Windows, check_window_sizes, cut_windows, lay_out
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from tests.text.window_reference import lay, owned_by_window, windows_of
 

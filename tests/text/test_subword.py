@@ -11,8 +11,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.subword.subword import Subword
-from kbert.text.subword.training import train_subwords
+from kbert.text.subword import Subword
+from kbert.text.subword_training import train_subwords
 from tests.text.subword_lines import ENGLISH, GERMAN, OTHERS, mixed_lines
 
 EXACT = {"normalization": "identity", "remove_extra_whitespaces": False, "byte_fallback": True}

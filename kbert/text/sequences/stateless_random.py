@@ -12,35 +12,29 @@ import numpy as np
 import tensorflow as tf
 
 _GOLDEN = 0x9E3779B97F4A7C15
-_MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_SHIFTS = (30, 27, 31)
-_FLOAT_BITS = 24  # all of them fit float32
+# Shift and multiplier of each step.
+_MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 
 
 def random_bits(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers at `index` of the random sequences of `seeds`.
+    """Returns the numbers at `index` of the random sequences of `seeds`, int64 (B,).
 
-    Args:
-        seeds: int64 (B,), the seed of each example.
-        index: int32 or int64 (K,), the same for all examples, or (B, K); from 0.
-
-    Returns:
-        uint64 (B, K), all bits random.
+    Indices are int32 or int64 (K,), the same for all examples, or (B, K), and count from 0. The
+    numbers are uint64 (B, K), all bits random.
     """
     steps = tf.cast(index, tf.uint64) + tf.constant(1, tf.uint64)
-    state = tf.bitcast(seeds, tf.uint64)[:, tf.newaxis] + steps * _constant(_GOLDEN)
-    for shift, multiplier in zip(_SHIFTS, (*_MULTIPLIERS, None)):
+    state = tf.bitcast(seeds, tf.uint64)[:, tf.newaxis] + steps * tf.constant(_GOLDEN, tf.uint64)
+    for shift, multiplier in _MIXING:
         shifted = tf.bitwise.right_shift(state, tf.constant(shift, tf.uint64))
-        state = tf.bitwise.bitwise_xor(state, shifted)
-        if multiplier is not None:
-            state = state * _constant(multiplier)
+        state = tf.bitwise.bitwise_xor(state, shifted) * tf.constant(multiplier, tf.uint64)
     return state
 
 
 def random_uniform(seeds: tf.Tensor, index: tf.Tensor) -> tf.Tensor:
     """Returns uniform numbers of [0, 1), float32 (B, K), for the arguments of `random_bits`."""
+    # 24 bits fit float32.
     bits = tf.bitwise.right_shift(random_bits(seeds, index), tf.constant(40, tf.uint64))
-    return tf.cast(bits, tf.float32) * tf.constant(2.0**-_FLOAT_BITS)
+    return tf.cast(bits, tf.float32) * tf.constant(2.0**-24)
 
 
 def random_index(seeds: tf.Tensor, index: tf.Tensor, size: int) -> tf.Tensor:
@@ -57,10 +51,6 @@ def row_seeds(*numbers: int, count: int) -> np.ndarray:
     """
     (base,) = np.random.SeedSequence(numbers).generate_state(1, np.uint64)
     state = base + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
-    for shift, multiplier in zip(_SHIFTS, (*_MULTIPLIERS, 1)):
+    for shift, multiplier in _MIXING:
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(multiplier)
     return state.view(np.int64)
-
-
-def _constant(value: int) -> tf.Tensor:
-    return tf.constant(np.uint64(value))

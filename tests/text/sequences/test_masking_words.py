@@ -10,8 +10,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.masking.stateless_random import row_seeds
-from kbert.text.masking.word_masking import chosen_words
+from kbert.text.sequences.masking import chosen_words
+from kbert.text.sequences.stateless_random import row_seeds
 
 
 @cache

@@ -6,7 +6,12 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.masking.stateless_random import random_bits, random_index, random_uniform, row_seeds
+from kbert.text.sequences.stateless_random import (
+    random_bits,
+    random_index,
+    random_uniform,
+    row_seeds,
+)
 
 MASK = 2**64 - 1
 

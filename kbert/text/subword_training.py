@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.storage.atomic_directory import write_atomically
-from kbert.text.subword.subword import Subword
+from kbert.text.subword import Subword
 
 PADDING_ID, UNKNOWN_ID, START_ID, END_ID = range(4)
 MODEL_TYPES = ("bpe", "unigram")
@@ -144,21 +144,17 @@ def _in_our_words(error: Exception, options: dict[str, Any]) -> ValueError:
 
 
 def _check_options(
-    vocabulary_size: int,
-    model_type: str,
-    character_coverage: float,
-    normalization: str,
-    max_lines: int | None,
+    vocabulary_size: int, model_type: str, coverage: float, normalization: str, lines: int | None
 ) -> None:
     _check_choice("model_type", model_type, MODEL_TYPES)
     _check_choice("normalization", normalization, NORMALIZATIONS)
     _check_whole("vocabulary_size", vocabulary_size, END_ID + 2, MAX_VOCABULARY_SIZE)
-    if max_lines is not None:
-        _check_whole("max_lines", max_lines, 1)
-    if not MIN_CHARACTER_COVERAGE <= character_coverage <= 1:
+    if lines is not None:
+        _check_whole("max_lines", lines, 1)
+    if not MIN_CHARACTER_COVERAGE <= coverage <= 1:
         raise ValueError(
             f"`character_coverage` must be from {MIN_CHARACTER_COVERAGE} to 1. "
-            f"Received: character_coverage={character_coverage!r}"
+            f"Received: character_coverage={coverage!r}"
         )
 
 

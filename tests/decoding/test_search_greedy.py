@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from kbert.decoding.greedy import greedy_search
+from kbert.decoding.search import greedy_search
 from tests.decoding import reference
 from tests.decoding.searching import END, LONGEST, answers_of, check_answers, check_searches
 from tests.decoding.spelling import (
@@ -165,7 +165,7 @@ def test_no_state():
         table[token, after] = -0.5
     limits = np.array([6, 6])
     found = greedy_search(
-        plain_step(table), None, 2, start_id=START, end_id=END, max_lengths=limits
+        plain_step(table), (), 2, start_id=START, end_id=END, max_lengths=limits
     )
     assert [row[0].tokens for row in answers_of(found)] == [(2, 3, END)] * 2
 

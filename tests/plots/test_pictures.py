@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.plots.tokens import plot_attention
+from kbert.plots.pictures import plot_attention
 
 
 def test_a_row_for_each_query():
