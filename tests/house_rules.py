@@ -50,11 +50,10 @@ SUB_FLOORS = {
     ),
     "pipelines": (("inference", "replication"), ("base",)),
     "tasks": (
-        ("base",),
+        (".",),
         ("classification", "pretraining", "question_answering", "translation"),
         ("multiple_choice", "ner", "regression"),
         ("span_tagging",),
-        (".",),
     ),
     "training": (
         ("config",),
@@ -90,7 +89,7 @@ GROUND = ("__version__", "architectures", "keras_names")
 # What works where TensorFlow is not installed: rooms, and files of others.
 KERAS_ONLY = ("storage", "layers", "decoding", "optimization", "checkpoints", "models")
 # Objects of tasks, which name their parts.
-TASK_FILES = "kbert/tasks/*/*task.py"
+TASK_FILES = "kbert/tasks/*task.py"
 KERAS_ONLY_FILES = (
     "kbert/pipelines/base/task_model.py",
     "kbert/tasks/*/head.py",

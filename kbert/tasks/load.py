@@ -11,9 +11,8 @@ from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.translation_folder import is_translation
 from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.tasks.base.task import Task
-from kbert.tasks.registry import all_tasks, task_of_class
-from kbert.tasks.translation import task as translation
+from kbert.tasks.registry import all_tasks, task_named, task_of_class
+from kbert.tasks.task import Task
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -41,7 +40,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         return keras.models.load_model(directory, **kwargs)
     directory = model_folder(directory)
     if is_translation(directory) or is_marian(directory):
-        return translation.TASK.model_class().from_pretrained(directory, **kwargs)
+        return task_named("translation").model_class().from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     name = checkpoint.pipeline.get("class")
     task = task_of_class(name) if name else _task_of_huggingface(checkpoint)

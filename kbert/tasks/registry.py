@@ -8,22 +8,15 @@ import importlib
 from functools import cache
 from typing import Any
 
-from kbert.tasks.base.answers import plain_values
-from kbert.tasks.base.task import FinetunedTask, Task
+from kbert.tasks.answers import plain_values
+from kbert.tasks.task import FinetunedTask, Task
 
 # Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (
-    "classification",
-    "regression",
-    "multiple-choice",
-    "question-answering",
-    "span-tagging",
-    "ner",
+    *("classification", "regression", "multiple-choice"),
+    *("question-answering", "span-tagging", "ner"),
 )
-OTHERS = (
-    "translation",
-    "pretraining",
-)
+OTHERS = ("translation", "pretraining")
 
 
 @cache
@@ -49,32 +42,21 @@ def task_named(name: str) -> Task:
 
 
 def task_of_class(name: str | None) -> Task | None:
-    """Returns the task of models of a class, or None.
-
-    Args:
-        name: The name of the class, from a saved folder or an export.
-    """
+    """Returns the task of models of a class, named in a saved folder or an export, or None."""
     return next((task for task in all_tasks() if task.model_name == name), None)
 
 
 def task_of(model: Any) -> Task | None:
-    """Returns the task of a model; None for a model of another kind.
-
-    Args:
-        model: A model of one of kbert's classes, or of a class that derives from one.
-    """
+    """Returns the task of a model, also of a derived class; None for a model of another kind."""
     found = (task_of_class(kind.__name__) for kind in type(model).__mro__)
     return next((task for task in found if task is not None), None)
 
 
 def json_answer(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns the outputs for one row as plain Python values, as JSON can hold them.
+    """Returns the outputs for one row, NumPy values by name, as plain values that JSON can hold.
 
     Scores get the names of their classes; lists that are padded to the longest of a batch lose the
     padding and become lists of dicts. Outputs that no task has stay as they are.
-
-    Args:
-        row: Name of each output -> its NumPy value for the row.
     """
     plain = plain_values(row)
     task = next((task for task in all_tasks() if task.has_outputs(plain)), None)
@@ -90,12 +72,7 @@ def typed_answer(row: dict[str, Any]) -> Any:
 
 
 def show_answer(row: tuple[str, ...], answer: dict[str, Any], console: Any) -> None:
-    """Prints the last of the texts that a model read with what it found there.
-
-    Args:
-        row: The texts.
-        answer: From `json_answer`.
-        console: A `rich.console.Console`.
+    """Prints on a `rich` console the last of the texts of `row`, with what a model found there.
 
     Raises:
         ValueError: The answer has no places in a text.

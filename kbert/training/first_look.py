@@ -15,8 +15,8 @@ from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.tables.table import check_columns, nearest
 from kbert.options.configuration import RunOptions, wrong
-from kbert.tasks.base.task import TFDS
 from kbert.tasks.registry import finetuned_task
+from kbert.tasks.task import TFDS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig

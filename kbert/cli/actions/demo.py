@@ -25,7 +25,7 @@ from kbert.tasks.load import load
 from kbert.tasks.ner.task import measure_entities
 from kbert.tasks.question_answering.task import measure_answers
 from kbert.tasks.registry import show_answer
-from kbert.tasks.translation.text_alignment import alignment_of_text
+from kbert.tasks.translation.alignment import alignment_of_text
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.run import train

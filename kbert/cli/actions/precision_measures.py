@@ -19,8 +19,8 @@ from kbert.serving.export.weight_substitutes import (
     is_stored_as_int8,
 )
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.tasks.base.task import FinetunedTask
 from kbert.tasks.registry import task_of
+from kbert.tasks.task import FinetunedTask
 
 _MOST_ROWS = 256
 _ROUNDS = 3

@@ -123,8 +123,8 @@ def _of_texts(
     pieces: bool,
 ) -> Any:
     from kbert.plots.pictures import plot_span
-    from kbert.tasks.base.task import Task
     from kbert.tasks.registry import task_of
+    from kbert.tasks.task import Task
 
     task = task_of(model) or Task()
     picture = Picture(task.pictures[0]) if picture is None else picture
@@ -156,7 +156,7 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
 
 def _alignment(model: Any, text: str, layer: int | None, head: int | None, pieces: bool) -> Any:
     from kbert.plots.pictures import plot_alignment
-    from kbert.tasks.translation.text_alignment import alignment_of_text
+    from kbert.tasks.translation.alignment import alignment_of_text
 
     number = _layer(layer, model.transformer.num_decoder_layers) if layer else None
     _check_head(head, model.transformer.num_heads)

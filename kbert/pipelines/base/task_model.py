@@ -39,8 +39,9 @@ class TaskModel(keras.Model):
     head_may_be_partial = False
     # Arguments of the tokenizer that the task requires, whatever was saved.
     tokenizer_rules: dict[str, Any] = {}
-    # Arguments of the constructor that `get_config` serializes as objects.
+    # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.
     parts: tuple[str, ...] = ("encoder", "tokenizer")
+    arguments: tuple[str, ...] = ()
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -382,10 +383,9 @@ class TaskModel(keras.Model):
         return y, y_pred
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        if self.tokenizer is not None:
-            config["tokenizer"] = keras.saving.serialize_keras_object(self.tokenizer)
-        return config
+        held = [(name, getattr(self, name, None)) for name in self.parts]
+        parts = {n: keras.saving.serialize_keras_object(part) for n, part in held if part}
+        return {**super().get_config(), **parts, **{n: getattr(self, n) for n in self.arguments}}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kbert.tasks.base.answers import Span, Spans
+from kbert.tasks.answers import Span, Spans
 from kbert.tasks.classification.task import Classification
 from kbert.tasks.multiple_choice.task import Choice
 from kbert.tasks.pretraining.task import Filling, Mask

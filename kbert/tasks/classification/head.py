@@ -27,12 +27,8 @@ class SequenceHead(keras.layers.Layer):
 
     "pooler": one dense layer on the pooled output (Devlin et al. 2019, section 4.1).
     "two_layer": dense, tanh, dense on the state of [CLS]; the pooler is not used.
-
-    Args:
-        units: numbers per sequence.
-        head: "pooler" or "two_layer".
-        dropout: rate of the dropout before each dense layer.
-        initializer_range: standard deviation of the new weights.
+    Dropout precedes each dense layer, and `initializer_range` is the standard deviation of new
+    weights.
 
     Raises:
         ValueError: `head` is neither of these.
@@ -86,19 +82,11 @@ class SequenceHead(keras.layers.Layer):
 
     def saved_layers(self) -> dict[str, Linear]:
         """Returns the dense layers by the names that their weights are saved under."""
-        two = {"hidden": self.hidden} if self.head == "two_layer" else {}
-        return {**two, "classifier": self.classifier}
+        first = {"hidden": self.hidden} if self.head == "two_layer" else {}
+        return {**first, "classifier": self.classifier}
 
     def call(self, outputs: Any, training: bool | None = None) -> Any:
-        """Applies the head.
-
-        Args:
-            outputs: the dict of outputs of `Bert`.
-            training: whether dropout is on.
-
-        Returns:
-            float32 (B, units).
-        """
+        """Maps the dict of outputs of `Bert` to float32 (B, units)."""
         if self.head == "two_layer":
             first = self.dropout_layer(outputs["sequence_output"][:, 0], training=training)
             state = self.hidden(first)
@@ -119,18 +107,13 @@ class SequenceHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("kbert")
 class SequenceClassification(TaskModel):
-    """Predicts logits over classes for each sequence, or pair of sequences.
-
-    Args:
-        encoder: an encoder such as `Bert`.
-        num_labels: C, the number of classes.
-        head: "pooler" or "two_layer", see `SequenceHead`.
-        dropout: rate of the head's dropout.
+    """Predicts logits over `num_labels` classes for each sequence, or pair, with a `SequenceHead`.
 
     Raises:
         ValueError: `num_labels` is below 1, or `head` is "two_layer" with a causal encoder.
     """
 
+    arguments: tuple[str, ...] = ("num_labels", "head", "dropout")
     # Whether a loss or metric takes one number per class; set by `compile`.
     needs_distributions = False
 
@@ -149,14 +132,7 @@ class SequenceClassification(TaskModel):
         self.num_labels = num_labels
         self.head = head
         self.dropout = dropout
-        self.sequence_head = SequenceHead(
-            num_labels,
-            head,
-            dropout,
-            encoder.initializer_range,
-            dtype=self.dtype_policy,
-            name="sequence_head",
-        )
+        self.sequence_head = sequence_head(self, num_labels)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -193,29 +169,24 @@ class SequenceClassification(TaskModel):
         """Accuracy."""
         return [keras.metrics.MeanMetricWrapper(label_accuracy, name="accuracy")]
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "num_labels": self.num_labels,
-            "head": self.head,
-            "dropout": self.dropout,
-        }
+
+def sequence_head(model: Any, units: int) -> SequenceHead:
+    """Makes the head of a model with `encoder`, `head` and `dropout`."""
+    return SequenceHead(
+        units,
+        model.head,
+        model.dropout,
+        model.encoder.initializer_range,
+        dtype=model.dtype_policy,
+        name="sequence_head",
+    )
 
 
 def need_distributions(given: Any) -> bool:
-    """Returns whether one of Keras' losses and metrics needs a distribution over classes.
-
-    Args:
-        given: losses and metrics or their names, in any structure.
-    """
-    return any(map(_is_categorical, tree.flatten(given)))
-
-
-def _is_categorical(loss_or_metric: Any) -> bool:
-    """Returns whether a Keras loss or metric, or its name, needs a distribution over classes."""
-    name = loss_or_metric
-    if not isinstance(name, str):
-        name = getattr(loss_or_metric, "__name__", type(loss_or_metric).__name__)
-    name = name.lower().replace("_", "").removeprefix("topk")
-    return name.startswith(_CATEGORICAL)
+    """Returns whether one of Keras' losses and metrics, or their names, needs a distribution."""
+    names = (
+        one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
+        for one in tree.flatten(given)
+    )
+    plain = (name.lower().replace("_", "").removeprefix("topk") for name in names)
+    return any(name.startswith(_CATEGORICAL) for name in plain)

@@ -1,6 +1,5 @@
 """The task classification: classes of texts and of pairs of texts."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from kbert.data.classification.text_pairs import (
     usual_columns,
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
-from kbert.tasks.base.task import TFDS, FinetunedTask
+from kbert.tasks.task import TFDS, FinetunedTask
 
 # GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
@@ -101,7 +100,7 @@ class TextTask(FinetunedTask):
         return {"pair": train.text_b is not None}
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.base.inputs import PackedInput
+        from kbert.tasks.inputs import PackedInput
 
         if not isinstance(examples, TextExamples):
             raise ValueError(
@@ -176,11 +175,10 @@ class ClassificationTask(TextTask):
         return found
 
     def label_counts(self, examples: Any, labels: Sequence[str]) -> dict[str, float]:
-        right = targets(examples, labels)
+        right = self.targets(examples, labels)
         if right.ndim == 2:  # soft labels count by their probabilities
             return dict(zip(labels, np.round(right.sum(axis=0), 3).tolist()))
-        found = Counter(right.tolist())
-        return {name: found[i] for i, name in enumerate(labels)}
+        return dict(zip(labels, np.bincount(right, minlength=len(labels)).tolist()))
 
     def class_weights(
         self, config: Any, train: Any, labels: list[str] | None
@@ -211,13 +209,14 @@ class ClassificationTask(TextTask):
         binary = ["f1"] if labels is not None and len(labels) == 2 else []
         return ["accuracy", "cross_entropy", "macro_f1", "matthews", *binary]
 
-    def target_spec(self, rows: int) -> Any:
-        import tensorflow as tf
-
-        return tf.TensorSpec((rows,), tf.int32)
-
     def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
-        return targets(examples, labels or [])
+        names = labels or []
+        values = required_labels(examples)
+        if isinstance(values[0], (dict, list)):
+            return label_probabilities(examples, names)
+        check_labels(examples, names)
+        ids = {name: i for i, name in enumerate(names)}
+        return np.asarray([ids[value] for value in values], "int64")
 
     def measure_predictions(
         self,
@@ -235,16 +234,6 @@ class ClassificationTask(TextTask):
         official = {} if glue is None else glue_metrics(glue, names[ids], names[predicted])
         others = {name: value for name, value in found.items() if name not in official}
         return {**official, **others}
-
-
-def targets(examples: TextExamples, labels: Sequence[str]) -> np.ndarray:
-    """Returns the targets of a classifier: int64 (n,) class ids; float32 (n, C) soft labels."""
-    values = required_labels(examples)
-    if isinstance(values[0], (dict, list)):
-        return label_probabilities(examples, labels)
-    check_labels(examples, labels)
-    ids = {name: i for i, name in enumerate(labels)}
-    return np.asarray([ids[value] for value in values], "int64")
 
 
 def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:

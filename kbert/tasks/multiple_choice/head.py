@@ -9,7 +9,7 @@ from kbert.layers.core.linear import Linear
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
 from kbert.pipelines.base.task_model import TaskModel
-from kbert.tasks.classification.head import SequenceHead, need_distributions
+from kbert.tasks.classification.head import need_distributions, sequence_head
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -17,13 +17,9 @@ class ChoiceSelection(TaskModel):
     """Predicts a logit for each of K choices; the choices of an example share one softmax.
 
     Source: Devlin et al. 2019, section 4.4 (SWAG).
-
-    Args:
-        encoder: an encoder such as `Bert`.
-        head: "pooler" or "two_layer".
-        dropout: rate of the head's dropout.
     """
 
+    arguments: tuple[str, ...] = ("head", "dropout")
     # Whether a loss or metric takes one number per choice; set by `compile`.
     needs_distributions = False
 
@@ -34,14 +30,7 @@ class ChoiceSelection(TaskModel):
         self.encoder = encoder
         self.head = head
         self.dropout = dropout
-        self.sequence_head = SequenceHead(
-            1,
-            head,
-            dropout,
-            encoder.initializer_range,
-            dtype=self.dtype_policy,
-            name="sequence_head",
-        )
+        self.sequence_head = sequence_head(self, 1)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -83,11 +72,3 @@ class ChoiceSelection(TaskModel):
         flat = {name: ops.reshape(x, (-1, x.shape[-1] or shape[2])) for name, x in inputs.items()}
         logits = self.sequence_head(self.encoder(flat, training=training), training=training)
         return ops.reshape(logits, (shape[0], shape[1]))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "head": self.head,
-            "dropout": self.dropout,
-        }

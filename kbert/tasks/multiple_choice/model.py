@@ -9,8 +9,8 @@ from keras import ops
 
 from kbert.models.encoder import Encoder
 from kbert.pipelines.base.signatures import Signature, model_inputs
-from kbert.tasks.multiple_choice.choice_batching import ChoiceBatching
 from kbert.tasks.multiple_choice.head import ChoiceSelection
+from kbert.tasks.multiple_choice.inputs import ChoiceBatching
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 
@@ -35,6 +35,7 @@ class MultipleChoice(ChoiceSelection):
 
     huggingface_architecture = "BertForMultipleChoice"
     pair = True
+    arguments = ("max_sequence_length", "head", "dropout")
     batching_type = ChoiceBatching
 
     def __init__(
@@ -105,9 +106,3 @@ class MultipleChoice(ChoiceSelection):
             {"choice": int(np.argmax(r)), "score": float(np.max(r)), "scores": r.tolist()}
             for r in self.predict(x)
         ]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_sequence_length": self.max_sequence_length,
-        }

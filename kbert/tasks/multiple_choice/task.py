@@ -13,7 +13,7 @@ from kbert.data.classification.multiple_choice import (
     read_choice_examples,
 )
 from kbert.options.configuration import wrong
-from kbert.tasks.base.task import TFDS, FinetunedTask
+from kbert.tasks.task import TFDS, FinetunedTask
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class MultipleChoiceTask(FinetunedTask):
     page = "choice"
     outputs = ("choice", "scores")
     answer_keys = ("choice", "scores")
+    compared = ("accuracy", "cross_entropy")
     settings = ("head", "dropout")
     averages = True
 
@@ -70,9 +71,6 @@ class MultipleChoiceTask(FinetunedTask):
                 f"{examples.source}: each example must have {train.num_choices} choices, as in "
                 f"training. Received: {examples.num_choices}"
             )
-
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return ["accuracy", "cross_entropy"]
 
     def inputs(self, model: Any, examples: Any) -> Any:
         from kbert.tasks.multiple_choice.inputs import ChoiceBatches

@@ -14,18 +14,14 @@ from kbert.pipelines.base.task_model import TaskModel
 
 @keras.saving.register_keras_serializable("kbert")
 class TokenClassification(TaskModel):
-    """Predicts logits over classes for each token.
+    """Predicts logits over `num_labels` classes for each token.
 
     Source: Devlin et al. 2019, section 5.3.
-
-    Args:
-        encoder: an encoder such as `Bert`.
-        num_labels: C, the number of classes.
-        dropout: rate of the dropout before the head.
 
     Raises:
         ValueError: `num_labels` is below 1.
     """
+    arguments: tuple[str, ...] = ("num_labels", "dropout")
 
     def __init__(
         self, encoder: Encoder, num_labels: int, dropout: float = 0.1, **kwargs: Any
@@ -75,11 +71,3 @@ class TokenClassification(TaskModel):
     def default_metrics(self) -> list[Any]:
         """Accuracy over labelled tokens."""
         return [TokenAccuracy()]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "num_labels": self.num_labels,
-            "dropout": self.dropout,
-        }

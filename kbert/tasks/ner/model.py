@@ -14,11 +14,10 @@ from kbert.optimization.sequence_losses import ABSENT
 from kbert.pipelines.base.saved_pipeline import load_pipeline
 from kbert.pipelines.base.signatures import Signature, label_maps, text_specs
 from kbert.pipelines.base.text_inputs import read_single_texts
-from kbert.tasks.base.answers import plain_values
+from kbert.tasks.answers import plain_values
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.ner.task import TASK
-from kbert.tasks.ner.token_tagging import TokenTagging
-from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
+from kbert.tasks.ner.token_tagging import TokenTagging, WordInputs, owned_targets, read_word_inputs
 from kbert.text.sequences.entities import entity_types, unreachable_tags
 from kbert.text.sequences.word_boundaries import spaced_words, text_words
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -48,10 +47,10 @@ class EntityRecognizer(TokenClassification):
             each other.
     """
 
+    arguments = ("labels", "max_sequence_length", "stride", "dropout")
     batching_type = TokenTagging
     needs_pooler = False
     has_questions = False
-    default_sequence_length = 128
     huggingface_architecture = "BertForTokenClassification"
     graph_settings: tuple[str, ...] = ()
 
@@ -123,14 +122,12 @@ class EntityRecognizer(TokenClassification):
         found = self.batching.tag_words(text, offsets, units, probabilities)
         types = tf.constant(entity_types(self.tag_names) or [""])
         filled = tf.sequence_mask(found.count)
+        places = found.texts._asdict()
         return {
-            "entity": found.texts.text,
+            "entity": places.pop("text"),
             "label": tf.where(filled, tf.gather(types, found.kind), ""),
             "score": found.score,
-            "start": found.texts.start,
-            "end": found.texts.end,
-            "start_byte": found.texts.start_byte,
-            "end_byte": found.texts.end_byte,
+            **places,
             "count": found.count,
         }
 
@@ -221,28 +218,17 @@ class EntityRecognizer(TokenClassification):
             `WindowedExamples`, and int32, a tag id a token of `packed`, -1 where it has no loss.
         """
         windows = self.batching.windows(inputs.texts)
-        return windows, self._targets(windows, inputs, y)
 
-    def _targets(self, windows: WindowedExamples, inputs: WordInputs, y: Any) -> np.ndarray:
-        ids = {name: number for number, name in enumerate(self.tag_names)}
-        packed = windows.packed
-        by_context: dict[int, np.ndarray] = {}
-        targets = np.full(packed.tokens, ABSENT, "int32")
-        for window, row in enumerate(windows.row.tolist()):
-            if row not in by_context:
-                by_context = {row: self._token_tags(windows, inputs, row, y[row], ids)}
-            owned = slice(windows.owned_from[window], windows.owned_to[window])
-            begin = packed.starts[window] + windows.begin[window] - windows.first[window]
-            targets[begin + owned.start : begin + owned.stop] = by_context[row][owned]
-        return targets
+        def tags_of(row: int) -> np.ndarray:
+            starts, _ = windows.places.of(int(windows.context[row]))
+            return self._token_tags(starts, inputs.word_starts(row), row, y[row])
 
-    def _token_tags(
-        self, windows: WindowedExamples, inputs: WordInputs, row: int, tags: Any, ids: Any
-    ) -> np.ndarray:
+        unknown = np.full(windows.packed.tokens, ABSENT, "int32")
+        return windows, owned_targets(windows, unknown, tags_of)
+
+    def _token_tags(self, starts: np.ndarray, words: np.ndarray, row: int, tags: Any) -> np.ndarray:
         """Returns the tag ids of a sentence's tokens, -1 except for the first of each word."""
-        starts, _ = windows.places.of(int(windows.context[row]))
-        found = np.full(len(starts), ABSENT, "int32")
-        words = inputs.word_starts(row)
+        ids = {name: number for number, name in enumerate(self.tag_names)}
         if len(words) != len(tags):
             raise ValueError(
                 f"`y[{row}]` must have a tag for each of the {len(words)} words. "
@@ -253,18 +239,9 @@ class EntityRecognizer(TokenClassification):
             raise ValueError(f"`y[{row}]` must hold tags of {self.labels}. Received: {unknown}")
         word = np.searchsorted(words, starts, side="right") - 1
         first = np.flatnonzero(np.diff(word, prepend=-1))
+        found = np.full(len(starts), ABSENT, "int32")
         found[first] = np.array([ids[tag] for tag in tags], "int32")[word[first]]
         return found
-
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["num_labels"]
-        return {
-            **config,
-            "labels": self.labels,
-            "max_sequence_length": self.max_sequence_length,
-            "stride": self.stride,
-        }
 
 
 def _checked_tags(labels: Sequence[str]) -> list[str]:

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
 from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
-from kbert.tasks.base.answers import Spans, records, spans
-from kbert.tasks.base.task import FinetunedTask
+from kbert.tasks.answers import Spans, records, spans
+from kbert.tasks.task import FinetunedTask
 
 _COLUMNS = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
 _STYLES = (
@@ -22,7 +22,7 @@ _STYLES = (
 )
 
 
-class EntityTask(FinetunedTask):
+class EntityTask(ReadingTask):
     """The task of finding named entities."""
 
     name = "ner"
@@ -32,7 +32,7 @@ class EntityTask(FinetunedTask):
     page = "entities"
     outputs = ("count", "entity")
     answer_keys = ("entities",)
-    has_windows = True
+    compared = ("f1", "precision", "recall", "strict_f1")
     settings = ("stride", "dropout")
     options = ("stride", "adapter_dim")
 
@@ -47,16 +47,13 @@ class EntityTask(FinetunedTask):
         content, entities = row[-1], answer["entities"]
         labels = sorted({one["label"] for one in entities})
         styles = {label: _STYLES[number % len(_STYLES)] for number, label in enumerate(labels)}
-        shown = Text()
-        end = 0
-        for one in entities:
-            shown.append(content[end : one["start"]])
+
+        def mark(entity: str, label: str) -> Text:
             # Brackets show the ends where there are no colours.
-            shown.append(f"[{one['entity']}", styles[one["label"]])
-            shown.append(f" {one['label']}]", "dim")
-            end = one["end"]
-        shown.append(content[end:])
-        console.print(shown)
+            return Text.assemble((f"[{entity}", styles[label]), (f" {label}]", "dim"))
+
+        marks = [(e["start"], e["end"], mark(e["entity"], e["label"])) for e in entities]
+        console.print(marked(content, marks))
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         is_labeller = architecture == "BertForTokenClassification"
@@ -81,11 +78,8 @@ class EntityTask(FinetunedTask):
                 f"{', '.join(train.labels)}. Received: {', '.join(unknown)}"
             )
 
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return ["f1", "precision", "recall", "strict_f1"]
-
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.base.inputs import WindowInput
+        from kbert.tasks.inputs import WindowInput
 
         if not isinstance(examples, TaggedSentences):
             raise ValueError(
@@ -96,16 +90,8 @@ class EntityTask(FinetunedTask):
             raise ValueError(f"{examples.source}: the sentences must have tags. Received: none")
         return WindowInput(*model.examples(model.read_inputs(examples), examples.tags))
 
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.inputs import PreparedReading
-
-        def measured(model: Any, examples: Any, tune: bool) -> dict[str, Any]:
-            return self.measure(model, examples)[0]  # nothing is tuned
-
-        return PreparedReading(self.inputs(model, examples), examples, measured)
-
-    def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        return measure_entities(model, examples), {}
+    def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
+        return measure_entities(model, examples)  # nothing is tuned
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         column = columns.get("label")
@@ -144,12 +130,10 @@ def scheme_of(tags: Sequence[str]) -> str:
 
 
 def read_sentences(path: str, tag_scheme: str, label: str | int | None = None) -> TaggedSentences:
-    """Reads sentences of tagged words.
+    """Reads sentences of tagged words, in the scheme "bio" or "iobes".
 
-    Args:
-        path: A file of CoNLL columns, or annotated JSON Lines (.jsonl).
-        tag_scheme: The scheme to convert the tags to: "bio" or "iobes".
-        label: The column of the tags, from 0; by default the last.
+    The file has CoNLL columns, of which `label` is that of the tags, from 0, by default the last;
+    or annotated JSON Lines (.jsonl).
 
     Raises:
         ValueError: The file is wrong, or `label` is the name of a column.

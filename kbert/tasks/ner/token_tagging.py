@@ -1,15 +1,18 @@
-"""Tagging of tokens: a distribution for each token of a text of any length, and entities.
+"""Sentences of given words; tagging of the tokens of texts of any length, and entities.
 
 Shapes: B texts, C tags, U the most words of a text, k the most entities of a text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.windowed_examples import WindowedExamples
+from kbert.pipelines.base.text_inputs import as_column, read_columns
 from kbert.pipelines.base.window_batching import WindowBatching
 from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 from kbert.text.sequences.entities import Entities, TagRules, best_path, find_entities, tag_rules
@@ -23,12 +26,57 @@ _SMALLEST = 1e-30
 _CHUNK_WORDS = 1 << 16
 
 
+@dataclass(frozen=True)
+class WordInputs:
+    """Sentences, n lists of words without blanks."""
+
+    words: list[list[str]]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def texts(self) -> list[str]:
+        """The sentences as texts."""
+        return [" ".join(words) for words in self.words]
+
+    def word_starts(self, sentence: int) -> np.ndarray:
+        """Returns the code point offset of each word of a sentence in its text."""
+        lengths = np.array([len(word) + 1 for word in self.words[sentence]], "int64")
+        return np.cumsum(lengths) - lengths
+
+
+def read_word_inputs(x: Any) -> WordInputs | None:
+    """Reads sentences of words in any of their forms; returns None for something else.
+
+    These are a list of lists of str, a column of such, a table with a column "words" or "tokens",
+    and an object with `words`, such as `TaggedSentences`.
+
+    Raises:
+        ValueError: a sentence is one string, or a word is empty or has a blank.
+    """
+    x = read_columns(x, ("words",), ("tokens",))
+    if isinstance(x, dict) and set(x) <= {"words", "tokens"}:
+        (x,) = x.values()
+    words = as_column(getattr(x, "words", x))
+    if not isinstance(words, list | tuple):
+        return None
+    for number, sentence in enumerate(words):
+        if not isinstance(sentence, list | tuple | np.ndarray):
+            raise ValueError(f"`x[{number}]` must be a list of words. Received: {sentence!r:.80}")
+        for word in sentence:
+            if not isinstance(word, str) or not word or " " in word:
+                raise ValueError(
+                    f"`x[{number}]` must hold words without blanks. Received: {word!r:.80}"
+                )
+    return WordInputs([list(sentence) for sentence in words])
+
+
 class TaggedTexts(NamedTuple):
     """Tags and entities of texts.
 
     Attributes:
         path: int32 (B, U), the tag of each word.
-        entities: ragged (B, (entities)).
         texts: each entity cut from its text, (B, k).
         score: float32 (B, k), the score of each entity.
         kind: int32 (B, k), the id of its type.
@@ -36,11 +84,30 @@ class TaggedTexts(NamedTuple):
     """
 
     path: tf.Tensor
-    entities: Entities
     texts: SpanText
     score: tf.Tensor
     kind: tf.Tensor
     count: tf.Tensor
+
+
+def owned_targets(
+    windows: WindowedExamples, unknown: np.ndarray, of_row: Callable[[int], np.ndarray]
+) -> np.ndarray:
+    """Fills in the target of each token of windows, in the one window that owns it.
+
+    `unknown` has a target for each token of `windows.packed`, which the tokens keep that a window
+    does not own. `of_row` returns the targets of all tokens of a row's context.
+    """
+    targets = unknown.copy()
+    begins = windows.packed.starts + windows.begin - windows.first
+    row_of, found = -1, unknown[:0]
+    for window, row in enumerate(windows.row.tolist()):
+        if row != row_of:
+            row_of, found = row, of_row(row)
+        owned = slice(windows.owned_from[window], windows.owned_to[window])
+        begin = begins[window]
+        targets[begin + owned.start : begin + owned.stop] = found[owned]
+    return targets
 
 
 class TokenTagging(WindowBatching):
@@ -57,14 +124,9 @@ class TokenTagging(WindowBatching):
     def token_probabilities(
         self, offsets: TokenOffsets, questions: tf.RaggedTensor | None
     ) -> tf.Tensor:
-        """Returns the probabilities of the tags of all tokens, as graph code.
+        """Returns the tags' probabilities, float32 (tokens of all contexts, C); graph code.
 
-        Args:
-            offsets: the tokens of the contexts (B, (tokens)).
-            questions: ragged ids (B, (tokens)), or None.
-
-        Returns:
-            float32 (tokens of all rows, C).
+        `questions` are ragged ids (B, (tokens)), or None.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
 
@@ -92,16 +154,10 @@ class TokenTagging(WindowBatching):
         probabilities: tf.Tensor,
         bias: Any = None,
     ) -> TaggedTexts:
-        """Decodes the tags of words, as graph code.
+        """Decodes the tags of words, `units`, of texts (B,), as graph code.
 
-        A word's tag is decided at its first token.
-
-        Args:
-            text: string (B,).
-            offsets: the tokens of `text`.
-            units: the words of `text`.
-            probabilities: float32 (tokens of all rows, C).
-            bias: float32 (C,), added to the log probability of each tag; None for no bias.
+        A word's tag is decided at its first token. `probabilities` are float32 (tokens of all rows,
+        C), and `bias`, float32 (C,), is added to their logarithms.
         """
         starts = tf.cast(offsets.token_ids.row_starts(), tf.int32)
         row = units.first.value_rowids()
@@ -118,14 +174,10 @@ class TokenTagging(WindowBatching):
             return words.with_values(tf.gather(ends.values, flat)).to_tensor(0)
 
         texts = cut_spans(
-            text,
-            offsets,
-            tokens(found.first, units.first),
-            tokens(found.last, units.last),
-            filled,
+            text, offsets, tokens(found.first, units.first), tokens(found.last, units.last), filled
         )
         score, kind = found.score.to_tensor(0.0), found.kind.to_tensor(0)
-        return TaggedTexts(path.to_tensor(0), found, texts, score, kind, count)
+        return TaggedTexts(path.to_tensor(0), texts, score, kind, count)
 
     def _decoded(
         self, probabilities: tf.RaggedTensor, bias: Any
@@ -134,10 +186,6 @@ class TokenTagging(WindowBatching):
 
         Rows of similar length are decoded together: one long text would make a batch of short ones
         as large as if all were long.
-
-        Args:
-            probabilities: float32 (B, (words), C).
-            bias: float32 (C,), added to the logarithms; or 0.
         """
         lengths = tf.cast(probabilities.row_lengths(), tf.int32)
 
@@ -145,7 +193,8 @@ class TokenTagging(WindowBatching):
             some = tf.gather(lengths, chosen)
             part = tf.gather(probabilities, chosen)
             dense = part.to_tensor(0.0, shape=(None, None, self.model.num_labels))
-            path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, self.rules)
+            rules = tag_rules(self.model.tag_names)
+            path = best_path(tf.math.log(dense + _SMALLEST) + bias, some, rules)
             found = find_entities(path, dense, some, self.model.tag_names)
             words = tf.boolean_mask(path, tf.sequence_mask(some, tf.shape(path)[1]))
             return words, found.first.row_lengths(), *(column.values for column in found)
@@ -163,8 +212,3 @@ class TokenTagging(WindowBatching):
         by_chunk = tf.gather(lengths, tf.math.invert_permutation(places))
         path = in_order(words, tf.cast(by_chunk, tf.int64))
         return path, Entities(*(in_order(column, counts) for column in columns))
-
-    @property
-    def rules(self) -> TagRules:
-        """The rules of which tags may follow each other."""
-        return tag_rules(self.model.tag_names)

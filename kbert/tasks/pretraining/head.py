@@ -41,14 +41,14 @@ class Pretraining(TaskModel):
     where the second sentence follows the first, 1 where it does not. Each objective has only the
     targets that it learns.
 
-    Args:
-        encoder: an encoder such as `Bert`; for "lm" and "lm_nsp" a causal one, for the others not.
-        objective: "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens only), "lm"
-            (the next token, from left to right) or "lm_nsp".
+    `objective` is "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens only), "lm"
+    (the next token, from left to right) or "lm_nsp"; the encoder is causal for "lm" and "lm_nsp"
+    alone.
 
     Raises:
         ValueError: `objective` is none of these, or does not fit the encoder.
     """
+    arguments: tuple[str, ...] = ("objective",)
 
     def __init__(self, encoder: Encoder, objective: str = "mlm_nsp", **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -173,13 +173,6 @@ class Pretraining(TaskModel):
         found = super().get_metrics_result()
         found.pop(f"{self.tokens}_loss", None)
         return found
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "objective": self.objective,
-        }
 
 
 def gathered(states: Any, positions: Any) -> Any:

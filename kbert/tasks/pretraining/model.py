@@ -15,7 +15,7 @@ from kbert.pipelines.base.packed_chunks import packed_chunks
 from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
 from kbert.pipelines.base.text_inputs import holds_texts, read_single_texts
 from kbert.pipelines.base.window_batching import WindowBatching
-from kbert.tasks.base.answers import plain_values
+from kbert.tasks.answers import plain_values
 from kbert.tasks.pretraining.head import Pretraining
 from kbert.tasks.pretraining.task import TASK
 from kbert.text.graph_functions import map_in_chunks
@@ -51,11 +51,11 @@ class MaskedLanguageModel(Pretraining):
             the vocabulary's range.
     """
 
-    default_sequence_length = 128
     formats = ("kbert", "huggingface", "tf1")  # google-research/bert has these heads too
     head_names = ("cls.",)
     head_may_be_partial = True
     tokenizer_rules = {"special_tokens_in_text": True}
+    arguments = ("objective", "max_sequence_length", "stride", "nbest")
     batching_type = WindowBatching
     needs_pooler = False
     has_questions = False
@@ -110,7 +110,7 @@ class MaskedLanguageModel(Pretraining):
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
         """Returns the classes of transformers whose heads can be loaded."""
-        return ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
+        return ARCHITECTURES
 
     def huggingface_config(self) -> dict[str, Any]:
         """Returns the task's entries of a Hugging Face configuration: none."""
@@ -261,11 +261,3 @@ class MaskedLanguageModel(Pretraining):
                 "`x` must be batches of `kbert.data.pretraining.dataset`, which makes them from "
                 "text. Received: texts"
             )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_sequence_length": self.max_sequence_length,
-            "stride": self.stride,
-            "nbest": self.nbest,
-        }

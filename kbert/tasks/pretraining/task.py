@@ -6,11 +6,11 @@ from typing import Any
 
 from rich.text import Text
 
-from kbert.tasks.base.answers import ANSWER_STYLE, records
-from kbert.tasks.base.task import Task
+from kbert.tasks.answers import ANSWER_STYLE, marked, records
+from kbert.tasks.task import Task
 
-_ARCHITECTURES = ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
-
+# The classes of transformers whose heads can be loaded.
+ARCHITECTURES = ("BertForPreTraining", "BertForMaskedLM", "BertLMHeadModel")
 _OFFSETS = ("start", "end", "start_byte", "end_byte")
 
 
@@ -58,15 +58,10 @@ class PretrainingTask(Task):
         return Filling(answer["filled"], masks)
 
     def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
-        content, masks = row[-1], answer["masks"]
-        shown = Text()
-        end = 0
-        for mask in masks:
-            shown.append(content[end : mask["start"]])
-            shown.append(mask["words"][0]["word"], ANSWER_STYLE)
-            end = mask["end"]
-        shown.append(content[end:])
-        console.print(shown)
+        masks = answer["masks"]
+        best = [Text(mask["words"][0]["word"], ANSWER_STYLE) for mask in masks]
+        marks = [(mask["start"], mask["end"], word) for mask, word in zip(masks, best)]
+        console.print(marked(row[-1], marks))
         for number, mask in enumerate(masks, start=1):
             words = ", ".join(f"{one['word']} {one['score']:.3f}" for one in mask["words"])
             console.print(Text(f"  {number}. {words}", style="dim"))
@@ -74,7 +69,7 @@ class PretrainingTask(Task):
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         # Some formats have no class name.
         has_head = "cls.predictions.bias" in checkpoint.heads
-        return architecture in _ARCHITECTURES or (architecture is None and has_head)
+        return architecture in ARCHITECTURES or (architecture is None and has_head)
 
     def give_more(self, model: Any, nbest: int) -> None:
         if nbest > len(model.tokenizer.vocabulary):

@@ -20,9 +20,6 @@ class SpanExtraction(TaskModel):
     """Predicts for each token a logit as the start of the answer, and one as its end.
 
     Source: Devlin et al. 2019, sections 4.2 and 4.3. [CLS] stands for "no answer".
-
-    Args:
-        encoder: an encoder such as `Bert`.
     """
 
     def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
@@ -67,9 +64,3 @@ class SpanExtraction(TaskModel):
     def default_metrics(self) -> list[Any]:
         """The share of sequences with correct start and end."""
         return [keras.metrics.MeanMetricWrapper(span_accuracy, name="span_accuracy")]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-        }

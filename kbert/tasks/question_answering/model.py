@@ -10,15 +10,21 @@ import tensorflow as tf
 from kbert.models.encoder import Encoder
 from kbert.pipelines.base.signatures import Signature, question_specs
 from kbert.pipelines.base.window_batching import WindowBatching
-from kbert.tasks.base.answers import plain_values
+from kbert.tasks.answers import plain_values
 from kbert.tasks.question_answering.head import SpanExtraction
-from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
-from kbert.tasks.question_answering.span_targets import Answers, read_answers, span_targets
+from kbert.tasks.question_answering.inputs import (
+    Answers,
+    QuestionInputs,
+    read_answers,
+    read_question_inputs,
+    span_targets,
+)
 from kbert.tasks.question_answering.task import TASK
 from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
 from kbert.text.wordpiece.wordpiece import WordPiece
 
+_PLACES = ("start", "end", "start_byte", "end_byte")
 # `null_score` where the text has no token, so no span.
 _NO_SPAN_AT_ALL = 1e4
 
@@ -64,6 +70,10 @@ class QuestionAnswerer(SpanExtraction):
 
     huggingface_architecture = "BertForQuestionAnswering"
     default_sequence_length = 384
+    arguments = (
+        *("max_sequence_length", "stride", "max_question_length"),
+        *("max_answer_length", "nbest", "null_threshold"),
+    )
     batching_type = WindowBatching
     needs_pooler = False
     has_questions = True
@@ -132,10 +142,7 @@ class QuestionAnswerer(SpanExtraction):
         return {
             "answer": best(texts.text, ""),
             "score": best(found.probability, nothing),
-            "start": best(texts.start, 0),
-            "end": best(texts.end, 0),
-            "start_byte": best(texts.start_byte, 0),
-            "end_byte": best(texts.end_byte, 0),
+            **{name: best(getattr(texts, name), 0) for name in _PLACES},
             "null_score": null_score,
             "has_answer": has_answer,
             "nbest_answer": texts.text,
@@ -151,19 +158,12 @@ class QuestionAnswerer(SpanExtraction):
 
         def read(logits: Any, tokens: WindowTokens, windows: Windows) -> Sequence[Any]:
             wide = tf.cast(logits, tf.float32)
-            spans = window_spans(
-                wide, tokens.position, tokens.owned, self.max_answer_length, count
-            )
+            spans = window_spans(wide, tokens.position, tokens.owned, self.max_answer_length, count)
             return (*spans, windows.row)
 
-        outputs = [
-            tf.TensorSpec((None, count), tf.float32),
-            tf.TensorSpec((None, count), tf.int32),
-            tf.TensorSpec((None, count), tf.int32),
-            tf.TensorSpec((None,), tf.float32),
-            tf.TensorSpec((None,), tf.float32),
-            tf.TensorSpec((None,), tf.int32),
-        ]
+        by_span = [tf.TensorSpec((None, count), t) for t in (tf.float32, tf.int32, tf.int32)]
+        by_window = [tf.TensorSpec((None,), t) for t in (tf.float32, tf.float32, tf.int32)]
+        outputs = [*by_span, *by_window]
         *columns, row = self.batching.over_windows(offsets, questions, read, outputs)
         rows = tf.cast(offsets.token_ids.nrows(), tf.int32)
         return request_spans(WindowSpans(*columns), row, rows, count)
@@ -240,14 +240,3 @@ class QuestionAnswerer(SpanExtraction):
         """
         windows = self.batching.windows(inputs.contexts, inputs.questions)
         return windows, span_targets(windows, inputs.contexts, read_answers(answers))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_sequence_length": self.max_sequence_length,
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-            "max_answer_length": self.max_answer_length,
-            "nbest": self.nbest,
-            "null_threshold": self.null_threshold,
-        }

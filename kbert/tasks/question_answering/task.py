@@ -1,7 +1,7 @@
 """The task question answering: answer spans in texts of any length."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from kbert.data.questions.question_examples import QuestionExamples, required_an
 from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
 from kbert.metrics.answers import squad2_metrics, squad_metrics
-from kbert.tasks.base.answers import ANSWER_STYLE, Span, around, records, spans
-from kbert.tasks.base.task import FinetunedTask
+from kbert.tasks.answers import ANSWER_STYLE, Span, around, plain_values, records, spans
+from kbert.tasks.task import ReadingTask
 
 logger = logging.getLogger(__name__)
 
@@ -31,10 +31,9 @@ class Answer:
     truncated: bool | None = None
 
 
-class QuestionTask(FinetunedTask):
+class QuestionTask(ReadingTask):
     """Base class of tasks on questions about long texts."""
 
-    has_windows = True
     # Whether answers are compared by their offsets, not by their texts.
     by_places = False
 
@@ -57,7 +56,7 @@ class QuestionTask(FinetunedTask):
         return all_occurrences(examples) if config.all_occurrences else examples
 
     def inputs(self, model: Any, examples: Any) -> Any:
-        from kbert.tasks.base.inputs import WindowInput
+        from kbert.tasks.inputs import WindowInput
 
         if not isinstance(examples, QuestionExamples):
             raise ValueError(
@@ -70,24 +69,6 @@ class QuestionTask(FinetunedTask):
             for several, context in zip(required_answers(examples), examples.contexts)
         ]
         return WindowInput(*model.examples(model.read_inputs(examples), answers))
-
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.base.inputs import PreparedReading
-
-        return PreparedReading(self.inputs(model, examples), examples, self.tuned_metrics)
-
-    def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
-        """Returns the metrics of a model's answers.
-
-        Args:
-            model: The model.
-            examples: Questions.
-            tune: Whether to set the model's threshold to the best one for them.
-        """
-        raise NotImplementedError
-
-    def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        return self.tuned_metrics(model, examples, False), {}
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         examples = read_questions(path)
@@ -108,6 +89,8 @@ class QuestionAnsweringTask(QuestionTask):
     outputs = ("nbest_answer",)
     answer_keys = ("answer",)
     fixed_length = 384
+    target_shape = (1, 2)  # one answer a window, as in the training data of SQuAD
+    compared = ("f1", "exact_match")
     pictures = ("attention", "span")
     has_answer_file = True
     settings = ("stride", "max_question_length", "max_answer_length")
@@ -138,15 +121,6 @@ class QuestionAnsweringTask(QuestionTask):
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return architecture == "BertForQuestionAnswering"
 
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return ["f1", "exact_match"]
-
-    def target_spec(self, rows: int) -> Any:
-        import tensorflow as tf
-
-        # The answers of a window in training: one in SQuAD.
-        return tf.TensorSpec((rows, 1, 2), tf.int32)
-
     def reset(self, model: Any) -> None:
         model.null_threshold = None
 
@@ -160,24 +134,18 @@ class QuestionAnsweringTask(QuestionTask):
 def measure_answers(
     model: Any, examples: QuestionExamples, find_threshold: bool = False
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Evaluates a `QuestionAnswerer` with the official metrics of SQuAD 1.1 or 2.0.
+    """Returns the official metrics of a `QuestionAnswerer`, and its answers by questions' ids.
 
-    Args:
-        model: The model.
-        examples: Questions; SQuAD 2.0's metrics apply where some have no answer.
-        find_threshold: Whether to set the model's threshold to the best one for these questions,
-            if some have no answer.
-
-    Returns:
-        The metrics, and the answer of each question by its id.
+    SQuAD 2.0's metrics apply where some questions have no answer, otherwise those of 1.1. With
+    `find_threshold` the model's threshold becomes the best one for 2.0's F1.
     """
-    rows = model.predict(examples)
+    rows = [plain_values(row) for row in model.predict(examples)]
     gold = examples.answer_texts
-    spans = {name: _text(row["nbest_answer"][0]) for name, row in zip(examples.ids, rows)}
+    spans = {name: row["nbest_answer"][0] for name, row in zip(examples.ids, rows)}
     if all(examples.answers):
-        answers = {name: _text(row["answer"]) for name, row in zip(examples.ids, rows)}
+        answers = {name: row["answer"] for name, row in zip(examples.ids, rows)}
         return dict(squad_metrics(gold, answers)), answers
-    scores = {name: float(row["null_score"]) for name, row in zip(examples.ids, rows)}
+    scores = {name: row["null_score"] for name, row in zip(examples.ids, rows)}
     found = squad2_metrics(gold, spans, scores)
     if find_threshold:
         model.null_threshold = float(found["best_f1_thresh"])
@@ -197,15 +165,8 @@ def measure_answers(
     }, answers
 
 
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
-
-
 def aligned_questions(examples: QuestionExamples) -> QuestionExamples:
     """Returns questions whose answers are at their offsets; wrong ones are logged.
-
-    Args:
-        examples: Questions for training, or for evaluation by offsets.
 
     Raises:
         ValueError: They were read without answers.

@@ -8,18 +8,13 @@ from keras import ops
 from kbert.layers.core.linear import Linear
 from kbert.models.encoder import Encoder
 from kbert.pipelines.base.task_model import TaskModel
-from kbert.tasks.classification.head import SequenceHead
+from kbert.tasks.classification.head import sequence_head
 
 
 @keras.saving.register_keras_serializable("kbert")
 class SequenceRegression(TaskModel):
-    """Predicts one number for each sequence, or pair of sequences.
-
-    Args:
-        encoder: an encoder such as `Bert`.
-        head: "pooler" or "two_layer".
-        dropout: rate of the head's dropout.
-    """
+    """Predicts one number for each sequence, or pair of sequences, with a `SequenceHead`."""
+    arguments: tuple[str, ...] = ("head", "dropout")
 
     def __init__(
         self, encoder: Encoder, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
@@ -28,14 +23,7 @@ class SequenceRegression(TaskModel):
         self.encoder = encoder
         self.head = head
         self.dropout = dropout
-        self.sequence_head = SequenceHead(
-            1,
-            head,
-            dropout,
-            encoder.initializer_range,
-            dtype=self.dtype_policy,
-            name="sequence_head",
-        )
+        self.sequence_head = sequence_head(self, 1)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -60,25 +48,8 @@ class SequenceRegression(TaskModel):
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:
         """Returns `y` and `y_pred` as columns: losses and metrics average the last axis."""
-        return _column(y), _column(y_pred)
+        return ops.reshape(y, (-1, 1)), ops.reshape(y_pred, (-1, 1))
 
     def default_loss(self) -> Any:
         """Mean squared error."""
         return keras.losses.MeanSquaredError()
-
-    def default_metrics(self) -> list[Any]:
-        """No metrics besides the loss."""
-        return []
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
-            "head": self.head,
-            "dropout": self.dropout,
-        }
-
-
-def _column(numbers: Any) -> Any:
-    """Reshapes (B,) or (B, 1) to (B, 1)."""
-    return ops.reshape(numbers, (-1, 1))

@@ -19,9 +19,6 @@ class ScoreBatching(SequenceBatching):
     def encode_targets(self, y: Any) -> np.ndarray:
         """Converts numbers, n or (n, 1), to float32 (n,).
 
-        Args:
-            y: n numbers, also (n, 1).
-
         Raises:
             ValueError: an entry is not a finite number, or there are several a text.
         """
@@ -50,6 +47,7 @@ class Regressor(SequenceRegression):
         ValueError: tokenizer or length do not fit the encoder.
     """
 
+    arguments = ("max_sequence_length", "head", "dropout", "pair")
     batching_type = ScoreBatching
     huggingface_architecture = "BertForSequenceClassification"
 
@@ -122,10 +120,3 @@ class Regressor(SequenceRegression):
         """
         predictions, truncated = self.batching.predict_texts(x)
         return [{"score": float(v), "truncated": cut} for v, cut in zip(predictions, truncated)]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_sequence_length": self.max_sequence_length,
-            "pair": self.pair,
-        }

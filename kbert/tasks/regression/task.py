@@ -28,6 +28,8 @@ class RegressionTask(TextTask):
     page = "regression"
     outputs = ("score",)
     answer_keys = ("score",)
+    target_dtype = "float32"
+    compared = ("pearson", "spearman", "mse")
     is_regression = True
     falling = ("mse",)
 
@@ -42,14 +44,6 @@ class RegressionTask(TextTask):
 
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return sequence_outputs(architecture, checkpoint) == 1
-
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return ["pearson", "spearman", "mse"]
-
-    def target_spec(self, rows: int) -> Any:
-        import tensorflow as tf
-
-        return tf.TensorSpec((rows,), tf.float32)
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> np.ndarray:
         return np.asarray(required_labels(examples), "float32")

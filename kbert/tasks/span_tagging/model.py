@@ -12,11 +12,16 @@ from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import TokenCrossEntropy
 from kbert.pipelines.base.signatures import Signature, label_maps, question_specs
-from kbert.tasks.base.answers import plain_values
+from kbert.tasks.answers import plain_values
 from kbert.tasks.ner.head import TokenClassification
-from kbert.tasks.ner.token_tagging import TaggedTexts, TokenTagging
-from kbert.tasks.question_answering.inputs import QuestionInputs, read_question_inputs
-from kbert.tasks.question_answering.span_targets import Answers, answer_tokens, read_opinions
+from kbert.tasks.ner.token_tagging import TaggedTexts, TokenTagging, owned_targets
+from kbert.tasks.question_answering.inputs import (
+    Answers,
+    QuestionInputs,
+    answer_tokens,
+    read_opinions,
+    read_question_inputs,
+)
 from kbert.tasks.span_tagging.task import TASK
 from kbert.text.sequences.word_boundaries import every_token
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -54,6 +59,10 @@ class SpanTagger(TokenClassification):
     """
 
     default_sequence_length = 384
+    arguments = (
+        *("max_sequence_length", "stride", "max_question_length"),
+        *("soft", "dropout", "outside_bias"),
+    )
     batching_type = TokenTagging
     needs_pooler = False
     has_questions = True
@@ -203,9 +212,7 @@ class SpanTagger(TokenClassification):
         """
         return read_question_inputs(x)
 
-    def examples(
-        self, inputs: QuestionInputs, y: Answers
-    ) -> tuple[WindowedExamples, np.ndarray]:
+    def examples(self, inputs: QuestionInputs, y: Answers) -> tuple[WindowedExamples, np.ndarray]:
         """Returns windows to train on, and the distribution of each of their tokens.
 
         Every token of a text counts in exactly one window, the one that owns it.
@@ -225,31 +232,14 @@ class SpanTagger(TokenClassification):
         flat = [[answer for opinion in several for answer in opinion] for several in opinions]
         rows, _, first, last = answer_tokens(windows, inputs.contexts, flat)
         bounds = np.searchsorted(rows, np.arange(len(inputs) + 1))
-        packed = windows.packed
-        targets = np.zeros((packed.tokens, len(TAGS)), "float32")
-        row_of, shares = -1, np.zeros((0, len(TAGS)), "float32")
-        for window, row in enumerate(windows.row.tolist()):
-            if row != row_of:
-                own = slice(bounds[row], bounds[row + 1])
-                tokens = len(windows.places.of(int(windows.context[row]))[0])
-                count = len(opinions[row])
-                row_of, shares = row, _shares(first[own], last[own], tokens, count)
-            owned = slice(windows.owned_from[window], windows.owned_to[window])
-            begin = packed.starts[window] + windows.begin[window] - windows.first[window]
-            targets[begin + owned.start : begin + owned.stop] = shares[owned]
-        return windows, targets
 
-    def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        del config["num_labels"]
-        return {
-            **config,
-            "max_sequence_length": self.max_sequence_length,
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-            "soft": self.soft,
-            "outside_bias": self.outside_bias,
-        }
+        def shares_of(row: int) -> np.ndarray:
+            own = slice(bounds[row], bounds[row + 1])
+            starts, _ = windows.places.of(int(windows.context[row]))
+            return _shares(first[own], last[own], len(starts), len(opinions[row]))
+
+        unknown = np.zeros((windows.packed.tokens, len(TAGS)), "float32")
+        return windows, owned_targets(windows, unknown, shares_of)
 
 
 def _shares(first: np.ndarray, last: np.ndarray, tokens: int, opinions: int) -> np.ndarray:

@@ -1,19 +1,17 @@
 """The task span tagging: any number of answers, by a tag for each token."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rich.text import Text
 
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.metrics.answers import exact_and_overlap_f1
-from kbert.tasks.base.answers import ANSWER_STYLE, Spans, around, records, spans
+from kbert.tasks.answers import ANSWER_STYLE, Spans, around, records, spans
 from kbert.tasks.ner.task import is_span_tagger
 from kbert.tasks.question_answering.task import QuestionTask
 
 _COLUMNS = {"answer": "answers", "score": "scores", "start": "starts", "end": "ends"}
-# Metrics by which epochs and biases are compared, the default first.
-MONITORED = ("span_overlap_f1", "span_exact_f1")
 
 
 class SpanTaggingTask(QuestionTask):
@@ -27,6 +25,7 @@ class SpanTaggingTask(QuestionTask):
     outputs = ("count", "starts")
     answer_keys = ("answers",)
     by_places = True
+    compared = ("span_overlap_f1", "span_exact_f1")
     settings = ("stride", "max_question_length", "soft", "dropout")
     options = ("stride", "max_question_length", "adapter_dim", "other_windows")
 
@@ -51,9 +50,6 @@ class SpanTaggingTask(QuestionTask):
     def is_huggingface(self, architecture: str | None, checkpoint: Any) -> bool:
         return is_span_tagger(architecture, checkpoint)
 
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
-        return list(MONITORED)
-
     def reset(self, model: Any) -> None:
         model.outside_bias = 0.0
 
@@ -64,26 +60,20 @@ class SpanTaggingTask(QuestionTask):
 def measure_spans(
     model: Any, examples: QuestionExamples, find_bias: bool = False
 ) -> dict[str, Any]:
-    """Evaluates a `SpanTagger`: whole spans, and characters.
+    """Evaluates a `SpanTagger` by whole spans, and by characters.
 
-    Args:
-        model: The model.
-        examples: Questions; every distinct answer of a question counts as one to be found.
-        find_bias: Whether to set the model's `outside_bias` to the best one for these questions.
+    Every distinct answer of a question counts as one to be found. With `find_bias` the model's
+    `outside_bias` becomes the best one for these questions.
     """
-    true = [
-        [(a.start, a.start + len(a.text)) for a in several] for several in examples.answers
-    ]
+    true = [[(a.start, a.start + len(a.text)) for a in several] for several in examples.answers]
     if find_bias:
         by_bias = model.spans_with_biases(examples.questions, examples.contexts)
         found = {bias: exact_and_overlap_f1(true, spans) for bias, spans in by_bias.items()}
+        names = SpanTaggingTask.compared
         # Among several best, the one with the smallest absolute value.
-
-        def rank(bias: float) -> tuple[float, ...]:
-            return (*(found[bias][name] for name in MONITORED), -abs(bias))
-
-        model.outside_bias = max(found, key=rank)
-        return {**found[model.outside_bias], "outside_bias": model.outside_bias}
+        best = max(found, key=lambda bias: (*(found[bias][name] for name in names), -abs(bias)))
+        model.outside_bias = best
+        return {**found[best], "outside_bias": best}
     rows = model.predict(examples)
     predicted = [
         [(int(row["starts"][i]), int(row["ends"][i])) for i in range(row["count"])] for row in rows

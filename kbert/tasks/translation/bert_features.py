@@ -27,13 +27,8 @@ from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 
 # Constructor arguments without effect on the outputs of an encoder in inference.
 _WITHOUT_PART = (
-    "name",
-    "trainable",
-    "dtype",
-    "dropout",
-    "attention_dropout",
-    "initializer_range",
-    "gradient_checkpointing",
+    *("name", "trainable", "dtype", "dropout", "attention_dropout"),
+    *("initializer_range", "gradient_checkpointing"),
 )
 # Seconds between two updates of the bar if stderr is a file.
 _SECONDS_BETWEEN_LINES = 30.0

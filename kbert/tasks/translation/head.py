@@ -19,16 +19,14 @@ WARMUP_STEPS = 4000
 
 @keras.saving.register_keras_serializable("kbert")
 class Translation(TaskModel):
-    """A Transformer that learns to predict the target, token by token.
+    """An `EncoderDecoder` that learns to predict the target, token by token.
 
     Targets are int (B, T), the tokens after those of `target_token_ids`; -1 is ignored.
-
-    Args:
-        transformer: an `EncoderDecoder`: a `Transformer` or a `BertFusedTransformer`.
-        label_smoothing: share of the target's probability that is spread over all tokens.
+    `label_smoothing` is the share of the target's probability that is spread over all tokens.
     """
 
     parts = ("transformer", "source_subwords", "target_subwords", "bert_tokenizer")
+    arguments: tuple[str, ...] = ("label_smoothing",)
 
     def __init__(
         self, transformer: EncoderDecoder, label_smoothing: float = 0.1, **kwargs: Any
@@ -63,10 +61,3 @@ class Translation(TaskModel):
     def default_metrics(self) -> list[Any]:
         """Accuracy and perplexity of the next token, with teacher forcing."""
         return [NextTokenAccuracy(), Perplexity()]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "transformer": keras.saving.serialize_keras_object(self.transformer),
-            "label_smoothing": self.label_smoothing,
-        }

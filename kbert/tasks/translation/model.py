@@ -22,12 +22,11 @@ from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.pipelines.base.signatures import Signature, text_specs
 from kbert.pipelines.base.text_inputs import listed, read_single_texts
 from kbert.pipelines.inference.size_batches import size_batches
-from kbert.tasks.base.answers import plain_values
-from kbert.tasks.translation.alignment import Alignment
+from kbert.tasks.answers import plain_values
+from kbert.tasks.translation.alignment import aligned_translations, check_layer
+from kbert.tasks.translation.batching import PairBatching, SourceChunks
 from kbert.tasks.translation.head import Translation
-from kbert.tasks.translation.pair_batching import PairBatching
 from kbert.tasks.translation.saved_translator import translation_checkpoint, translator_from
-from kbert.tasks.translation.source_chunks import SourceChunks
 from kbert.tasks.translation.task import TASK
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
@@ -71,6 +70,7 @@ class Translator(Translation):
     """
 
     batching_type = PairBatching
+    arguments = (*_SEARCH, "label_smoothing", "alignment_layer")
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Translator(Translation):
         self.patience = patience
         self.alignment_layer = alignment_layer
         self._check()
-        self.alignment = Alignment(self)
+        check_layer(self)
 
     def _check(self) -> None:
         penalty_of(self.length_penalty, self.alpha)
@@ -154,10 +154,7 @@ class Translator(Translation):
         return translator_from(cls, read(name_or_directory), **kwargs)
 
     def save_pretrained(
-        self,
-        directory: str | os.PathLike[str],
-        format: str = "kbert",
-        overwrite: bool = False,
+        self, directory: str | os.PathLike[str], format: str = "kbert", overwrite: bool = False
     ) -> Path:
         """Writes weights, subwords and settings for `from_pretrained`.
 
@@ -237,16 +234,8 @@ class Translator(Translation):
             found = greedy_search(step, state, rows, **ends)
             scores = found.log_probabilities / penalty(tf.maximum(found.lengths, 1))
             return found._replace(scores=scores)
-        return beam_search(
-            step,
-            state,
-            rows,
-            beam_size=self.beam_size,
-            length_penalty=penalty,
-            nbest=self.nbest,
-            patience=self.patience,
-            **ends,
-        )
+        sizes = {name: getattr(self, name) for name in ("beam_size", "nbest", "patience")}
+        return beam_search(step, state, rows, length_penalty=penalty, **sizes, **ends)
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Translates raw strings (B,), as graph code.
@@ -285,12 +274,24 @@ class Translator(Translation):
         }
 
     def align(self, text: Any) -> dict[str, Any]:
-        """Translates raw strings (B,), and aligns both; see `Alignment.align`; graph code.
+        """Translates raw strings (B,), and aligns the translations with them, as graph code.
+
+        The best translation is found as in `translate`, and then passed through the decoder once
+        more. No row depends on the others. The output has B T S numbers: one long text among many
+        short ones makes it large. `kbert.tasks.translation.alignment` has the sources.
 
         Args:
             text: string (B,).
+
+        Returns:
+            `translation` string (B,), `score` float32 (B,) and `truncated` bool (B,), as
+            `translate` returns. `source_tokens` string (B, S) and `target_tokens` string (B, T),
+            the pieces of both with the end tokens, padded with ""; `source_lengths` and
+            `target_lengths` int32 (B,), how many of them are real. `alignment` float32 (B, T, S):
+            the row of each real target piece sums to 1 over the real pieces of the source; the rest
+            is 0. An empty text has no target pieces, and only the end token as source.
         """
-        return self.alignment.align(text)
+        return aligned_translations(self, text)
 
     def bert_inputs(self, text: Any) -> dict[str, Any]:
         """Tokenizes raw strings (B,) for the BERT of a fused model, as graph code.
@@ -365,20 +366,8 @@ class Translator(Translation):
         ]
 
     def get_config(self) -> dict[str, Any]:
-        serialized = keras.saving.serialize_keras_object
-        is_joint = self.target_subwords == self.source_subwords
-        return {
-            **super().get_config(),
-            "source_subwords": serialized(self.source_subwords),
-            # Each holds a whole vocabulary: one that both sides share is written once.
-            "target_subwords": None if is_joint else serialized(self.target_subwords),
-            "bert_tokenizer": serialized(self.bert_tokenizer),
-            "alignment_layer": self.alignment_layer,
-            "beam_size": self.beam_size,
-            "length_penalty": self.length_penalty,
-            "alpha": self.alpha,
-            "nbest": self.nbest,
-            "length_ratio": self.length_ratio,
-            "length_extra": self.length_extra,
-            "patience": self.patience,
-        }
+        config = {"bert_tokenizer": None, **super().get_config()}
+        # Each holds a whole vocabulary: one that both sides share is written once.
+        if self.target_subwords == self.source_subwords:
+            config["target_subwords"] = None
+        return config

@@ -15,10 +15,6 @@ from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of
 from kbert.text.subword import Subword
 
 SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
-_NOT_SETTINGS = (
-    *("name", "trainable", "dtype", "transformer"),
-    *("source_subwords", "target_subwords", "bert_tokenizer"),
-)
 _NOT_TRANSFORMER = ("name", "trainable", "dtype", "bert")
 
 
@@ -39,7 +35,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
         arrays,
         model.source_subwords.model,
         model.target_subwords.model,
-        {k: v for k, v in model.get_config().items() if k not in _NOT_SETTINGS},
+        {name: getattr(model, name) for name in model.arguments},
         bert,
         transformer.architecture,
     )
@@ -48,14 +44,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
 def translator_from(
     cls: Any, checkpoint: TranslationCheckpoint, dtype: Any = None, **kwargs: Any
 ) -> Any:
-    """Creates a translator of class `cls` from a checkpoint.
-
-    Args:
-        cls: `Translator`, or a subclass.
-        checkpoint: named arrays, subwords and settings.
-        dtype: dtype or dtype policy of the computation.
-        **kwargs: settings of the translator that override those in the checkpoint.
-    """
+    """Creates a translator of class `cls`, whose `**kwargs` override the checkpoint's settings."""
     typed = {} if dtype is None else {"dtype": dtype}
     encoder: dict[str, Any] = {}
     beside: tuple[str, ...] = ()
@@ -67,9 +56,8 @@ def translator_from(
     transformer = kind(**checkpoint.transformer, **encoder, **typed)
     assign_arrays(transformer, checkpoint.arrays, lambda name: name.startswith(beside))
     source = Subword(checkpoint.source_subwords)
-    target = source
-    if checkpoint.target_subwords != checkpoint.source_subwords:
-        target = Subword(checkpoint.target_subwords)
+    is_joint = checkpoint.target_subwords == checkpoint.source_subwords
+    target = None if is_joint else Subword(checkpoint.target_subwords)
     return cls(transformer, source, target, tokenizer, **{**checkpoint.settings, **typed, **kwargs})
 
 
@@ -82,14 +70,6 @@ def save_ctranslate2(
     holds the arguments of `translate_batch` for the translator's search; see `search_arguments`.
     With `return_attention` CTranslate2 returns the attention of `align`, without end tokens; for
     the mean of all layers (`alignment_layer=None`) it has only the last layer's.
-
-    Args:
-        translator: a `Translator` with a `Transformer`.
-        directory: the folder to create.
-        overwrite: whether an existing folder may be replaced.
-
-    Returns:
-        The folder.
 
     Raises:
         ValueError: CTranslate2 has no such model, for example with a fused BERT.
@@ -110,7 +90,11 @@ def save_ctranslate2(
     return write_ctranslate2(
         {**transformer.get_config(), "positions": "learned"},
         arrays,
-        _token_names(source, target),
+        TokenNames(
+            source.pieces,
+            target.pieces,
+            *(target.pieces[i] for i in (target.unknown_id, target.start_id, target.end_id)),
+        ),
         directory,
         alignment_layer=-1 if translator.alignment_layer is None else translator.alignment_layer,
         search=search_arguments(translator)[0],
@@ -152,13 +136,3 @@ def search_arguments(translator: Any) -> tuple[dict[str, Any], list[str]]:
             "kbert, with patience=None, where none can become better any more."
         )
     return arguments, notes
-
-
-def _token_names(source: Subword, target: Subword) -> TokenNames:
-    return TokenNames(
-        source.pieces,
-        target.pieces,
-        target.pieces[target.unknown_id],
-        target.pieces[target.start_id],
-        target.pieces[target.end_id],
-    )

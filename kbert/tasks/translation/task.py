@@ -5,11 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kbert.tasks.base.answers import records
-from kbert.tasks.base.task import Task
+from kbert.tasks.answers import records
+from kbert.tasks.task import Task
 
 _LONGEST_SAMPLE = 40
-
 _COLUMNS = ("translation", "score")
 
 
@@ -51,7 +50,7 @@ class TranslationTask(Task):
         model.nbest = nbest
 
     def attention(self, model: Any, texts: Sequence[str]) -> tuple[list[str], list[Any]]:
-        from kbert.tasks.translation.text_alignment import attention_of_source
+        from kbert.tasks.translation.alignment import attention_of_source
 
         return attention_of_source(model, texts)
 

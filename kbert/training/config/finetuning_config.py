@@ -17,7 +17,7 @@ from kbert.options.configuration import (
     wrong,
 )
 from kbert.options.kinds import choice, flag, grid, number, option, rate, text, whole
-from kbert.tasks.base.options import TaskOptions
+from kbert.tasks.options import TaskOptions
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
 
 TASKS = FINETUNED

@@ -13,7 +13,7 @@ from kbert.options.configuration import (
     wrong,
 )
 from kbert.options.kinds import choice, column, flag, number, option, rate, text, whole
-from kbert.tasks.base.task import TFDS
+from kbert.tasks.task import TFDS
 
 TASK = "translation"
 # Metrics by which epochs may be compared, the default first.

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.tasks.base.task import FinetunedTask
 from kbert.tasks.registry import task_of
+from kbert.tasks.task import FinetunedTask
 from kbert.training.runs.load_model import load_model
 
 

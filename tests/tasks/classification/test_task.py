@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.tasks.classification.task import TASK, targets
+from kbert.tasks.classification.task import TASK
 from kbert.training.callbacks.epoch_record import numbers
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.finetuning.examples import read_run_data
@@ -31,13 +31,13 @@ def test_labels_are_sorted_and_counted(tmp_path):
     assert data.labels == ["a", "b"] and data.glue is None
     assert TASK.model_settings(None, data.train) == {"pair": False}
     assert TASK.label_counts(data.train, data.labels) == {"a": 3, "b": 2}
-    assert targets(data.train, ["b", "a"]).tolist() == [1, 0, 1, 1, 0]
+    assert TASK.targets(data.train, ["b", "a"]).tolist() == [1, 0, 1, 1, 0]
 
 
 def test_given_labels_keep_their_order(tmp_path):
     data = read_run_data(config(tmp_path, labels=["b", "c", "a"]))
     assert data.labels == ["b", "c", "a"]
-    assert targets(data.train, data.labels).tolist() == [2, 0, 2, 2, 0]
+    assert TASK.targets(data.train, data.labels).tolist() == [2, 0, 2, 2, 0]
 
 
 def test_balanced_weights_by_hand(tmp_path):
@@ -66,7 +66,7 @@ def test_soft_labels(tmp_path):
         {"train": write(tmp_path, "t.jsonl", lines), "encoder": "e", "output": "o"}
     )
     data = read_run_data(made)
-    np.testing.assert_allclose(targets(data.train, data.labels), [[0.25, 0.75], [1, 0]])
+    np.testing.assert_allclose(TASK.targets(data.train, data.labels), [[0.25, 0.75], [1, 0]])
     assert TASK.label_counts(data.train, ["a", "b"]) == {"a": 1.25, "b": 0.75}
 
 

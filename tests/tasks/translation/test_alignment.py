@@ -71,7 +71,7 @@ def test_it_is_the_mean_of_the_heads(fused, layer):
 def test_a_row_does_not_depend_on_the_others(fused, beam, monkeypatch):
     model = shared_translator(fused, beam_size=beam)
     together = aligned(model, TEXTS)
-    monkeypatch.setattr("kbert.tasks.translation.source_chunks._CHUNK_CELLS", 30)
+    monkeypatch.setattr("kbert.tasks.translation.batching._CHUNK_CELLS", 30)
     for found in (together, aligned_once(model, TEXTS)):  # in one chunk, and in several
         for row, text in enumerate(TEXTS):
             alone = aligned(model, [text])

@@ -18,8 +18,8 @@ from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
+from kbert.tasks.translation.batching import SourceChunks
 from kbert.tasks.translation.model import Translator
-from kbert.tasks.translation.source_chunks import SourceChunks
 from tests.small_pipelines import TOKENIZER
 from tests.small_translator import graph_of, small_subwords
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from kbert.tasks.ner.word_inputs import WordInputs, read_word_inputs
+from kbert.tasks.ner.token_tagging import WordInputs, read_word_inputs
 
 SENTENCES = [["The", "U.K.", "中"], [], ["é", "\u200b", "b"]]
 

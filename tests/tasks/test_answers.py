@@ -1,7 +1,7 @@
 import numpy as np
 from rich.text import Text
 
-from kbert.tasks.base.answers import Span, around, plain_values, records, spans
+from kbert.tasks.answers import Span, around, plain_values, records, spans
 
 
 def test_values_are_those_of_json():

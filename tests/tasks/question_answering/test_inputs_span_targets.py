@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kbert.data.batches.windowed_examples import WindowedExamples, window_examples
 from kbert.data.questions.question_examples import Answer
-from kbert.tasks.question_answering.span_targets import (
+from kbert.tasks.question_answering.inputs import (
     answer_tokens,
     read_answers,
     read_opinions,

@@ -46,6 +46,15 @@ def spans(found: Iterable[Mapping[str, Any]], name: str) -> list[Span]:
     ]
 
 
+def marked(content: str, marks: Iterable[tuple[int, int, Text]]) -> Text:
+    """Returns a text in which each span, from `start` to `end`, is replaced by what marks it."""
+    shown, done = Text(), 0
+    for start, end, mark in marks:
+        shown.append(content[done:start]).append_text(mark)
+        done = end
+    return shown.append(content[done:])
+
+
 def around(text: Text, start: int, end: int) -> Text:
     """Returns the part of a long text around what is marked."""
     begin, stop = max(0, start - _AROUND), min(len(text), end + _AROUND)

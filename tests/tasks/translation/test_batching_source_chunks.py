@@ -5,8 +5,8 @@ import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.tasks.translation.batching import SourceChunks
 from kbert.tasks.translation.model import Translator
-from kbert.tasks.translation.source_chunks import SourceChunks
 from tests.small_pipelines import TOKENIZER
 from tests.small_translator import small_subwords, small_translator
 

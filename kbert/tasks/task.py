@@ -61,7 +61,7 @@ class Task:
         raise NotImplementedError
 
     def show_answer(self, row: tuple[str, ...], answer: Mapping[str, Any], console: Any) -> None:
-        """Prints the last of the texts that a model read with what was found in it.
+        """Prints the last of the texts that a model read, with what was found in it.
 
         Raises:
             ValueError: The answers of the task are no places in a text.
@@ -84,21 +84,22 @@ class Task:
         raise NotImplementedError
 
     def attention(self, model: Any, texts: Sequence[str]) -> tuple[list[str], list[Any]]:
-        """Computes the attention probabilities of one text, or one pair.
-
-        Args:
-            model: A model of this task.
-            texts: One text or two; longer texts than the model reads are truncated.
-
-        Returns:
-            The T tokens, special ones included, and for each layer the probabilities (N, T, T).
+        """Returns the T tokens of a text, or a pair, and each layer's attention (N, T, T) to them.
 
         Raises:
             ValueError: The task reads one text, and there are two.
         """
-        from kbert.tasks.base.text_attention import attention_of_text
+        import tensorflow as tf
 
-        return attention_of_text(model, texts)
+        from kbert.text.sequences.packing import pack
+
+        vocabulary = model.tokenizer.vocabulary
+        segments = [model.tokenizer.tokenize(tf.constant([text])) for text in texts]
+        packed = pack(segments, vocabulary, model.max_sequence_length)
+        inputs = {"token_ids": packed.token_ids, "segment_ids": packed.segment_ids}
+        scores = model.encoder.attention_scores(inputs)
+        tokens = [vocabulary.tokens[i] for i in packed.token_ids[0].numpy().tolist()]
+        return tokens, [tf.cast(layer[0], tf.float32).numpy() for layer in scores]
 
     def text_columns(self, config: Any) -> tuple[str | int | None, ...]:
         """Returns the text columns of a run's training, by name or index."""
@@ -130,6 +131,8 @@ class FinetunedTask(Task):
         has_answer_file: Whether there is an official format of a file of answers.
         fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
             train the task.
+        target_dtype, target_shape: Of one example's target in such batches.
+        compared: Metrics that epochs may be compared by, the default first, see `monitors`.
     """
 
     is_finetuned = True
@@ -139,6 +142,9 @@ class FinetunedTask(Task):
     falling: tuple[str, ...] = ("cross_entropy",)
     has_answer_file = False
     fixed_length: int | None = None
+    target_dtype = "int32"
+    target_shape: tuple[int, ...] = ()
+    compared: tuple[str, ...]
 
     def check(self, config: Any) -> None:
         """Raises a ValueError for values of a configuration that this task does not support."""
@@ -180,7 +186,7 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def read_tfds(self, name: str, split: str, config: Any, part: str) -> Any:
-        """Reads the split of a dataset of TensorFlow Datasets."""
+        """Reads a split of a dataset of TensorFlow Datasets."""
         raise NotImplementedError
 
     def labels(self, config: Any, train: Any, glue: str | None) -> list[str] | None:
@@ -209,18 +215,18 @@ class FinetunedTask(Task):
 
     def monitors(self, labels: Sequence[str] | None) -> list[str]:
         """Returns the metrics that epochs may be compared by, the default first."""
-        raise NotImplementedError
+        return list(self.compared)
 
     def target_spec(self, rows: int) -> Any:
         """Returns the `tf.TensorSpec` of the targets of `rows` examples in batches of one shape."""
-        raise NotImplementedError
+        import tensorflow as tf
+
+        return tf.TensorSpec((rows, *self.target_shape), self.target_dtype)
 
     def inputs(self, model: Any, examples: Any) -> Any:
         """Tokenizes examples, labelled or not, for a model of this task.
 
-        Returns:
-            An object with `lengths`, `truncated`, `steps`, `dataset` and `padding_share`, see
-            `kbert.tasks.base.inputs.PackedInput`; where `averages`, with `predict` too.
+        The result is a `PackedInput` or has its methods, `predict` only where `averages`.
 
         Raises:
             ValueError: The examples are of another task, or do not fit the model.
@@ -228,15 +234,12 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        """Tokenizes labelled examples for training and evaluation with a model of this task.
-
-        Returns:
-            An object with `input`, `right` and `measured`, see `kbert.tasks.base.inputs.Prepared`.
+        """Tokenizes labelled examples, to train and evaluate a model on, as a `Prepared`.
 
         Raises:
             ValueError: The examples have no labels, unknown labels, or are of another task.
         """
-        from kbert.tasks.base.inputs import Prepared
+        from kbert.tasks.inputs import Prepared
 
         labels = getattr(model, "labels", None)
 
@@ -246,31 +249,19 @@ class FinetunedTask(Task):
         return Prepared(self.inputs(model, examples), self.targets(examples, labels), measured)
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> Any:
-        """Returns the targets of labelled examples, where `averages`.
-
-        Returns:
-            int64 (n,) class or choice ids; float32 (n,) scores; float32 (n, C) soft labels.
-        """
+        """Returns targets of labelled examples, where `averages`: (n,), or soft labels (n, C)."""
         raise NotImplementedError
 
     def measure_predictions(
         self, right: Any, predictions: Any, labels: Sequence[str] | None, glue: str | None = None
     ) -> dict[str, Any]:
-        """Returns the metrics of predictions, where `averages`.
-
-        Args:
-            right: The targets, from `targets`.
-            predictions: Probabilities (n, C), or scores (n,).
-            labels: The class names, or None.
-            glue: The GLUE task, or None.
-        """
+        """Returns the metrics of probabilities (n, C), or scores (n,), where `averages`."""
         raise NotImplementedError
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
-        """Reads a file of examples to evaluate a finished model on.
+        """Reads a file of examples to evaluate a finished model on, whose tags may matter.
 
-        `columns` are those of `check_columns`, as far as they are known; the model is needed where
-        reading the file depends on its tags.
+        `columns` are those of `check_columns`, as far as they are known.
         """
         raise NotImplementedError
 
@@ -281,3 +272,21 @@ class FinetunedTask(Task):
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
         """Returns the inputs of a model's main signature for each example."""
         raise NotImplementedError
+
+
+class ReadingTask(FinetunedTask):
+    """A task on texts of any length, whose windows a model reads, with metrics of its answers."""
+
+    has_windows = True
+
+    def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
+        """Returns the metrics of a model's answers; `tune` sets its threshold to the best one."""
+        raise NotImplementedError
+
+    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
+        from kbert.tasks.inputs import PreparedReading
+
+        return PreparedReading(self.inputs(model, examples), examples, self.tuned_metrics)
+
+    def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
+        return self.tuned_metrics(model, examples, False), {}

@@ -1,6 +1,6 @@
 import pytest
 
-from kbert.tasks.base.options import TaskOptions
+from kbert.tasks.options import TaskOptions
 
 KEYS = {field.name for field in TaskOptions.options()}
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.tasks.base.inputs import WindowInput, windows_with_answer
+from kbert.tasks.inputs import WindowInput, windows_with_answer
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.tasks.question_answering.task import TASK
 from kbert.tasks.span_tagging.model import SpanTagger

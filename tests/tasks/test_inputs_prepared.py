@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kbert.tasks.base.inputs import Prepared
+from kbert.tasks.inputs import Prepared
 from kbert.tasks.ner.task import TASK as NER
 from kbert.tasks.question_answering.task import TASK
 from kbert.training.finetuning.examples import read_run_data

@@ -22,11 +22,7 @@ def batch_sizes(config: Any) -> dict[str, int | None]:
 
 @dataclass(frozen=True)
 class PackedInput:
-    """Texts or pairs in length-bucketed batches.
-
-    Attributes:
-        examples: Their token ids, as the model's `dataset` takes them.
-    """
+    """Texts or pairs in length-bucketed batches; the model's `dataset` takes `examples`."""
 
     examples: Any
 
@@ -69,12 +65,7 @@ class PackedInput:
     ) -> Any:
         """Returns the training batches, which are shuffled again in each pass.
 
-        Args:
-            model: The model that the examples were tokenized for.
-            config: The run's configuration.
-            targets: Their targets, or None.
-            first_epoch: Index of the first pass.
-            first_batch: Number of batches to skip in a resumed epoch.
+        A resumed run begins at the pass `first_epoch`, and skips `first_batch` batches of it.
         """
         cut: dict[str, Any] = batch_sizes(config)
         if config.strategy == TPU:  # it compiles each shape
@@ -90,12 +81,7 @@ class PackedInput:
 
 @dataclass(frozen=True)
 class WindowInput(PackedInput):
-    """Long texts, cut into windows.
-
-    Attributes:
-        examples: The windows.
-        targets: Their targets.
-    """
+    """Long texts, cut into windows, and the targets of these."""
 
     examples: WindowedExamples
     targets: np.ndarray
@@ -118,10 +104,8 @@ class WindowInput(PackedInput):
 def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.ndarray:
     """Returns the mask of windows with an answer to learn, bool (W,).
 
-    Args:
-        windows: All windows of the questions.
-        targets: (W, K, 2), positions of K answers or [CLS]; or (tokens, 3), the shares of B, I and
-            O, where a window has an answer if tokens of one count in it.
+    `targets` are (W, K, 2), positions of K answers or [CLS]; or (tokens, 3), the shares of B, I and
+    O, where a window has an answer if tokens of one count in it.
     """
     if targets.ndim == 3:
         return targets[:, 0, 0] > 0
@@ -132,12 +116,9 @@ def windows_with_answer(windows: WindowedExamples, targets: np.ndarray) -> np.nd
 
 @dataclass(frozen=True)
 class Prepared:
-    """Labelled examples with one prediction each.
+    """Labelled examples, tokenized, with one prediction each.
 
-    Attributes:
-        input: The tokenized examples.
-        right: The targets.
-        measure: Maps targets and predictions to the metrics.
+    `right` are the targets, and `measure` maps targets and predictions to the metrics.
     """
 
     input: Any
@@ -162,36 +143,30 @@ class Prepared:
 class PreparedReading:
     """Long texts in windows, evaluated by the answers that are combined from them.
 
-    Attributes:
-        input: The windows.
-        examples: The examples.
-        measure: Maps a model, the examples, and whether to tune the model's threshold on them, to
-            the metrics.
+    `measure` maps a model, the examples, and whether to tune the model's threshold on them, to the
+    metrics. Where epochs are evaluated (`is_validation`) it is tuned, and the loss is a metric too.
     """
 
     input: WindowInput
     examples: Any
     measure: Callable[[Any, Any, bool], dict[str, Any]]
+    is_validation: bool = False
 
     @property
     def right(self) -> np.ndarray:
         """The targets of the windows."""
         return self.input.targets
 
-    def loss(self, model: Any) -> float:
-        """Returns the mean loss of the windows, by a compiled model."""
+    def measured(self, model: Any) -> dict[str, Any]:
+        """Returns the metrics of a model's answers."""
+        metrics = self.measure(model, self.examples, self.is_validation)
+        # Several replicas evaluate together, in batches of one shape: the loss is unknown there.
+        if not self.is_validation or model.replication.is_active:
+            return metrics
         cut = {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
         batches = model.dataset(self.input.examples, self.right, **cut)
-        return float(model.evaluate(batches, verbose=0, return_dict=True)["loss"])
-
-    def measured(self, model: Any, tune: bool = False) -> dict[str, Any]:
-        """Returns the metrics of a model's answers.
-
-        Args:
-            model: The model that the examples were prepared for.
-            tune: Whether to set the model's threshold to the best one for these examples.
-        """
-        return self.measure(model, self.examples, tune)
+        loss = model.evaluate(batches, verbose=0, return_dict=True)["loss"]
+        return {"loss": float(loss), **metrics}
 
     def trained(self, config: Any) -> "PreparedReading":
         """Returns the windows to train on: all, or with an answer and `other_windows` others."""
@@ -200,21 +175,6 @@ class PreparedReading:
         return replace(self, input=self.input.with_others(config.other_windows, config.seed))
 
     @property
-    def validating(self) -> Any:
-        """The examples to evaluate the epochs of a run on; they also tune the threshold."""
-        return TuningReading(self)
-
-
-@dataclass(frozen=True)
-class TuningReading:
-    """Validation examples: each evaluation of a model on them also tunes its threshold."""
-
-    part: PreparedReading
-
-    def measured(self, model: Any) -> dict[str, Any]:
-        """Returns the metrics with the best threshold, and the loss, of a compiled model."""
-        metrics = self.part.measured(model, tune=True)
-        # Several replicas evaluate together, in batches of one shape: the loss is unknown there.
-        if model.replication.is_active:
-            return metrics
-        return {"loss": self.part.loss(model), **metrics}
+    def validating(self) -> "PreparedReading":
+        """The examples to evaluate the epochs of a run on."""
+        return replace(self, is_validation=True)

@@ -1,7 +1,7 @@
 import pytest
 
-from kbert.tasks.base.inputs import batch_sizes
 from kbert.tasks.classification.task import TASK
+from kbert.tasks.inputs import batch_sizes
 from tests.tasks.conftest import texts
 
 

@@ -1,5 +1,9 @@
-"""Batches of raw sentence pairs for a translator."""
+"""Raw sentences for a translator: pairs in batches to train on, and sources in chunks to translate.
 
+Shapes: B rows, k rows of one chunk.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,6 +17,8 @@ from kbert.pipelines.base.text_inputs import (
     read_columns,
     read_single_texts,
 )
+from kbert.pipelines.inference.captured_weights import captured_weights
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 
 # Positions of a batch, pairs times longest side.
 TRAINING_TOKENS = 4096
@@ -25,15 +31,10 @@ class PairBatching(Batching):
     whole = {"batch_tokens": 1 << 40}
 
     def training_cut(self, batch_size: int | None, batch_tokens: int | None) -> dict[str, Any]:
-        """Returns the options of `dataset` for `fit`'s sizes of a batch."""
         return {"batch_tokens": batch_tokens or TRAINING_TOKENS}
 
     def pack(self, sources: Any, targets: Any) -> PackedPairs:
-        """Tokenizes n sentences and their translations, once for all epochs; see `dataset`.
-
-        Args:
-            sources: n str or bytes.
-            targets: n str or bytes.
+        """Tokenizes n sentences and their translations, str or bytes, once for all epochs.
 
         Raises:
             ValueError: sources and targets differ in number.
@@ -56,12 +57,7 @@ class PairBatching(Batching):
         )
 
     def dataset(self, packed: PackedPairs, targets: Any = None, **kwargs: Any) -> tf.data.Dataset:
-        """Returns length-bucketed batches of sentence pairs.
-
-        Args:
-            packed: the pairs, from `pack`.
-            targets: None; the pairs have them.
-            **kwargs: arguments of `kbert.data.translation.parallel_pipeline.parallel_dataset`.
+        """Returns length-bucketed batches of pairs from `pack`, as `parallel_dataset` makes them.
 
         Raises:
             ValueError: `bert_states` are given, and the BERT that they come from is trained; or
@@ -76,13 +72,6 @@ class PairBatching(Batching):
         return parallel_dataset(packed, **kwargs)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
-        """Returns batches of raw sentence pairs, or None if `x` is something else.
-
-        Args:
-            x: sentences in the forms of `fit`, or anything else.
-            y: their translations; None where a table has them.
-            **cut: arguments of `dataset`, such as `batch_tokens`, `shuffle` and `seed`.
-        """
         if isinstance(x, tf.data.Dataset):
             return None
         if y is None:
@@ -97,14 +86,7 @@ class PairBatching(Batching):
         return self.dataset(self.pack(sources, targets), **cut)
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
-        """Translates texts in their order, or predicts token ids.
-
-        Args:
-            x: texts; or what Keras' `predict` takes, for logits.
-            **kwargs: arguments of Keras' `predict`; not used for texts.
-
-        Returns:
-            A list of str for texts.
+        """Translates texts to a list of str, in their order, or predicts logits for token ids.
 
         Raises:
             ValueError: `x` is a single text.
@@ -114,3 +96,57 @@ class PairBatching(Batching):
         if texts is None:
             return self.model.predict_numbers(x, **kwargs)
         return self.model.translations(texts)
+
+
+# Positions of the source, rows times longest row, of one chunk.
+_CHUNK_CELLS = 2048
+# Chunks that are translated in parallel.
+_CHUNKS_AT_ONCE = 2
+
+
+class SourceChunks:
+    """Raw strings (B,) as inputs of a translator's encoder; texts of similar length are together.
+
+    Attributes:
+        inputs: the inputs of the transformer's `encode`.
+        beside: the inputs of a fused model's BERT; otherwise empty.
+        lengths: int32 (B,), pieces of each source, the end token included.
+        truncated: bool (B,), whether a text was truncated.
+        sizes: int32 (B,), the longer of both tokenizations where there is a BERT: a text of few
+            pieces can have many tokens for it.
+    """
+
+    def __init__(self, translator: Any, text: Any) -> None:
+        self.inputs, self.lengths, self.truncated = translator.source_inputs(text)
+        self.sizes = self.lengths
+        self.beside: dict[str, Any] = {}
+        if translator.bert_tokenizer is not None:
+            self.beside = translator.bert_inputs(text)
+            self.sizes = tf.maximum(self.lengths, _counts(self.beside["bert_padding_mask"]))
+
+    def take(self, chosen: tf.Tensor) -> tuple[dict[str, Any], tf.Tensor]:
+        """Returns the rows `chosen`, int (k,), as wide as the longest, and their lengths."""
+        counts = tf.gather(self.lengths, chosen)
+        longest = tf.reduce_max(counts)
+        some = {key: tf.gather(value[:, :longest], chosen) for key, value in self.inputs.items()}
+        if self.beside:
+            longest = tf.reduce_max(tf.gather(_counts(self.beside["bert_padding_mask"]), chosen))
+            some |= {k: tf.gather(value[:, :longest], chosen) for k, value in self.beside.items()}
+        return some, counts
+
+    def map(
+        self, run: Callable[[Any], Sequence[tf.Tensor]], specs: list[tf.TensorSpec]
+    ) -> list[tf.Tensor]:
+        """Maps rows int (k,) to tensors, which are concatenated in the order of the chunks."""
+        with captured_weights():
+            return map_in_chunks(run, self.sizes, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
+
+    @property
+    def places(self) -> tf.Tensor:
+        """Int (B,), the place of each row in the outputs of `map`."""
+        return places_in_chunks(self.sizes)
+
+
+def _counts(mask: Any) -> tf.Tensor:
+    """Returns the number of real tokens of each row, int32 (B,)."""
+    return tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)

@@ -1,5 +1,5 @@
-from kbert.tasks.base.task import Task
 from kbert.tasks.registry import all_tasks
+from kbert.tasks.task import Task
 
 
 def test_long_texts_of_sample_requests():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.tasks.translation.text_alignment import TextAlignment, alignment_of_text
+from kbert.tasks.translation.alignment import TextAlignment, alignment_of_text
 from tests.small_translator import shared_translator
 from tests.tasks.translation.test_alignment import LONG, aligned_once
 
