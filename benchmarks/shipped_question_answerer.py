@@ -26,7 +26,7 @@ from kbert.pipelines.base.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
-from kbert.training.resume.train_state import Position, load_state
+from kbert.training.runs.train_state import Position, load_state
 
 BASE = "all-MiniLM-L6-v2"
 SEED = 1

@@ -58,10 +58,9 @@ SUB_FLOORS = {
     "training": (
         ("config",),
         ("runs",),
-        ("resume",),
         ("distributed",),
         ("callbacks",),
-        ("finetuning", "pretraining", "translation"),
+        ("pretraining", "translation"),
         ("recipes",),
         (".",),
     ),

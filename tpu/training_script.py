@@ -28,8 +28,8 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     # TensorFlow takes seconds to load, which a wrong command line need not wait for.
     from kbert.training.config.any_config import config_from_yaml
     from kbert.training.recipes.pretraining import pretrain
-    from kbert.training.resume.stop_signals import TrainingStopped
     from kbert.training.run import train
+    from kbert.training.runs.stop_signals import TrainingStopped
 
     try:
         config = config_from_yaml(given.config, **values)

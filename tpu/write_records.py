@@ -39,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kbert.text.wordpiece.vocabulary import Vocabulary
     from kbert.text.wordpiece.wordpiece import WordPiece
     from kbert.training.config.any_config import config_from_yaml
-    from kbert.training.config.pretraining_config import PretrainingConfig
-    from kbert.training.pretraining.input_files import found_files
+    from kbert.training.config.pretraining_config import PretrainingConfig, found_files
 
     try:
         config: Any = config_from_yaml(given.config)

@@ -15,8 +15,8 @@ from kbert.storage.atomic_directory import write_atomically
 from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
-from kbert.training.resume.train_state import Position, load_state
-from kbert.training.translation.weight_average import WeightsKeeper, average_weights, kept_weights
+from kbert.training.runs.train_state import Position, load_state
+from kbert.training.translation.model import WeightsKeeper, average_weights, kept_weights
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,9 @@ from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.finetuning.examples import RunData
 from kbert.training.pretraining.model import build_pretrained, compile_pretrained
-from kbert.training.pretraining.record_source import found_records
-from kbert.training.recipes.finetuning import build_model, compile_model
+from kbert.training.pretraining.sources import found_records
+from kbert.training.recipes.finetuning import RunData, build_model, compile_model
 from kbert.training.translation.inputs import translation_bucket
 from kbert.training.translation.model import compile_translator, transformer_arguments
 

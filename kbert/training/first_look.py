@@ -19,11 +19,15 @@ from kbert.tasks.registry import finetuned_task
 from kbert.tasks.task import TFDS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
+from kbert.training.config.pretraining_config import (
+    ELSEWHERE,
+    PreparationConfig,
+    PretrainingConfig,
+    found_files,
+)
 from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
-from kbert.training.pretraining.input_files import ELSEWHERE, found_files
-from kbert.training.resume.resumed_run import goes_on
+from kbert.training.runs.resumed_run import goes_on
 from kbert.training.runs.run_directory import check_output, model_of
 
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
@@ -31,14 +35,7 @@ _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 
 @singledispatch
 def look_first(config: StoredConfig | PreparationConfig) -> None:
-    """Checks everything that a configuration names.
-
-    Raises:
-        FileNotFoundError: A file, encoder or model does not exist; the message names the option.
-        ValueError: A column is missing, or a folder is not a checkpoint.
-        FileExistsError: The output exists, and may not be replaced.
-        NotADirectoryError: The output is a file.
-    """
+    """Checks everything that a configuration names; the errors name the option."""
     raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
 
 
@@ -50,14 +47,7 @@ def _look_at_preparation(config: PreparationConfig) -> None:
 
 
 def check_file(option: str, path: str | os.PathLike[str]) -> None:
-    """Checks that a file exists; a pipe counts too.
-
-    Args:
-        option: The option that named it, such as "--train".
-
-    Raises:
-        FileNotFoundError: There is none; the message suggests the nearest name in its folder.
-    """
+    """Checks that a file exists; a pipe counts too. `option` named it, such as "--train"."""
     file = Path(path)
     if file.exists() and not file.is_dir():
         return
@@ -73,26 +63,16 @@ def check_file(option: str, path: str | os.PathLike[str]) -> None:
 
 
 def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> None:
-    """Checks columns (`text_a`, `text_b`, `label`) against the first lines of a file of examples.
-
-    Raises:
-        ValueError: A column is missing.
-    """
+    """Checks the columns `text_a`, `text_b` and `label` against the first lines of a file."""
     finetuned_task(task).check_columns(path, columns)
 
 
 def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
-    """Checks that the file of a GLUE split exists.
-
-    Raises:
-        ValueError: There is no such task or split.
-        FileNotFoundError: There is no such folder or file.
-    """
+    """Checks that the file of a GLUE split exists."""
     known = glue_task(task)
     if not Path(folder).exists():
         raise FileNotFoundError(
-            "`--data` must be the folder of GLUE. "
-            f"Received: {str(folder)!r}, which does not exist"
+            f"`--data` must be the folder of GLUE. Received: {str(folder)!r}, which does not exist"
         )
     glue_file(known, folder, glue_split(known, split))
 

@@ -17,9 +17,9 @@ from kbert.tasks.registry import finetuned_task
 from kbert.tasks.translation.model import Translator
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
-from kbert.training.finetuning.ensemble import predict_average
+from kbert.training.runs.load_model import predict_average
 from kbert.training.pretraining.model import config_of_model, measure_pretrained
-from kbert.training.runs.load_model import load_model
+from kbert.training.runs.load_model import Averaged, load_model, predict_average
 from kbert.training.runs.run_directory import is_run, load_run
 from kbert.training.translation.evaluation import measure_translator
 from kbert.training.translation.examples import read_table_of_pairs

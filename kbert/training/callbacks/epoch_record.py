@@ -1,7 +1,4 @@
-"""The Keras callback that evaluates each epoch, keeps the best weights and stops early.
-
-With it: which of two results is the better one.
-"""
+"""The Keras callback that evaluates each epoch, keeps the best weights and stops early."""
 
 import math
 import shutil
@@ -16,8 +13,8 @@ from kbert.metrics.glue import NotFiniteError
 from kbert.tasks.registry import finetuned_tasks
 from kbert.training.callbacks.state_saver import steps_done
 from kbert.training.config.any_config import AnyConfig
-from kbert.training.resume.train_state import check_finite
 from kbert.training.runs.run_log import RunLog
+from kbert.training.runs.train_state import check_finite
 
 # The loss of training, which has the same name in all tasks.
 LOSS = "loss"
@@ -40,13 +37,10 @@ def is_better(metric: str, found: Mapping[str, Any], best: Mapping[str, Any] | N
     if best is None:
         return True
     if found[metric] != best[metric]:
-        return bool((found[metric] < best[metric]) == _falls(metric))
+        falls = metric == "perplexity" or metric in losses()
+        return bool((found[metric] < best[metric]) == falls)
     loss = next((name for name in losses() if name in found and name in best), None)
     return loss is not None and bool(found[loss] < best[loss])
-
-
-def _falls(metric: str) -> bool:
-    return metric == "perplexity" or metric in losses()
 
 
 def numbers(metrics: dict[str, Any]) -> dict[str, float]:
@@ -65,15 +59,12 @@ class EpochRecord(keras.callbacks.Callback):
     """Evaluates the validation examples after each epoch, and logs and records the metrics.
 
     Args:
-        config: The run's configuration.
         validation: The validation examples, or None.
         monitor: The metric that epochs are compared by.
         tokens: Real tokens of an epoch of training.
         folder: Folder of the best epoch's weights, in kbert's format; None keeps none.
-        log: The log of the run.
 
     Attributes:
-        monitor: The argument.
         epochs: One dict per epoch: its losses, metrics and times.
         best_epoch: Number of the epoch whose weights are kept, from 1.
         best_value: Its value of the monitored metric; None without validation examples.
@@ -92,12 +83,9 @@ class EpochRecord(keras.callbacks.Callback):
         self.epochs: list[dict[str, Any]] = []
         self.best_epoch = 0
         self.best_value: float | None = None
-        self._config = config
-        self._validation = validation
         self.monitor = monitor
-        self._tokens = tokens
-        self._folder = folder
-        self._log = log
+        self._config, self._log, self._folder = config, log, folder
+        self._validation, self._tokens = validation, tokens
         self._begin: float | None = None
         # Seconds that an earlier process spent on the resumed epoch.
         self._seconds_before = 0.0
@@ -106,11 +94,7 @@ class EpochRecord(keras.callbacks.Callback):
 
     @property
     def kept(self) -> Path:
-        """The folder of the kept weights.
-
-        Raises:
-            ValueError: No weights are kept.
-        """
+        """The folder of the kept weights."""
         if self._folder is None:
             raise ValueError("`folder` must be given for weights to be kept. Received: None")
         return self._folder / f"epoch-{self.best_epoch}"
@@ -202,7 +186,6 @@ class EpochRecord(keras.callbacks.Callback):
         return done - self.best_epoch >= patience
 
     def _measured(self, validation: Measuring) -> dict[str, float]:
-        """Returns the metrics of the validation examples."""
         try:
             found = numbers(validation.measured(self.model))
         except NotFiniteError as error:  # the labels were checked before: it is the predictions
@@ -224,9 +207,7 @@ class EpochRecord(keras.callbacks.Callback):
 
     def _validation_of(self, epoch: int) -> dict[str, float]:
         """Returns the validation metrics of a finished epoch; empty if it was not evaluated."""
-        records = (record for record in self.epochs if record["epoch"] == epoch)
-        measured: dict[str, float] = next(records, {}).get("validation", {})
-        return measured
+        return next((dict(e.get("validation", {})) for e in self.epochs if e["epoch"] == epoch), {})
 
     def _seconds(self) -> float:
         """Returns the seconds of the running epoch so far; 0 between epochs."""
@@ -252,7 +233,6 @@ class EpochRecord(keras.callbacks.Callback):
 
 
 def _epoch_line(record: dict[str, Any], epochs: int, kept: bool) -> str:
-    """Formats the log line of an epoch."""
     parts = [f"loss {record['training']['loss']:.4f}"]
     measured = record.get("validation", {})
     # Training has a loss too; the other metrics are those of validation alone.

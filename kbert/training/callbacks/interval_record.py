@@ -7,11 +7,9 @@ import time
 from typing import Any
 
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver
-from kbert.training.resume.stop_signals import StopSignals
-from kbert.training.resume.train_state import Position
 from kbert.training.runs.run_log import RunLog
-
-_VALIDATION = "val_"
+from kbert.training.runs.stop_signals import StopSignals
+from kbert.training.runs.train_state import Position
 
 
 class IntervalRecord(StateSaver):
@@ -21,10 +19,7 @@ class IntervalRecord(StateSaver):
         saving: The folder of states; `every` is the length of an interval.
         tokens_per_step: Positions of a batch, padded ones included, for the throughput.
         total_steps: Steps of the whole training.
-        log: The log of the run.
-        stop: The signals that the process has received.
-        bad_batch: Checks the losses; None checks none.
-        together: Whether other workers train too: all of them stop at the same step.
+        stop, bad_batch, together: See `StateSaver`.
 
     Attributes:
         intervals: One dict per interval: its last step, metrics and times of training.
@@ -44,9 +39,7 @@ class IntervalRecord(StateSaver):
         told = self._so_far
         super().__init__(saving, told=told, stop=stop, bad_batch=bad_batch, together=together)
         self.input_speed: float | None = None
-        self._tokens_per_step = tokens_per_step
-        self._total_steps = total_steps
-        self._log = log
+        self._tokens_per_step, self._total_steps, self._log = tokens_per_step, total_steps, log
         self._begin = self._test_begin = 0.0
 
     def start_at(self, position: Position) -> None:
@@ -73,27 +66,19 @@ class IntervalRecord(StateSaver):
         self._begin += time.perf_counter() - self._test_begin
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Logs and records the interval, and saves the state.
-
-        Raises:
-            TrainingStopped: A signal has asked for it; the state is saved.
-        """
+        """Logs and records the interval, saves the state, and stops if a signal asks for it."""
         seconds = time.perf_counter() - self._begin
         numbers = {name: float(value) for name, value in (logs or {}).items()}
-        held_out = {
-            name.removeprefix(_VALIDATION): value
-            for name, value in numbers.items()
-            if name.startswith(_VALIDATION)
-        }
+        val = {k: v for k, v in numbers.items() if k.startswith("val_")}
         steps = self.position.batch - self._before
         record: dict[str, Any] = {
             "step": self.position.step,
-            "training": {k: v for k, v in numbers.items() if not k.startswith(_VALIDATION)},
+            "training": {k: v for k, v in numbers.items() if k not in val},
             "seconds": seconds,
             "tokens_per_second": steps * self._tokens_per_step / seconds,
         }
-        if held_out:
-            record["validation"] = held_out
+        if val:
+            record["validation"] = {k.removeprefix("val_"): v for k, v in val.items()}
         self.intervals.append(record)
         self._begin_epoch(0)
         self._save()

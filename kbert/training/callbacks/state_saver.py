@@ -14,8 +14,8 @@ import numpy as np
 
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.distributed.collectives import any_signal, barrier
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
-from kbert.training.resume.train_state import Position, save_state
+from kbert.training.runs.stop_signals import StopSignals, TrainingStopped
+from kbert.training.runs.train_state import Position, save_state
 
 # A state at the end of an epoch is cheap to resume from, but short epochs need not each have one.
 _SECONDS_BETWEEN_EPOCHS = 30.0
@@ -28,9 +28,8 @@ Decoder = Callable[[np.ndarray], np.ndarray]
 class BadBatch:
     """Checks losses, and writes the batch of one that is not finite to a file in `folder`.
 
-    Attributes:
-        batches: Returns the batches from a position on, which are computed again.
-        decoders: Name of an input or target -> function from its ids to texts.
+    `batches` returns those from a position on, which are computed again; `decoders` maps names of
+    inputs and targets to functions from their ids to texts.
     """
 
     folder: Path
@@ -40,10 +39,8 @@ class BadBatch:
     def check(self, loss: float, before: Position, steps: int = 1) -> None:
         """Checks the loss of a step, or the mean loss of an epoch so far.
 
-        Args:
-            before: The position before the step, or the first of them.
-            steps: Steps of one call. It is unknown which one of several was bad: the batches of
-                all are written, each name with the number of its step as prefix.
+        `before` is the position before the first of the `steps` of one call. It is unknown which of
+        several was bad: the batches of all are written, each name with its step as prefix.
 
         Raises:
             FloatingPointError: The loss is NaN or infinite; the message names step and file.
@@ -52,15 +49,10 @@ class BadBatch:
             return
         first, last = before.step + 1, before.step + steps
         kept = [self._arrays(batch) for batch in islice(self.batches(before), steps)]
-        if steps == 1:
-            (arrays,) = kept
-            named, where, whose = f"step-{last}", f"step {last}", "Its batch is"
-        else:
-            arrays = {
-                f"step-{step}/{name}": array
-                for step, one in enumerate(kept, first)
-                for name, array in one.items()
-            }
+        arrays, named, where, whose = kept[0], f"step-{last}", f"step {last}", "Its batch is"
+        if steps > 1:
+            numbered = enumerate(kept, first)
+            arrays = {f"step-{n}/{name}": a for n, one in numbered for name, a in one.items()}
             named, where = f"steps-{first}-{last}", f"one of the steps {first} to {last}"
             whose = "Their batches are"
         path = self.folder / f"bad-batch-{named}.npz"
@@ -102,13 +94,11 @@ def steps_done(batch: int, params: Mapping[str, Any] | None) -> int:
 
 @dataclass(frozen=True)
 class Saving:
-    """Folder and schedule of saved states.
+    """Folder and schedule of saved states; the newest `keep` stay.
 
     Attributes:
-        folder: The folder of the states.
         every: Steps between two states; None saves every `seconds`. Where several steps are one
             call, a state is saved at the end of the call with the last of these steps.
-        keep: Number of states to keep, the newest ones.
         seconds: Time between two states; half a minute, if less, at the end of an epoch.
     """
 
@@ -125,7 +115,6 @@ class StateSaver(keras.callbacks.Callback):
     recorded of it.
 
     Args:
-        saving: Folder and schedule.
         start: The position where the training begins or is resumed.
         told: Returns the metrics so far, for the states.
         stop: The signals that the process has received.
@@ -167,12 +156,7 @@ class StateSaver(keras.callbacks.Callback):
         self._first = self.position.step
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Counts the steps of a call, and saves if it is time.
-
-        Raises:
-            FloatingPointError: The loss is NaN or infinite.
-            TrainingStopped: A signal has asked for it; the state is saved.
-        """
+        """Counts the steps of a call, checks the loss, and saves or stops if it is time."""
         at, steps = self.position, (self.params or {}).get("steps")
         done = self._before + steps_done(batch, self.params)
         loss = float((logs or {}).get("loss", 0.0))
@@ -184,11 +168,7 @@ class StateSaver(keras.callbacks.Callback):
         self._save_or_stop(self._is_time(self._saving.seconds))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Begins the next epoch, and saves if it is time.
-
-        Raises:
-            TrainingStopped: A signal has asked for it; the state is saved.
-        """
+        """Begins the next epoch, and saves or stops if it is time."""
         self._begin_epoch(epoch + 1)
         self._save_or_stop(self._is_time(min(self._saving.seconds, _SECONDS_BETWEEN_EPOCHS)))
 
@@ -269,10 +249,8 @@ def fit_from(
 ) -> None:
     """Trains a compiled model that has the state of a position, from there on.
 
-    Args:
-        dataset: Returns the batches from an epoch and a batch of it on.
-        batches: Batches of each epoch, where they may differ: Keras would assume the number of
-            the first epoch for all.
+    `dataset` returns the batches from an epoch and a batch of it on. `batches` are the batches of
+    each epoch, where they may differ: Keras would assume the number of the first epoch for all.
     """
     begin, done = position.epoch, position.batch
     while begin < epochs:

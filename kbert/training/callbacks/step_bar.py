@@ -9,17 +9,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from kbert.training.callbacks.state_saver import steps_done
@@ -43,30 +34,23 @@ def step_bar(
     """Draws a bar while the block trains, and removes it at the end of the block, also on errors.
 
     Text written to `sys.stderr` meanwhile appears above the bar. Where no bar can be drawn, the log
-    gets a line every 30 seconds.
-
-    Args:
-        done: Steps that an earlier process did: of the resumed epoch, or of all `steps`.
-        epochs: Number of epochs, for a training in epochs; each has a bar.
-        steps: Number of steps, for a training in intervals, which has one bar.
-
-    Yields:
-        The Keras callbacks that show the steps, to be put first.
+    gets a line every 30 seconds. For `done`, `epochs` and `steps` see `StepBar`. Yields the Keras
+    callbacks that show the steps, to be put first.
     """
     tell_stage("compiling the first step")
     if not draws_bar():
         yield [] if log is None else [StepLines(log, None if steps is None else done)]
         return
     columns = (
-        SpinnerColumn(),  # the first step takes long, and moves nothing else
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+        rich_progress.SpinnerColumn(),  # the first step takes long, and moves nothing else
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(),
+        rich_progress.MofNCompleteColumn(),
         _Speed(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[loss]}"),
+        rich_progress.TimeRemainingColumn(),
+        rich_progress.TextColumn("{task.fields[loss]}"),
     )
-    with Progress(
+    with rich_progress.Progress(
         *columns,
         console=Console(stderr=True),
         transient=True,
@@ -82,19 +66,20 @@ class StepBar(keras.callbacks.Callback):
     """Moves a bar with the steps of a training.
 
     Args:
-        progress: The bar.
         done: Steps that an earlier process did: of the resumed epoch, or of all `steps`.
         epochs: Number of epochs, for a training in epochs; each has a bar.
         steps: Number of steps, for a training in intervals, which has one bar.
     """
 
     def __init__(
-        self, progress: Progress, done: int, epochs: int | None = None, steps: int | None = None
+        self,
+        progress: rich_progress.Progress,
+        done: int,
+        epochs: int | None = None,
+        steps: int | None = None,
     ) -> None:
         super().__init__()
-        self._progress = progress
-        self._epochs = epochs
-        self._steps = steps
+        self._progress, self._epochs, self._steps = progress, epochs, steps
         # Steps before this call of `fit`, and of it.
         self._before, self._done = done, 0
         self._title = "training"
@@ -145,16 +130,12 @@ class StepBar(keras.callbacks.Callback):
 class StepLines(keras.callbacks.Callback):
     """Logs loss and speed every 30 seconds within an epoch or interval.
 
-    Args:
-        log: The log of the run.
-        done: Steps that were done before, of a training in intervals, whose steps are counted from
-            its beginning; None counts those of each epoch.
+    In intervals, steps are counted on from the `done` ones; None counts those of each epoch.
     """
 
     def __init__(self, log: RunLog, done: int | None = None) -> None:
         super().__init__()
-        self._log = log
-        self._done = done
+        self._log, self._done = log, done
         self._begin = self._last = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -174,10 +155,10 @@ class StepLines(keras.callbacks.Callback):
         self._log.line(f"  step {self._before + done}: loss {loss:.4f}, {speed:.2f} steps/s")
 
 
-class _Speed(ProgressColumn):
+class _Speed(rich_progress.ProgressColumn):
     """Column of the bar: steps per second, or seconds per step for slow steps."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: rich_progress.Task) -> Text:
         speed = task.speed
         if not speed:
             return Text("")

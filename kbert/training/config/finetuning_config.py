@@ -24,6 +24,7 @@ TASKS = FINETUNED
 SCRATCH = "scratch:"
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
+_PART = text("a file, tfds:NAME, or a split of the GLUE task")
 
 
 @dataclass(frozen=True)
@@ -33,46 +34,31 @@ class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, R
     The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
     command line and the error messages use these. `docs/training.md` lists them all. Translation
     has other data and another model: see `kbert.training.config.translation_config`.
-
-    Raises:
-        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
-            other; the message names key, expectation and value.
     """
 
     task: str = option("classification", choice(*TASKS), _DATA, "What is learned.")
     train: str | None = option(
-        None,
-        text("a file, tfds:NAME, or a split of the GLUE task"),
-        _DATA,
+        None, _PART, _DATA,
         "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), SQuAD's JSON or CoNLL columns "
         "for the tasks that read, or tfds:glue/sst2@train; with --glue the name of a split, by "
         "default train.",
     )
     validation: str | None = option(
-        None,
-        text("a file, tfds:NAME, or a split of the GLUE task"),
-        _DATA,
+        None, _PART, _DATA,
         "Validation examples, to be measured after each epoch; with --glue by default dev.",
     )
     test: str | None = option(
-        None,
-        text("a file, tfds:NAME, or a split of the GLUE task"),
-        _DATA,
-        "Labelled test examples, to be measured once, at the end.",
+        None, _PART, _DATA, "Labelled test examples, to be measured once, at the end."
     )
     glue: str | None = option(
-        None,
-        text("a task of GLUE"),
-        _DATA,
+        None, text("a task of GLUE"), _DATA,
         "A GLUE task: cola, sst2, mrpc, stsb, qqp, mnli, qnli, rte or wnli.",
     )
     data: str | None = option(
         None, text("a folder"), _DATA, "Folder of GLUE in its official layout, or of prepared TFDS."
     )
     encoder: str | None = option(
-        None,
-        text("a name, a folder, or scratch:SIZE"),
-        _MODEL,
+        None, text("a name, a folder, or scratch:SIZE"), _MODEL,
         "The encoder to fine-tune: a published name, a folder in any known format, or scratch:tiny "
         "for random weights.",
     )
@@ -83,15 +69,11 @@ class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, R
         True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."
     )
     encoder_dropout: float | None = option(
-        None,
-        rate(optional=True),
-        _MODEL,
+        None, rate(optional=True), _MODEL,
         "Dropout rates within the encoder; by default those it has.",
     )
     max_sequence_length: int | None = option(
-        None,
-        whole(3, optional=True),
-        _MODEL,
+        None, whole(3, optional=True), _MODEL,
         "Longest input in tokens, by default 128; the rest is cut off. Of tasks that read: of one "
         "window, by default 384 with questions, and nothing is cut off.",
     )
@@ -104,15 +86,11 @@ class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, R
         5e-5, number("a number above 0", lambda v: v > 0), TRAINING, "Peak of the learning rate."
     )
     warmup_fraction: float = option(
-        0.1,
-        number("a number in [0, 1]", lambda v: 0 <= v <= 1),
-        TRAINING,
+        0.1, number("a number in [0, 1]", lambda v: 0 <= v <= 1), TRAINING,
         "Share of the steps in which the rate rises; then it falls to 0.",
     )
     monitor: str | None = option(
-        None,
-        text("a metric"),
-        TRAINING,
+        None, text("a metric"), TRAINING,
         "The validation metric that the best epoch is chosen by; by default the task's first.",
     )
     gradient_checkpointing: bool = option(

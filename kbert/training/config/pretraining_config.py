@@ -1,5 +1,7 @@
 """All options of a pretraining run, and of preparing its records; defaults, contradictions."""
 
+import glob
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +25,7 @@ TASK = "pretraining"
 _DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
 # Fixed by the encoder from which a run continues.
 _OF_A_NEW_MODEL = (
-    *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"),
-    "positions",
+    *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"), "positions"
 )
 # Fixed when records were prepared.
 _OF_TEXT = ("separator", "encoding_errors", "short_share")
@@ -38,53 +39,35 @@ _FOLDER = text("a folder")
 
 @dataclass(frozen=True)
 class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunOptions):
-    """The configuration of a run that pretrains an encoder on plain text.
-
-    The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
-    command line and the error messages use these. `docs/pretraining.md` lists them all.
-
-    Raises:
-        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
-            other; the message names key, expectation and value.
-    """
+    """The configuration of a run that pretrains an encoder; see `docs/pretraining.md`."""
 
     task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
     text: list[str] | None = option(
-        None,
-        patterns(),
-        _DATA,
+        None, patterns(), _DATA,
         "Files of plain text, or patterns such as corpus/*.txt, with a comma between: UTF-8, also "
         ".gz, a blank line between documents.",
     )
     records: list[str] | None = option(
-        None,
-        patterns(),
-        _DATA,
+        None, patterns(), _DATA,
         "Instead of text: TFRecords of examples in the layout of google-research/bert.",
     )
     validation: list[str] | None = option(
         None, patterns(), _DATA, "What is measured at each saved state: text, or records too."
     )
     objective: str = option(
-        "mlm_nsp",
-        choice(*OBJECTIVES),
-        EXAMPLES,
+        "mlm_nsp", choice(*OBJECTIVES), EXAMPLES,
         "mlm: masked tokens; lm: each next token, from left to right; _nsp: also whether a text "
         "follows another.",
     )
     encoder: str | None = option(
-        None,
-        _ENCODER,
-        _MODEL,
+        None, _ENCODER, _MODEL,
         "Go on from this encoder: a published name, a folder, or a run of pretraining.",
     )
     vocabulary: str | None = option(
         None, _TOKENS, _MODEL, "Instead: begin anew, with the tokens of this file."
     )
     vocabulary_size: int | None = option(
-        None,
-        _LEAST_ONE,
-        _MODEL,
+        None, _LEAST_ONE, _MODEL,
         "Instead: begin anew, with at most so many tokens, learned from the text.",
     )
     lowercase: bool = option(
@@ -104,15 +87,11 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
     steps: int = option(100_000, whole(1), TRAINING, "Batches in all.")
     batch_size: int = option(32, whole(1), TRAINING, "Examples of a batch.")
     learning_rate: float = option(
-        LEARNING_RATE,
-        number("a number above 0", lambda v: v > 0),
-        TRAINING,
+        LEARNING_RATE, number("a number above 0", lambda v: v > 0), TRAINING,
         "Peak of the rate; it falls linearly to 0 at the last step.",
     )
     warmup_steps: int | None = option(
-        None,
-        whole(0, optional=True),
-        TRAINING,
+        None, whole(0, optional=True), TRAINING,
         "Steps in which the rate rises; by default 10,000, or a tenth of fewer than 100,000.",
     )
     save_every: int = option(
@@ -176,11 +155,7 @@ def _check_records(config: PretrainingConfig) -> None:
 
 @dataclass(frozen=True)
 class PreparationConfig(ExampleOptions):
-    """The configuration of preparing pretraining records from plain text.
-
-    Raises:
-        ValueError: A value is of the wrong type or out of bounds, or one is missing.
-    """
+    """The configuration of preparing pretraining records from plain text."""
 
     text: list[str] | None = option(
         None, patterns(), _DATA, "Files of plain text, or patterns, as of kbert pretrain."
@@ -211,12 +186,7 @@ class PreparationConfig(ExampleOptions):
                 raise wrong(key, f"given: {what}", None)
 
     def check_output(self) -> Path:
-        """Checks whether the output folder may be created, without looking into it; returns it.
-
-        Raises:
-            FileExistsError: It exists, and may not be replaced.
-            NotADirectoryError: It is a file.
-        """
+        """Returns the output folder, if it may be created; nothing looks into it."""
         output = Path(self.output or "")
         if output.exists() and not self.overwrite:
             raise FileExistsError(
@@ -226,3 +196,36 @@ class PreparationConfig(ExampleOptions):
         if output.exists() and not output.is_dir():
             raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output}")
         return output
+
+
+ELSEWHERE = "://"
+
+
+def found_files(key: str, patterns: Sequence[str]) -> list[Path]:
+    """Returns the files that match names, or patterns with `*`, `?`, `[...]` and `**`, each once.
+
+    The files of a pattern are sorted; a FileNotFoundError if it has none, a ValueError if they are
+    not on this machine's disks.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        if ELSEWHERE in pattern:
+            raise ValueError(
+                f"`{key}` must be files of this machine: only records are read from elsewhere. "
+                f"Received: {pattern!r}"
+            )
+        # A file may have a star in its name.
+        names = [pattern] if Path(pattern).exists() else sorted(glob.glob(pattern, recursive=True))
+        files = [Path(name) for name in names if not Path(name).is_dir()]
+        if not files:
+            raise no_file(key, pattern)
+        found.update(dict.fromkeys(files))
+    return list(found)
+
+
+def no_file(key: str, pattern: str) -> FileNotFoundError:
+    """Returns the error for a pattern that matches no file."""
+    folder = ", which is a folder" if ELSEWHERE not in pattern and Path(pattern).is_dir() else ""
+    return FileNotFoundError(
+        f"`{key}` must be files, or patterns that match some. Received: {pattern!r}{folder}"
+    )

@@ -43,21 +43,11 @@ _NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
 
 @dataclass(frozen=True)
 class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
-    """The configuration of a run that trains a translator.
-
-    The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
-    command line and the error messages use these. `docs/translation.md` lists them all.
-
-    Raises:
-        ValueError: A value is of the wrong type or out of bounds, or two values contradict each
-            other; the message names key, expectation and value.
-    """
+    """The configuration of a run that trains a translator; see `docs/translation.md`."""
 
     task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
     train: str | None = option(
-        None,
-        _PAIRS,
-        _DATA,
+        None, _PAIRS, _DATA,
         "Training pairs: TSV, CSV or JSON Lines with the columns source and target (also .gz), or "
         "tfds:wmt16_translate/de-en@train.",
     )
@@ -86,23 +76,17 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
         None, text("a language"), _DATA, "The language to translate from, as TFDS calls it."
     )
     target_language: str | None = option(
-        None,
-        text("a language"),
-        _DATA,
+        None, text("a language"), _DATA,
         "The language to translate into, such as de; the tokenised lower-cased BLEU of the "
         "literature is then measured too.",
     )
     max_length: int | None = option(
-        None,
-        _LEAST_ONE,
-        _DATA,
+        None, _LEAST_ONE, _DATA,
         "Training pairs with more pieces on a side are left out; by default those that do not fit "
         "max_sequence_length.",
     )
     max_ratio: float | None = option(
-        None,
-        number("a number, at least 1", lambda v: v >= 1, optional=True),
-        _DATA,
+        None, number("a number, at least 1", lambda v: v >= 1, optional=True), _DATA,
         "Training pairs are left out where one side has more than so many times the other's "
         "pieces.",
     )
@@ -112,15 +96,11 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
     subword_type: str = option("bpe", choice("bpe", "unigram"), _SUBWORDS, "bpe or unigram.")
     vocabulary_size: int = option(8000, whole(5), _SUBWORDS, "Pieces of each model.")
     normalization: str = option(
-        "nfkc",
-        choice("nfkc", "nmt_nfkc", "identity"),
-        _SUBWORDS,
+        "nfkc", choice("nfkc", "nmt_nfkc", "identity"), _SUBWORDS,
         "What SentencePiece does to text first: nfkc, nmt_nfkc or identity.",
     )
     character_coverage: float = option(
-        1.0,
-        number("a number from 0.98 to 1", lambda v: 0.98 <= v <= 1),
-        _SUBWORDS,
+        1.0, number("a number from 0.98 to 1", lambda v: 0.98 <= v <= 1), _SUBWORDS,
         "Share of the text's characters that have a piece.",
     )
     byte_fallback: bool = option(
@@ -151,18 +131,14 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
         "sinusoidal", choice("sinusoidal", "learned"), _MODEL, "sinusoidal or learned."
     )
     tied: str = option(
-        "auto",
-        choice("auto", "all", "target", "none"),
-        _MODEL,
+        "auto", choice("auto", "all", "target", "none"), _MODEL,
         "What shares an embedding: all, target (with the output) or none; auto is all with one "
         "subword model, target with two.",
     )
     dropout: float = option(0.1, rate(), _MODEL, "Dropout rate of sublayers and embeddings.")
     attention_dropout: float = option(0.0, rate(), _MODEL, "Dropout rate of attention.")
     warm_start: str | None = option(
-        None,
-        text("a run or a model's folder"),
-        _MODEL,
+        None, text("a run or a model's folder"), _MODEL,
         "Begin with the weights, sizes and subwords of this translator.",
     )
     bert: str | None = option(

@@ -15,13 +15,9 @@ from kbert.training.distributed.tf_config import read_cluster
 
 
 def all_gather(values: Sequence[int]) -> list[list[int]]:
-    """Gathers a list of numbers from every worker; each waits for all.
+    """Gathers as many numbers from every worker, a list each, by worker; each waits for all.
 
-    Args:
-        values: This worker's numbers, as many as every other worker's.
-
-    Returns:
-        The numbers of each worker, by worker; without others, a list with this worker's.
+    Without others, the only list is this worker's.
     """
     current = tf.distribute.get_strategy()
     if not _has_others(current):
@@ -30,18 +26,16 @@ def all_gather(values: Sequence[int]) -> list[list[int]]:
     rows = [[0] * len(values) for _ in cluster.addresses]
     rows[cluster.worker] = list(values)
     local = len(current.extended.worker_devices)
-    found = _summed(current, tf.constant(rows, tf.int64)) // local
-    return [[int(value) for value in row] for row in found.numpy()]
+    summed = _sum_function(current)(tf.constant(rows, tf.int64))
+    sums = current.experimental_local_results(summed)[0] // local
+    return [[int(value) for value in row] for row in sums.numpy()]
 
 
 def any_signal(received: str | None) -> str | None:
-    """Returns the signal that any worker has received.
+    """Returns the name of the signal that any worker has received, or None.
 
     A scheduler signals workers one after the other. If one stopped alone, the others would hang in
     the middle of a step that waits for it.
-
-    Args:
-        received: The name of the signal that this worker has received, or None.
     """
     if not _has_others(tf.distribute.get_strategy()):
         return received
@@ -59,14 +53,9 @@ def _has_others(current: tf.distribute.Strategy) -> bool:
     return isinstance(current, tf.distribute.MultiWorkerMirroredStrategy)
 
 
-def _summed(made: tf.distribute.Strategy, value: tf.Tensor) -> tf.Tensor:
-    """Returns the sum over the replicas of all workers."""
-    return made.experimental_local_results(_sum_function(made)(value))[0]
-
-
 @lru_cache(maxsize=None)
 def _sum_function(made: tf.distribute.Strategy) -> Any:
-    """Returns the cached function, with a graph for each shape: workers gather after each step."""
+    """Returns the sum over all replicas, with a graph for each shape: workers gather each step."""
 
     def of_replica(value: tf.Tensor) -> tf.Tensor:
         # The sum is placed on the devices of its operand: an argument as such has none.
@@ -81,18 +70,14 @@ def _sum_function(made: tf.distribute.Strategy) -> Any:
 
 
 def own_share(config: Any) -> dict[str, int]:
-    """Returns this worker's share of a stream of examples.
+    """Returns this worker's share of a stream of examples, of a run's configuration.
 
-    Args:
-        config: The run's configuration, with `strategy` and `batch_size`.
-
-    Returns:
-        The arguments `batch_size`, `worker` and `workers` of
-        `kbert.data.pretraining.stream.ExampleStream`.
+    They are arguments of `kbert.data.pretraining.stream.ExampleStream`: `batch_size`, and where
+    there are several workers `worker` and `workers`.
     """
     if config.strategy != MULTI_WORKER:
         return {"batch_size": config.batch_size}
     cluster = read_cluster()
     workers = len(cluster.addresses)
-    share = {"worker": cluster.worker, "workers": workers}
-    return {"batch_size": config.batch_size // workers, **share}
+    size = config.batch_size // workers
+    return {"batch_size": size, "worker": cluster.worker, "workers": workers}

@@ -37,11 +37,7 @@ def own_folder(kind: str) -> Iterator[Path]:
 
 
 def remove_left(kind: str) -> list[Path]:
-    """Removes the folders that killed processes of this user left on this machine.
-
-    Returns:
-        The removed folders.
-    """
+    """Removes the folders that killed processes of this user left on this machine; returns them."""
     found = Path(tempfile.gettempdir()).glob(f"{_beginning(kind)}*")
     return [folder for folder in sorted(found) if _removed(folder)]
 

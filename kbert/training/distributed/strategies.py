@@ -12,33 +12,16 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from kbert.data.tables.table import nearest
-from kbert.options.configuration import (
-    MIRRORED,
-    MULTI_WORKER,
-    ONE,
-    STRATEGIES,
-    TPU,
-    Configuration,
-    check_strategy,
-)
+from kbert.options import configuration as options
 from kbert.pipelines.replication.row_splitting import check_divisible
+from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
 from kbert.training.distributed.tf_config import Cluster, read_cluster
-from kbert.training.distributed.worker_watch import (
-    GRACE,
-    LostWorker,
-    end_within,
-    ended_without_others,
-    lost,
-    taken_port,
-    wait_for_others,
-    watched,
-)
-from kbert.training.resume.resumed_run import goes_on
+from kbert.training.runs.resumed_run import goes_on
 from kbert.training.runs.run_directory import stopped_run
 
-Config = TypeVar("Config", bound=Configuration)
+Config = TypeVar("Config", bound=options.Configuration)
 # Errors that TensorFlow raises in a worker when another one is gone.
 _LOST = (
     tf.errors.UnavailableError,
@@ -49,7 +32,7 @@ _LOST = (
 
 
 def strategy(
-    name: str = ONE, replicas: int | None = None, tpu: str | None = None
+    name: str = options.ONE, replicas: int | None = None, tpu: str | None = None
 ) -> tf.distribute.Strategy:
     """Creates a strategy; a model that is created within its `scope()` trains with it.
 
@@ -73,20 +56,20 @@ def strategy(
         LostWorker: Another worker did not appear.
         OSError: The port of this worker is in use.
     """
-    if name not in STRATEGIES:
+    if name not in options.STRATEGIES:
         raise ValueError(
-            f"`strategy` must be one of {', '.join(STRATEGIES)}. Received: strategy={name!r}."
-            f"{nearest(str(name), list(STRATEGIES))}"
+            f"`strategy` must be one of {', '.join(options.STRATEGIES)}. Received: "
+            f"strategy={name!r}.{nearest(str(name), list(options.STRATEGIES))}"
         )
-    if replicas is not None and name != MIRRORED:
+    if replicas is not None and name != options.MIRRORED:
         raise ValueError(
             f"`replicas` must be left out with strategy={name!r}. Received: replicas={replicas}"
         )
     makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
-        ONE: tf.distribute.get_strategy,
-        MIRRORED: lambda: tf.distribute.MirroredStrategy(_devices(replicas)),
-        MULTI_WORKER: _multi_worker,
-        TPU: lambda: _tpu(tpu),
+        options.ONE: tf.distribute.get_strategy,
+        options.MIRRORED: lambda: tf.distribute.MirroredStrategy(_devices(replicas)),
+        options.MULTI_WORKER: _multi_worker,
+        options.TPU: lambda: _tpu(tpu),
     }
     return makers[name]()
 
@@ -128,12 +111,12 @@ def _divide_processor(replicas: int) -> None:
 
 def _multi_worker() -> tf.distribute.Strategy:
     cluster = read_cluster()
-    wait_for_others(cluster)
+    worker_watch.wait_for_others(cluster)
     try:
-        with ended_without_others(cluster):
+        with worker_watch.ended_without_others(cluster):
             return tf.distribute.MultiWorkerMirroredStrategy()
     except tf.errors.UnknownError as error:  # all that TensorFlow says of a port that is taken
-        raise taken_port(cluster, error) from error
+        raise worker_watch.taken_port(cluster, error) from error
     except RuntimeError as error:
         raise ValueError(
             "strategy='multi-worker' must be made before TensorFlow is used in this process. "
@@ -162,24 +145,17 @@ def in_its_place(config: Config) -> Iterator[Config]:
     Of several workers only worker 0, the chief, writes the run directory. The others write to a
     temporary folder, which is removed with their process (or, if that is killed, when the next
     worker starts). They resume a stopped run from a copy of the chief's folder, so all need the
-    same file system.
-
-    Args:
-        config: The run's configuration, with `strategy`, `replicas` and `output`.
-
-    Yields:
-        The configuration of this process.
+    same file system. Yields the configuration of this process.
 
     Raises:
-        ValueError: The strategy cannot be created, see
-            `kbert.training.distributed.strategies.strategy`, or `batch_size` is not divisible.
+        ValueError: `strategy` cannot create the strategy, or `batch_size` is not divisible.
         LostWorker: Another worker is gone.
     """
     values: Any = config
-    check_strategy(values)
-    if values.strategy == ONE:
+    options.check_strategy(values)
+    if values.strategy == options.ONE:
         yield config
-    elif values.strategy != MULTI_WORKER:
+    elif values.strategy != options.MULTI_WORKER:
         made = _made(values.strategy, values.replicas)
         _check_batch(config, made)
         with made.scope():
@@ -191,17 +167,17 @@ def in_its_place(config: Config) -> Iterator[Config]:
 
 @contextmanager
 def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
-    with watched(cluster):
+    with worker_watch.watched(cluster):
         try:
-            made = _made(MULTI_WORKER, None)
+            made = _made(options.MULTI_WORKER, None)
             _check_batch(config, made)
             with made.scope():
                 yield config if cluster.worker == 0 else _elsewhere(config)
                 barrier()
         except _LOST as error:
-            end_within(GRACE)
-            reason = " ".join(str(error).split())
-            raise LostWorker(lost(cluster, [], f"no answer ({reason[-300:]})")) from error
+            worker_watch.end_within(worker_watch.GRACE)
+            reason = f"no answer ({' '.join(str(error).split())[-300:]})"
+            raise worker_watch.LostWorker(worker_watch.lost(cluster, [], reason)) from error
 
 
 @lru_cache(maxsize=None)

@@ -19,11 +19,9 @@ _FORM = (
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a multi-worker training, and the index of this process.
+    """The workers of a multi-worker training: "host:port" of each, the chief first.
 
-    Attributes:
-        addresses: "host:port" of each worker, the chief first.
-        worker: The index of this process among them, from 0.
+    `worker` is the index of this process among them, from 0.
     """
 
     addresses: tuple[str, ...]
@@ -31,11 +29,7 @@ class Cluster:
 
 
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
-    """Reads and checks TF_CONFIG.
-
-    Raises:
-        ValueError: It is not set, not JSON, or invalid; the message says which.
-    """
+    """Reads TF_CONFIG; a ValueError says why it is not one, if so."""
     text = environment.get(VARIABLE)
     if not text:
         raise ValueError(f"{_FORM}, in the environment of each worker. Received: none")

@@ -1,7 +1,4 @@
-"""Watches over the other workers of a cluster: at the start, and while they train.
-
-A worker waits for the others at its start, in which it can be ended; then a thread polls them.
-"""
+"""A worker's watch over the others: it waits for them at its start, then a thread polls them."""
 
 import contextlib
 import os
@@ -15,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kbert.training.distributed.tf_config import VARIABLE, Cluster, read_cluster, worker_config
-from kbert.training.resume.stop_signals import handled_by
+from kbert.training.runs.stop_signals import handled_by
 
 # The exit code of a process whose peers are gone; EX_TEMPFAIL of sysexits.h.
 LOST = 75
@@ -49,11 +46,7 @@ def end_within(seconds: int) -> None:
 
 
 def lost(cluster: Cluster, workers: Sequence[int], reason: str) -> str:
-    """Returns the message that workers are gone, and what to do.
-
-    Args:
-        workers: Their indices; empty if unknown.
-    """
+    """Returns the message that workers are gone, and what to do; none if it is unknown which."""
     named = ", ".join(f"worker {worker} ({cluster.addresses[worker]})" for worker in workers)
     return (
         f"all {len(cluster.addresses)} workers must answer as long as a training goes on. "
@@ -79,10 +72,8 @@ def watched(
     """Ends this process, with a message and the exit code 75, when another worker is gone.
 
     TensorFlow notices too, and mostly raises an error within seconds. But it might wait an hour
-    for a worker that never appeared, or whose machine is gone.
-
-    Args:
-        grace: Seconds that the training has to end by itself.
+    for a worker that never appeared, or whose machine is gone. The training has `grace` seconds to
+    end by itself.
     """
     over = threading.Event()
 
@@ -105,22 +96,15 @@ def watched(
 def first_gone(
     cluster: Cluster, over: threading.Event, every: float, start: float
 ) -> list[int] | None:
-    """Waits until workers are gone.
-
-    Returns:
-        The indices of workers that are gone; None if `over` was set before.
-    """
+    """Waits until workers are gone, and returns their indices; None if `over` was set before."""
     peers = [i for i in range(len(cluster.addresses)) if i != cluster.worker]
     begin = time.monotonic()
     seen: set[int] = set()
     failures = dict.fromkeys(peers, 0)
     while not over.wait(every):
-        for peer in peers:
-            if answers(cluster.addresses[peer]):
-                seen.add(peer)
-                failures[peer] = 0
-            else:
-                failures[peer] += 1
+        answering = {peer for peer in peers if answers(cluster.addresses[peer])}
+        seen |= answering
+        failures = {peer: 0 if peer in answering else failures[peer] + 1 for peer in peers}
         late = time.monotonic() - begin > start
         gone = [p for p in peers if failures[p] >= _MOST_FAILURES and (p in seen or late)]
         if gone:
@@ -129,14 +113,11 @@ def first_gone(
 
 
 def wait_for_others(cluster: Cluster, start: float = START) -> None:
-    """Waits until a process has listened at the address of every other worker.
+    """Waits, `start` seconds at most, until a process listens at the address of every other worker.
 
     TensorFlow would wait too, but in one call in which neither threads nor signal handlers of
     Python run. So it is called when all are there: each worker listens at its own address until it
     has seen the others, and then TensorFlow does.
-
-    Args:
-        start: Seconds that the others have to appear.
 
     Raises:
         LostWorker: Another worker did not appear.

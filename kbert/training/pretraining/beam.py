@@ -2,8 +2,7 @@
 
 An example is a function of seed, pass and block of the text, so a pipeline on many machines makes
 the same ones as `kbert.training.pretraining.preparation` on one. Importing this module imports
-apache_beam.
-Sources: Apache Beam, programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
+apache_beam. Sources: its programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
 """
 
 from pathlib import Path
@@ -27,11 +26,10 @@ _TEMPLATE = "-SSSSS-of-NNNNN"
 def prepare_with_beam(config: PreparationConfig, parts: int = 1, options: Any = None) -> None:
     """Makes examples of text in a pipeline, and writes them as TFRecords.
 
-    The folder appears atomically when the pipeline is done; Beam keeps no order of examples.
+    The folder appears atomically when the pipeline is done; Beam keeps no order of examples. Every
+    worker must reach the files of the configuration, and the output's parent folder.
 
     Args:
-        config: The configuration. Every worker must reach its files, and the output's parent
-            folder.
         parts: Number of parts of the text, each processed by one worker at a time; at most the
             number of blocks of `block_bytes`.
         options: `apache_beam.options.pipeline_options.PipelineOptions`; None runs locally.

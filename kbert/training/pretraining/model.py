@@ -14,8 +14,8 @@ from kbert.text.wordpiece.training import count_words, train_wordpiece
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.pretraining.corpus_source import Source, validation_batches
-from kbert.training.resume.resumed_run import check_unchanged
+from kbert.training.pretraining.sources import Source, validation_batches
+from kbert.training.runs.resumed_run import check_unchanged
 from kbert.training.runs.run_directory import model_of
 
 _SIZES = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim")
@@ -33,13 +33,7 @@ def build_pretrained(
 ) -> MaskedLanguageModel:
     """Creates the model of a run; heads that an encoder lacks are new, and a warning names them.
 
-    Args:
-        vocabulary: The vocabulary of a new model; None continues the configuration's encoder.
-
-    Raises:
-        ValueError: Sizes or vocabulary do not fit each other, or the encoder is not one.
-        FileNotFoundError: There is no such encoder.
-        OSError: A published encoder cannot be fetched.
+    A model with a vocabulary is new; None continues the configuration's encoder.
     """
     length = config.max_sequence_length
     typed: dict[str, Any] = {
@@ -80,14 +74,8 @@ def run_vocabulary(
 ) -> Vocabulary | None:
     """Returns the vocabulary of a new model, or None where an encoder brings its own.
 
-    Args:
-        corpus: The text to learn it from, a `Corpus`; nothing is learned from records.
-        kept: The folder of a stopped run, with the vocabulary that it began with.
-
-    Raises:
-        ValueError: The file is not a vocabulary, the vocabulary size is too small to be learned,
-            or the stopped run has its tokens from elsewhere.
-        FileNotFoundError: There is no such file.
+    It is that of the stopped run in the folder `kept` (a ValueError if the options of tokens have
+    changed), one from a file, or learned from the corpus; nothing is learned from records.
     """
     if kept is not None and (kept / VOCABULARY).is_file():
         check_unchanged(kept, config, _OF_VOCABULARY, f"the tokens in {kept / VOCABULARY}")
@@ -116,22 +104,14 @@ def _documents(corpus: Corpus, seed: int) -> Iterator[tuple[str, ...]]:
 def measure_pretrained(
     folder: Path, corpus: Source, config: PretrainingConfig, steps: int | None = None
 ) -> dict[str, float]:
-    """Evaluates a saved model in float32, in which it is used.
+    """Returns losses, accuracies and perplexity of a saved model in float32, in which it is used.
 
-    Args:
-        steps: Number of batches to evaluate, the first ones; None for all.
-
-    Returns:
-        The losses, single and total, accuracies and perplexity.
-
-    Raises:
-        ValueError: The folder is not a pretrained model, or the files are not text or records.
+    They are of the first `steps` batches; None for all.
     """
     model = MaskedLanguageModel.from_pretrained(folder, dtype="float32")
     model.compile()
     batches = validation_batches(config, corpus, model.tokenizer, steps)
-    measured: dict[str, float] = model.evaluate(batches, verbose=0, return_dict=True)
-    return measured
+    return dict(model.evaluate(batches, verbose=0, return_dict=True))
 
 
 def config_of_model(folder: Path) -> PretrainingConfig:

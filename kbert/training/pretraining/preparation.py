@@ -9,8 +9,7 @@ from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.records import is_record, serialized, write_records
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.config.pretraining_config import PreparationConfig
-from kbert.training.pretraining.input_files import found_files
+from kbert.training.config.pretraining_config import PreparationConfig, found_files
 
 _ROWS = 64
 _EXAMPLES = (
@@ -20,20 +19,11 @@ _EXAMPLES = (
 
 
 def prepare_records(config: PreparationConfig) -> int:
-    """Makes examples of text, and writes them as TFRecords; the folder appears atomically.
+    """Makes examples of text, writes them as TFRecords, and returns their number.
 
-    Memory does not grow with the text. The examples are in its order, pass by pass.
-
-    Args:
-        config: The configuration.
-
-    Returns:
-        The number of examples.
-
-    Raises:
-        ValueError: The files are not text, or have fewer examples than shards.
-        FileNotFoundError: A file is missing.
-        FileExistsError, NotADirectoryError: The output may not be written, see `prepared_output`.
+    Memory does not grow with the text. The examples are in its order, pass by pass, and the folder
+    appears atomically. Files that are no text, or have fewer examples than shards, are ValueErrors;
+    see `prepared_output` for the others.
     """
     output = prepared_output(config)
     corpus = prepared_corpus(config)
@@ -46,12 +36,7 @@ def prepare_records(config: PreparationConfig) -> int:
 
 
 def prepared_output(config: PreparationConfig) -> Path:
-    """Returns the output folder, checked before any work.
-
-    Raises:
-        FileExistsError: It exists, and may not be replaced or holds other files than records.
-        NotADirectoryError: It is a file.
-    """
+    """Returns the output folder, checked before any work: new, empty, or of records that may go."""
     output = config.check_output()
     others = sorted(
         path.name for path in (output.iterdir() if output.exists() else ()) if not is_record(path)
@@ -79,14 +64,7 @@ def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:
 
 
 def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
-    """Yields the examples of a part of the text, as records.
-
-    Yields:
-        Serialized tf.train.Example.
-
-    Raises:
-        ValueError: The part has no example.
-    """
+    """Yields the examples of a part of the text, as serialized tf.train.Example; one at least."""
     config = PreparationConfig.from_dict(settings)
     batches = _batches(config, prepared_corpus(config), worker=part, workers=parts)
     with own_errors(batches):

@@ -17,29 +17,14 @@ from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.distributed.collectives import own_share
 from kbert.training.distributed.strategies import in_its_place
-from kbert.training.pretraining.corpus_source import (
-    PretrainingText,
-    check_examples,
-    input_speed,
-    next_pass,
-    place_after,
-    read_text,
-    train_batches,
-    validation_batches,
-)
-from kbert.training.pretraining.model import (
-    VOCABULARY,
-    build_pretrained,
-    compile_pretrained,
-    measure_pretrained,
-    run_vocabulary,
-)
+from kbert.training.pretraining import model as models
+from kbert.training.pretraining import sources
 from kbert.training.recipes.recipe import STATES, Recipe, run_recipe, tensorboard
-from kbert.training.resume.resumed_run import changed_data
-from kbert.training.resume.stop_signals import StopSignals
-from kbert.training.resume.train_state import Position, order_of, position_in
+from kbert.training.runs.resumed_run import changed_data
 from kbert.training.runs.run_directory import MODEL
-from kbert.training.runs.run_log import RunLog, tell_stage
+from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.stop_signals import StopSignals
+from kbert.training.runs.train_state import Position, order_of, position_in
 
 # With the text they determine the next example.
 _OF_THE_ORDER = (
@@ -48,23 +33,13 @@ _OF_THE_ORDER = (
 )
 
 
-def pretrain(config: PretrainingConfig, log: RunLog | None = None) -> Path:
-    """Pretrains an encoder on plain text.
+def pretrain(config: PretrainingConfig) -> Path:
+    """Pretrains an encoder on plain text, and returns the run directory; see `run_recipe`.
 
-    Args:
-        config: The configuration.
-        log: The log; by default a new one.
-
-    Returns:
-        The run directory; its model is a `kbert.MaskedLanguageModel`, which every other task can
-        use as encoder.
-
-    Raises:
-        ValueError, FileNotFoundError, FileExistsError, FloatingPointError, TrainingStopped: See
-            `kbert.training.recipes.recipe.run_recipe`.
+    Its model is a `kbert.MaskedLanguageModel`, which every other task can use as encoder.
     """
     with in_its_place(config) as own:
-        return run_recipe(Pretraining(own, None, log))
+        return run_recipe(Pretraining(own))
 
 
 class Pretraining(Recipe):
@@ -72,13 +47,13 @@ class Pretraining(Recipe):
 
     config: PretrainingConfig
     # The model has a vocabulary of its own.
-    leftovers = (STATES, VOCABULARY)
-    _text: PretrainingText
+    leftovers = (STATES, models.VOCABULARY)
+    _text: sources.PretrainingText
     _record: IntervalRecord
 
     def prepare(self, kept: Path | None) -> None:
         config = self.config
-        text = self._text = read_text(config)
+        text = self._text = sources.read_text(config)
         hashes = {"data_sha256": text.train.fingerprint}
         if text.validation is not None:
             hashes["validation_sha256"] = text.validation.fingerprint
@@ -86,17 +61,25 @@ class Pretraining(Recipe):
             changed_data(kept, hashes, config.allow_config_change)
         if config.vocabulary_size is not None:
             tell_stage("learning the vocabulary")
-        vocabulary = run_vocabulary(config, text.train, kept)
+        vocabulary = models.run_vocabulary(config, text.train, kept)
         tell_stage("making the model" if config.encoder is None else f"loading {config.encoder}")
-        self.model = build_pretrained(config, vocabulary)
-        check_examples(config, text, self.model.tokenizer)
-        compile_pretrained(self.model, config)
+        self.model = models.build_pretrained(config, vocabulary)
+        sources.check_examples(config, text, self.model.tokenizer)
+        models.compile_pretrained(self.model, config)
         self.order = _order(config, text)
-        self.report = self._start_report(hashes)
-        self._write_lines()
+        report = self.report = self._start_report(hashes)
+        for part, of in report["text"].items():
+            about = f"{of['files']} files, {of['bytes']:,} bytes  ({of['source']})"
+            self.log.line(f"{part}: {about}")
+        self.log.line(
+            f"parameters: {report['parameters']:,}; steps: {config.steps:,} of "
+            f"{self._tokens_per_step:,} tokens ({config.warmup:,} of warm-up); input alone: "
+            f"{report['input_tokens_per_second']:,.0f} tokens/s"
+        )
 
     def _start_report(self, hashes: dict[str, str]) -> dict[str, Any]:
         config = self.config
+        speed = sources.input_speed(config, self._text.train, self.model.tokenizer)
         return {
             "task": config.task,
             "glue": None,
@@ -108,30 +91,20 @@ class Pretraining(Recipe):
             "warmup_steps": config.warmup,
             "parameters": int(sum(np.prod(v.shape) for v in self.model.trainable_variables)),
             "vocabulary_size": self.model.encoder.vocabulary_size,
-            "input_tokens_per_second": input_speed(config, self._text.train, self.model.tokenizer),
+            "input_tokens_per_second": speed,
             "warnings": list(self.log.warnings),
         }
-
-    def _write_lines(self) -> None:
-        config, report, log = self.config, self.report, self.log
-        for part, of in report["text"].items():
-            log.line(f"{part}: {of['files']} files, {of['bytes']:,} bytes  ({of['source']})")
-        log.line(
-            f"parameters: {report['parameters']:,}; steps: {config.steps:,} of "
-            f"{self._tokens_per_step:,} tokens ({config.warmup:,} of warm-up); input alone: "
-            f"{report['input_tokens_per_second']:,.0f} tokens/s"
-        )
 
     @property
     def _tokens_per_step(self) -> int:
         return self.config.batch_size * self.config.max_sequence_length
 
     def write_start(self, folder: Path) -> None:
-        self.model.tokenizer.vocabulary.save(folder / VOCABULARY)
+        self.model.tokenizer.vocabulary.save(folder / models.VOCABULARY)
 
     def _batches(self, position: Position) -> Any:
-        """Returns the training batches from a position on."""
-        return train_batches(self.config, self._text.train, self.model.tokenizer, position.data)
+        text, tokenizer = self._text.train, self.model.tokenizer
+        return sources.train_batches(self.config, text, tokenizer, position.data)
 
     def fit(self, folder: Path, stop: StopSignals) -> None:
         config, model = self.config, self.model
@@ -139,14 +112,9 @@ class Pretraining(Recipe):
         saving = Saving(folder / STATES, config.save_every, config.keep_states)
         pieces = dict.fromkeys(("token_ids", "masked_tokens"), words)
         bad_batch = BadBatch(folder, self._batches, pieces)
+        tokens, together = self._tokens_per_step, config.strategy == MULTI_WORKER
         record = self._record = IntervalRecord(
-            saving,
-            self._tokens_per_step,
-            config.steps,
-            self.log,
-            stop,
-            bad_batch,
-            together=config.strategy == MULTI_WORKER,
+            saving, tokens, config.steps, self.log, stop, bad_batch, together
         )
         record.input_speed = self.report["input_tokens_per_second"]
         position = position_in(folder / STATES, model, self.order, _at_next_pass)
@@ -155,15 +123,13 @@ class Pretraining(Recipe):
         record.start_at(position if within else replace(position, sums=()))
         if position.step:
             self.log.line(f"goes on after step {position.step}")
-        callbacks = [record, *tensorboard(config, folder)]
-        held_out = None
-        if self._text.validation is not None:
-            steps = config.validation_steps
-            text = self._text.validation
-            held_out = validation_batches(config, text, model.tokenizer, steps)
+        text, steps, held_out = self._text.validation, config.validation_steps, None
+        if text is not None:
+            held_out = sources.validation_batches(config, text, model.tokenizer, steps)
         with step_bar(position.step, steps=config.steps, log=self.log) as bar:
+            callbacks = [*bar, record, *tensorboard(config, folder)]
             while record.position.step < config.steps:
-                self._fit_intervals([*bar, *callbacks], held_out)
+                self._fit_intervals(callbacks, held_out)
 
     def _fit_intervals(self, callbacks: list[Any], held_out: Any) -> None:
         """Calls Keras' `fit` once, over intervals of one length."""
@@ -171,7 +137,7 @@ class Pretraining(Recipe):
         at = record.position.step
         first, end, length = intervals_from(at, config.steps, config.save_every)
         batches = self._batches(record.position)
-        record.place = partial(place_after, batches)
+        record.place = partial(sources.place_after, batches)
         # Batches have no end: calls of more steps would run past the end of a last, short interval.
         _in_calls_of(model, math.gcd(length, config.steps_per_execution))
         with own_errors(batches):
@@ -190,15 +156,14 @@ class Pretraining(Recipe):
         # One from before a stop may exist, with other weights.
         shutil.rmtree(folder / MODEL, ignore_errors=True)
         self.model.save_pretrained(folder / MODEL)
-        final = {}
+        final, steps = {}, config.validation_steps
         if text is not None:
-            steps = config.validation_steps
-            final["validation"] = measure_pretrained(folder / MODEL, text, config, steps)
+            final["validation"] = models.measure_pretrained(folder / MODEL, text, config, steps)
         intervals = self._record.intervals
         return {"task": config.task, "glue": None, "final": final, "intervals": intervals}
 
 
-def _order(config: PretrainingConfig, text: PretrainingText) -> str:
+def _order(config: PretrainingConfig, text: sources.PretrainingText) -> str:
     workers = own_share(config).get("workers", 1)  # each reads its part of the text
     cut = (text.train.fingerprint, getattr(text.train, "block_bytes", None), workers)
     return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER))
@@ -206,7 +171,7 @@ def _order(config: PretrainingConfig, text: PretrainingText) -> str:
 
 def _at_next_pass(position: Position) -> Position:
     """Returns the next pass, for another order: a position within a pass has no meaning there."""
-    return replace(position, data=next_pass(position.data))
+    return replace(position, data=sources.next_pass(position.data))
 
 
 def _in_calls_of(model: Any, steps: int) -> None:
@@ -218,13 +183,10 @@ def _in_calls_of(model: Any, steps: int) -> None:
 
 
 def intervals_from(step: int, steps: int, every: int) -> tuple[int, int, int]:
-    """Returns the next intervals of one length; to Keras they are epochs.
+    """Returns the next intervals of one length, which are epochs to Keras.
 
-    Args:
-        every: Steps of an interval; the last one may be shorter, and a resumed one is.
-
-    Returns:
-        Index of the first interval, index after the last, and their number of steps.
+    They are the index of the first, the index after the last, and their number of steps. An
+    interval has `every` steps; the last one may be shorter, and a resumed one is.
     """
     first = step // every
     if step % every == 0 and steps - step >= every:

@@ -7,6 +7,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,27 +22,15 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.any_config import StoredConfig
-from kbert.training.resume.resumed_run import goes_on, is_measured, kept_run, way_on
-from kbert.training.resume.stop_signals import StopSignals, stop_signals
-from kbert.training.resume.train_state import Position, position_in
-from kbert.training.runs.run_directory import (
-    CHECKPOINTS,
-    ENVIRONMENT,
-    LOG,
-    METRICS,
-    MODEL,
-    REPORT,
-    check_output,
-    run_directory,
-    write_config,
-    write_json,
-)
+from kbert.training.runs import run_directory as runs
+from kbert.training.runs.resumed_run import goes_on, is_measured, kept_run, way_on
 from kbert.training.runs.run_log import RunLog, tell_stage
+from kbert.training.runs.stop_signals import StopSignals, stop_signals
+from kbert.training.runs.train_state import Position, position_in
 
 STATES = "states"
 PACKAGES = (
-    *("tensorflow", "tensorflow-text", "keras", "numpy", "safetensors", "scikit-learn"),
-    "scipy",
+    *("tensorflow", "tensorflow-text", "keras", "numpy", "safetensors", "scikit-learn"), "scipy"
 )
 VARIABLES = ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS", "CUDA_VISIBLE_DEVICES")
 
@@ -49,13 +38,10 @@ VARIABLES = ("KERAS_BACKEND", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS", "CUDA_VISIBL
 class Recipe(ABC):
     """The steps of one kind of run; `run_recipe` does the rest.
 
-    Args:
-        config: The run's configuration.
-        data: Its examples if they were read before, or None.
-        log: The log; None for a new one.
+    `data` are examples that were read before, or None.
 
-    Attributes:
-        model: The compiled model; set by `prepare`, like the following two.
+    Attributes, set by `prepare` except the last:
+        model: The compiled model.
         report: Facts known before the first step, as JSON types; with the hashes of the data,
             under keys that end in "_sha256".
         order: A hash of all that the order of batches depends on.
@@ -67,17 +53,14 @@ class Recipe(ABC):
     order: str
     leftovers: tuple[str, ...] = (STATES,)
 
-    def __init__(self, config: Any, data: Any = None, log: RunLog | None = None) -> None:
-        self.config = config
-        self.data = data
-        self.log = RunLog() if log is None else log
+    def __init__(self, config: Any, data: Any = None) -> None:
+        self.config, self.data, self.log = config, data, RunLog()
 
     @abstractmethod
     def prepare(self, kept: Path | None) -> None:
         """Reads, checks and builds everything, before anything is written.
 
-        Args:
-            kept: The folder of the stopped run that is resumed, or None.
+        `kept` is the folder of the stopped run that is resumed, or None.
         """
 
     def write_start(self, folder: Path) -> None:
@@ -96,40 +79,36 @@ def run_recipe(recipe: Recipe) -> Path:
     """Trains with one seed, from checked data to a finished run directory.
 
     The state is saved regularly. A stopped run of the same configuration is resumed from its newest
-    state; batches, dropout and rates are then those of a run that was never stopped.
-
-    Raises:
-        ValueError: Data, encoder or sizes do not fit, and nothing has been written; or the stopped
-            run has another configuration or data.
-        FileNotFoundError: A file is missing.
-        FileExistsError: The output exists already.
-        FloatingPointError: The loss became infinite or NaN; its batch is in a file.
-        TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
+    state; batches, dropout and rates are then those of a run that was never stopped. It raises what
+    `kbert.training.run.train` raises; what does not fit is a ValueError before anything is written.
     """
-    config: StoredConfig = recipe.config
-    log = recipe.log
+    config, log = recipe.config, recipe.log
     begin = time.perf_counter()
     output, resume = config.output or "", goes_on(config)
-    check_output(output, config.overwrite, resume)
+    runs.check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow cannot disable it again
         tf.config.experimental.enable_op_determinism()
     with log.listening(), stop_signals(way_on(config)) as stop:
         keras.utils.set_random_seed(config.seed)
         recipe.prepare(kept_run(config, log))
-        with run_directory(output, config.overwrite, resume) as folder, log.writing(folder / LOG):
+        opened = runs.run_directory(output, config.overwrite, resume)
+        with opened as folder, log.writing(folder / runs.LOG):
             if not is_measured(folder, config, recipe.report):
-                write_config(config, folder)
+                runs.write_config(config, folder)
                 recipe.write_start(folder)
-                write_json(recipe.report, folder / REPORT)
-                write_json(environment(), folder / ENVIRONMENT)
+                runs.write_json(recipe.report, folder / runs.REPORT)
+                runs.write_json(environment(), folder / runs.ENVIRONMENT)
                 with stop.deferred():
                     recipe.fit(folder, stop)
                 tell_stage("measuring the weights that stay")
                 metrics = recipe.finish(folder)
                 metrics["seconds"] = time.perf_counter() - begin
-                write_json(metrics, folder / METRICS)
-            for name in recipe.leftovers:
-                _remove(folder / name)
+                runs.write_json(metrics, folder / runs.METRICS)
+            for path in (folder / name for name in recipe.leftovers):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
             log.line(f"finished in {time.perf_counter() - begin:.0f} s: {output}")
     return Path(output)
 
@@ -144,14 +123,12 @@ def tensorboard(config: StoredConfig, folder: Path) -> list[Any]:
 class EpochRecipe(Recipe):
     """A run in epochs that are evaluated, and of which the best or the last one is kept.
 
-    Attributes:
-        record: The record of epochs; set by `fit`.
-        glue: The GLUE task whose official metrics apply, or None.
+    `record` is set by `fit`; `glue` is the GLUE task whose official metrics apply, or None.
     """
 
     record: EpochRecord
     glue: str | None = None
-    leftovers: tuple[str, ...] = (STATES, CHECKPOINTS)
+    leftovers: tuple[str, ...] = (STATES, runs.CHECKPOINTS)
     # Function that reads the examples of a configuration.
     read: Callable[..., Any]
 
@@ -161,12 +138,7 @@ class EpochRecipe(Recipe):
 
     @abstractmethod
     def batches(self, epoch: int, batch: int) -> Any:
-        """Returns the training batches.
-
-        Args:
-            epoch: The first epoch, from 0.
-            batch: The first batch of it, from 0.
-        """
+        """Returns the training batches from an epoch, and a batch of it, on; both from 0."""
 
     @abstractmethod
     def pieces(self) -> Mapping[str, Any]:
@@ -187,20 +159,20 @@ class EpochRecipe(Recipe):
     def write_model(self, folder: Path) -> dict[str, Any]:
         """Writes the model that stays into the run directory, and returns which epoch it is of."""
         # One from before a stop may exist, with other weights.
-        with atomic_directory(folder / MODEL, overwrite=True) as model_folder:
+        with atomic_directory(folder / runs.MODEL, overwrite=True) as model_folder:
             shutil.copytree(self.record.kept, model_folder, dirs_exist_ok=True)
         return {"kept_epoch": self.record.best_epoch}
 
     def finish(self, folder: Path) -> dict[str, Any]:
         epoch = self.write_model(folder)
-        final = self.measured(folder / MODEL)
+        final = self.measured(folder / runs.MODEL)
         monitor = self.record.monitor if "validation" in final else None
         about = {"task": self.config.task, "glue": self.glue, "monitor": monitor, **epoch}
         return {**about, "final": final, "epochs": self.record.epochs}
 
     def fit(self, folder: Path, stop: StopSignals) -> None:
-        config, record = self.config, self.new_record(folder)
-        self.record = record
+        config = self.config
+        record = self.record = self.new_record(folder)
         position = position_in(folder / STATES, self.model, self.order)
         measured_on = self.report.get("validation_sha256", "")
         record.restore(position.told, position.batch, position.step, measured_on)
@@ -209,17 +181,13 @@ class EpochRecipe(Recipe):
             self.log.line(f"goes on after step {position.step}, in epoch {position.epoch + 1}")
         saving = Saving(folder / STATES, config.save_every, config.keep_states)
         bad_batch = BadBatch(folder, lambda at: self.batches(at.epoch, at.batch), self.pieces())
-        # The last one: a state at the end of an epoch must include what the others recorded of it.
-        saver = StateSaver(
-            saving,
-            position,
-            told=record.told,
-            stop=stop,
-            bad_batch=bad_batch,
-            together=config.strategy == MULTI_WORKER,
-        )
         if record.is_over(position.epoch):
             return
+        together = config.strategy == MULTI_WORKER
+        # The last one: a state at the end of an epoch must include what the others recorded of it.
+        saver = StateSaver(
+            saving, position, told=record.told, stop=stop, bad_batch=bad_batch, together=together
+        )
         with step_bar(position.batch, epochs=config.epochs, log=self.log) as bar:
             fit_from(
                 self.model,
@@ -230,14 +198,6 @@ class EpochRecipe(Recipe):
                 callbacks=[*bar, record, *own, *tensorboard(config, folder), saver],
                 verbose=0,
             )
-
-
-def _remove(path: Path) -> None:
-    """Removes a folder or a file, if it exists."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def environment() -> dict[str, Any]:
@@ -254,7 +214,6 @@ def environment() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
-    try:
+    with suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return None

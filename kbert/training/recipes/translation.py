@@ -10,114 +10,82 @@ from kbert.text.subword import Subword
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig
-from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.resume.resumed_run import changed_data
-from kbert.training.resume.train_state import Position, order_of, sha256_of_arrays
+from kbert.training.recipes.recipe import EpochRecipe
+from kbert.training.runs.resumed_run import changed_data
 from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
 from kbert.training.runs.run_log import tell_stage
-from kbert.training.translation.evaluation import (
-    MeasuredPairs,
-    check_language,
-    measure_translator,
-    searcher_of,
-    translation_lines,
-    translation_report,
-)
-from kbert.training.translation.examples import (
-    TranslationData,
-    read_translation_data,
-    run_subwords,
-    write_subwords,
-)
-from kbert.training.translation.inputs import (
-    PreparedPairs,
-    check_pairs,
-    prepare_pairs,
-    train_buckets,
-)
-from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
-from kbert.training.translation.weight_average import (
-    WeightsKeeper,
-    average_weights,
-    kept_weights,
-    remove_weights_after,
-)
+from kbert.training.runs.train_state import Position, order_of, sha256_of_arrays
+from kbert.training.translation import evaluation, examples, inputs
+from kbert.training.translation import model as models
 
 EPOCHS = "epochs"
 # With the tokenized pairs they determine the next batch.
 _OF_THE_ORDER = ("batch_tokens", "accumulation_steps", "seed")
 
 
-def train_translation(config: TranslationConfig, data: TranslationData | None = None) -> Path:
-    """Trains a translator with one seed, whatever `seeds` is; see `run_recipe`."""
-    return run_recipe(TranslationTraining(config, data))
-
-
 class TranslationTraining(EpochRecipe):
     """The recipe of a run on sentence pairs."""
 
     config: TranslationConfig
-    data: TranslationData | None
+    data: examples.TranslationData | None
     leftovers = (*EpochRecipe.leftovers, EPOCHS)
-    read = staticmethod(read_translation_data)
+    read = staticmethod(examples.read_translation_data)
     _subwords: tuple[Subword, Subword]
-    _parts: dict[str, PreparedPairs]
-    _texts: Mapping[str, Any]
 
     def prepare(self, kept: Path | None) -> None:
         config = self.config
-        warm = load_warm_start(config)
+        warm = models.load_warm_start(config)
         # Its errors must come before the data are read.
-        train_buckets(config, None if warm is None else warm.max_source_length)
-        data = read_translation_data(config) if self.data is None else self.data
+        inputs.train_buckets(config, None if warm is None else warm.max_source_length)
+        data = examples.read_translation_data(config) if self.data is None else self.data
         if kept is not None:
             changed_data(kept, data.hashes, config.allow_config_change)
         if config.target_language is not None:
-            check_language(config.target_language)
+            evaluation.check_language(config.target_language)
         if warm is None:
             learned = config.source_subwords is None
             tell_stage("learning subwords" if learned else "reading subwords")
-            self._subwords = run_subwords(config, data, kept)
+            self._subwords = examples.run_subwords(config, data, kept)
         else:
             self._subwords = warm.source_subwords, warm.target_subwords
-        built = build_translator(config, self._subwords, warm)
+        built = models.build_translator(config, self._subwords, warm)
         self.model = built.model
         tell_stage("tokenizing")
         if data.test is not None:
             # They are tokenized in the evaluation, by the model that was written.
-            check_pairs(data.test)
+            inputs.check_pairs(data.test)
         self._texts = data.parts
         self._parts = {part: self._prepared(part) for part in data.parts if part != "test"}
-        self.report = translation_report(config, data, built, self._parts)
-        compile_translator(self.model, config, self.report["steps_per_epoch"])
+        self.report = evaluation.translation_report(config, data, built, self._parts)
+        models.compile_translator(self.model, config, self.report["steps_per_epoch"])
         self.report["warnings"] = list(self.log.warnings)
-        self.log.line(translation_lines(self.report, self._parts))
+        self.log.line(evaluation.translation_lines(self.report, self._parts))
         packed = self._parts["train"].packed
         sides = (packed.sources, packed.targets)
         arrays = [array for side in sides for array in (side.token_ids, side.lengths)]
         options = (getattr(config, key) for key in _OF_THE_ORDER)
-        buckets = train_buckets(config, self.model.max_source_length)
+        buckets = inputs.train_buckets(config, self.model.max_source_length)
         self.order = order_of(sha256_of_arrays(*arrays), buckets, *options)
 
-    def _prepared(self, part: str) -> PreparedPairs:
+    def _prepared(self, part: str) -> inputs.PreparedPairs:
         """Returns the tokenized pairs of a part; of training pairs, those within the limits."""
-        longest = self.model.max_source_length - 1
-        if self.config.max_length is not None:
-            longest = min(longest, self.config.max_length)
-        limits: dict[str, Any] = {"max_length": longest, "max_ratio": self.config.max_ratio}
-        given = limits if part == "train" else {}
-        return prepare_pairs(self.model, self._texts[part], features=self.config.features, **given)
+        given: dict[str, Any] = {"features": self.config.features}
+        if part == "train":
+            most = self.model.max_source_length - 1
+            longest = min(most, self.config.max_length or most)
+            given |= {"max_length": longest, "max_ratio": self.config.max_ratio}
+        return inputs.prepare_pairs(self.model, self._texts[part], **given)
 
     def write_start(self, folder: Path) -> None:
-        write_subwords(self._subwords, folder)
+        examples.write_subwords(self._subwords, folder)
 
     def new_record(self, folder: Path) -> EpochRecord:
         config = self.config
-        measured = None
+        measured = searcher = None
         if "validation" in self._parts:
-            is_searched = config.monitor in SEARCHED
-            searcher = searcher_of(self.model, config.validation_beam) if is_searched else None
-            measured = MeasuredPairs(self._parts["validation"], searcher)
+            if config.monitor in SEARCHED:
+                searcher = evaluation.searcher_of(self.model, config.validation_beam)
+            measured = evaluation.MeasuredPairs(self._parts["validation"], searcher)
         kept = folder / CHECKPOINTS if config.average is None else None
         tokens = self._parts["train"].tokens
         return EpochRecord(config, measured, config.monitor, tokens, kept, self.log)
@@ -126,7 +94,7 @@ class TranslationTraining(EpochRecipe):
         return self._parts["train"].dataset(
             self.model,
             batch_tokens=self.config.batch_tokens,
-            buckets=train_buckets(self.config, self.model.max_source_length),
+            buckets=inputs.train_buckets(self.config, self.model.max_source_length),
             accumulation_steps=self.config.accumulation_steps,
             shuffle=True,
             seed=self.config.seed,
@@ -139,15 +107,15 @@ class TranslationTraining(EpochRecipe):
         return {f"{side}_token_ids": pieces_of(subwords.pieces) for side, subwords in sides}
 
     def callbacks(self, folder: Path, position: Position) -> list[Any]:
-        remove_weights_after(folder / EPOCHS, position.epoch)
+        models.remove_weights_after(folder / EPOCHS, position.epoch)
         average = self.config.average
-        return [] if average is None else [WeightsKeeper(folder / EPOCHS, average)]
+        return [] if average is None else [models.WeightsKeeper(folder / EPOCHS, average)]
 
     def write_model(self, folder: Path) -> dict[str, Any]:
         if self.config.average is None:
             return {**super().write_model(folder), "averaged_epochs": None}
-        epochs = kept_weights(folder / EPOCHS)
-        average_weights(self.model, epochs)
+        epochs = models.kept_weights(folder / EPOCHS)
+        models.average_weights(self.model, epochs)
         shutil.rmtree(folder / MODEL, ignore_errors=True)  # from before a stop
         self.model.save_pretrained(folder / MODEL)
         averaged = [int(epoch.name.rpartition("-")[2]) for epoch in epochs]
@@ -158,7 +126,7 @@ class TranslationTraining(EpochRecipe):
         model = Translator.from_pretrained(folder, dtype="float32")
         language, features = self.config.target_language, self.config.features
         return {
-            part: measure_translator(model, text, language, features)[0]
+            part: evaluation.measure_translator(model, text, language, features)[0]
             for part, text in self._texts.items()
             if part != "train"
         }

@@ -1,20 +1,67 @@
-"""Loads the model of a run, or of a model's folder."""
+"""Models of runs: one loaded by itself, and the mean of several's predictions."""
 
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from kbert.tasks.task import FinetunedTask
 from kbert.tasks.load import load
+from kbert.tasks.registry import task_of
 from kbert.training.runs.run_directory import model_of
 
 
 def load_model(directory: str | os.PathLike[str]) -> Any:
-    """Loads the model of a run, or of a folder that `save_pretrained` wrote.
-
-    Args:
-        directory: A run directory or a model's.
-
-    Raises:
-        FileNotFoundError: There is no such folder, or the run is not finished.
-        ValueError: It is neither a run nor a model.
-    """
+    """Loads the model of a finished run, or of a folder that `save_pretrained` wrote."""
     return load(model_of(directory))
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """The mean of the predictions of so many `models` of a task.
+
+    `predictions` are probabilities (n, C) or scores (n,), float64; `labels` are the class names of
+    classifiers, or None.
+    """
+
+    predictions: np.ndarray
+    labels: list[str] | None
+    models: int
+    task: FinetunedTask
+
+
+def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any) -> Averaged:
+    """Predicts with several models of one kind, and averages their probabilities or scores.
+
+    Only one model is in memory at a time. Models that do not fit each other are a ValueError.
+    """
+    total: Any = 0.0
+    first: Any = None
+    count = 0
+    for directory in directories:
+        model = load_model(directory)
+        kind = (type(model).__name__, getattr(model, "labels", None))
+        if first is None:
+            first = (kind, directory)
+        elif kind != first[0]:
+            raise ValueError(
+                f"`directories` must hold models of one kind with the same labels. Received: "
+                f"{_words(first[0])} in {first[1]}, {_words(kind)} in {directory}"
+            )
+        task: Any = task_of(model)
+        if not isinstance(task, FinetunedTask) or not task.averages:
+            raise ValueError(
+                "`directories` must hold models whose predictions have a mean: of classes, scores "
+                f"or choices. Received: a {type(model).__name__}"
+            )
+        total = total + task.inputs(model, examples).predict(model).astype("float64")
+        count += 1
+    if first is None:
+        raise ValueError("`directories` must hold at least one run. Received: none")
+    return Averaged(total / count, first[0][1], count, task)
+
+
+def _words(kind: tuple[str, list[str] | None]) -> str:
+    return kind[0] if kind[1] is None else f"{kind[0]} of {', '.join(kind[1])}"

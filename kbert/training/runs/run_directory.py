@@ -11,14 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import (
-    remove_leftovers,
-    rename_directory,
-    write_atomically,
-)
-from kbert.training.config.any_config import StoredConfig, config_from_dict
-from kbert.options.kinds import config_text, read_config_file
 from kbert.options.configuration import Configuration
+from kbert.options.kinds import config_text, read_config_file
+from kbert.storage.atomic_directory import remove_leftovers, rename_directory, write_atomically
+from kbert.training.config.any_config import StoredConfig, config_from_dict
 
 INCOMPLETE = ".incomplete"
 CONFIG = "config.yaml"
@@ -47,11 +43,7 @@ class Run:
 
     @property
     def model_directory(self) -> Path:
-        """The folder of the trained model, in kbert's own format.
-
-        Raises:
-            FileNotFoundError: The run keeps no model: it is a point of a grid, but not the best.
-        """
+        """The folder of the trained model, in kbert's own format."""
         folder = self.directory / MODEL
         if not folder.is_dir():
             raise FileNotFoundError(
@@ -62,16 +54,7 @@ class Run:
 
 
 def check_output(output: str | os.PathLike[str], overwrite: bool, resume: bool = False) -> None:
-    """Checks, before any work, that a run may be written.
-
-    Args:
-        overwrite: Whether a run, or the folder of a stopped run, may be replaced.
-        resume: Whether to resume a stopped run.
-
-    Raises:
-        FileExistsError: Something exists that may not be replaced.
-        NotADirectoryError: `output` is a file.
-    """
+    """Checks, before any work, that a run may be written; see `run_directory`."""
     target = Path(output)
     partial = _partial(target)
     if target.is_file():
@@ -101,13 +84,8 @@ def run_directory(
 
     When the block raises or the process is killed, `<output>.incomplete` stays, for inspection or
     to be resumed; it is never loaded as a run. A replaced run stays until the new one is complete.
-
-    Args:
-        overwrite: Whether a run, or the folder of a stopped run, may be replaced.
-        resume: Whether to resume a stopped run.
-
-    Yields:
-        The folder to write into; with `resume` it holds the files of the stopped run.
+    With `overwrite` a run, or the folder of a stopped run, may be replaced; with `resume` the
+    folder holds the files of the stopped run.
 
     Raises:
         FileExistsError: Something may not be replaced, or another process is writing this run.
@@ -135,17 +113,10 @@ def stopped_run(output: str | os.PathLike[str]) -> Path | None:
 
 
 def load_run(directory: str | os.PathLike[str]) -> Run:
-    """Opens a finished run.
+    """Opens a finished run; its model is loaded by `kbert.tasks.load(run.model_directory)`.
 
-    Args:
-        directory: The run directory.
-
-    Returns:
-        The run; its model is loaded by `kbert.tasks.load(run.model_directory)`.
-
-    Raises:
-        FileNotFoundError: There is no such run, or it is not finished.
-        ValueError: A file of the run is damaged.
+    A FileNotFoundError means that there is no such run, or that it is not finished; a ValueError
+    that one of its files is damaged.
     """
     folder = Path(directory)
     partial = _partial(folder)
@@ -177,11 +148,7 @@ def is_run(directory: str | os.PathLike[str]) -> bool:
 
 
 def model_of(directory: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """Returns the folder of a run's model; what is no run, such as a name, as it is.
-
-    Raises:
-        FileNotFoundError: The run is not finished, or keeps no model.
-    """
+    """Returns the folder of a finished run's model; what is no run, such as a name, as it is."""
     return load_run(directory).model_directory if is_run(directory) else directory
 
 

@@ -11,20 +11,15 @@ from typing import IO, Any
 
 
 def tell_stage(text: str) -> None:
-    """Writes the current stage to stderr, before the first log line of a run; to no file.
-
-    Args:
-        text: The stage, such as "reading train.tsv".
-    """
+    """Writes a stage, such as "reading train.tsv", to stderr, before a run has its log."""
     sys.stderr.write(f"{text} ...\n")
     sys.stderr.flush()
 
 
 class RunLog:
-    """Log lines with their time. Those before the file is open are buffered for it.
+    """Log lines with their time; those before the file is open are buffered for it.
 
-    Attributes:
-        warnings: Text of each warning that was logged while `listening`.
+    `warnings` has the text of each warning that was logged while `listening`.
     """
 
     def __init__(self) -> None:
@@ -70,14 +65,13 @@ class RunLog:
             finally:
                 self._file = None
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str, kind: str = "Warning") -> None:
         """Writes a warning, and keeps it in `warnings`."""
         self.warnings.append(text)
-        self.line(f"Warning: {text}")
+        self.line(f"{kind}: {text}")
 
     def _show(self, message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        self.warnings.append(str(message))
-        self.line(f"{category.__name__}: {message}")
+        self.warn(str(message), category.__name__)
 
 
 class _Handler(logging.Handler):

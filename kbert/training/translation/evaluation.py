@@ -1,19 +1,11 @@
-"""Facts of a translation run before its first step, and metrics of its translator.
-
-A translator is evaluated by scores of its translations, and by teacher forcing.
-"""
+"""Facts of a translation run before its first step, and metrics of its translator."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kbert.data.translation.parallel_batches import (
-    fixed_batch_plan,
-    fixed_padding_share,
-    parallel_batch_plan,
-    parallel_padding_share,
-)
+from kbert.data.translation import parallel_batches
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.data.translation.parallel_text import ParallelText
 from kbert.metrics.bleu import tokenized_lowercase_bleu, translation_metrics
@@ -24,6 +16,7 @@ from kbert.training.translation.inputs import PreparedPairs, left_out, prepare_p
 from kbert.training.translation.model import Built
 
 _FORCED = ("loss", "perplexity", "accuracy")
+_LENGTHS = ("length_penalty", "alpha", "length_ratio", "length_extra")
 # Number of names of new weights in a line.
 _SHOWN = 3
 
@@ -31,9 +24,8 @@ _SHOWN = 3
 def teacher_forced(model: Translator, prepared: PreparedPairs) -> dict[str, float]:
     """Measures the prediction of the next piece of reference translations (teacher forcing).
 
-    Returns:
-        "loss" (with smoothed labels), "perplexity" (per piece) and "accuracy" (of pieces), means
-        over all pieces of the translations, end tokens included.
+    Returns "loss" (with smoothed labels), "perplexity" (per piece) and "accuracy" (of pieces),
+    means over all pieces of the translations, end tokens included.
     """
     if not model.compiled:
         model.compile()
@@ -44,18 +36,7 @@ def teacher_forced(model: Translator, prepared: PreparedPairs) -> dict[str, floa
 def translation_scores(
     translations: list[str], references: list[str], language: str | None = None
 ) -> dict[str, Any]:
-    """Scores translations, with the signatures that make scores comparable.
-
-    Args:
-        language: Language of the translations, for the tokenised lower-cased BLEU of the
-            literature; None omits that.
-
-    Returns:
-        Name -> score or signature, see `kbert.metrics.bleu`.
-
-    Raises:
-        ValueError: There are no tokenisation rules for the language.
-    """
+    """Scores translations, with the signatures that make scores comparable."""
     scores = translation_metrics(translations, references)
     if language is not None:
         scores |= tokenized_lowercase_bleu(translations, references, language)
@@ -63,11 +44,7 @@ def translation_scores(
 
 
 def check_language(language: str) -> None:
-    """Checks that there are tokenisation rules for a language, for `translation_scores`.
-
-    Raises:
-        ValueError: There are none.
-    """
+    """Checks that there are tokenisation rules for a language; else it is a ValueError."""
     tokenized_lowercase_bleu(["a"], ["a"], language)
 
 
@@ -75,9 +52,8 @@ def check_language(language: str) -> None:
 class MeasuredPairs:
     """Validation pairs of the epochs.
 
-    Attributes:
-        searcher: Translates them with the weights of the model in training; None for teacher-forced
-            metrics only.
+    The searcher translates them with the weights of the model in training; None for teacher-forced
+    metrics only.
     """
 
     prepared: PreparedPairs
@@ -94,46 +70,30 @@ class MeasuredPairs:
 
 
 def searcher_of(model: Translator, beam_size: int) -> Translator:
-    """Returns a translator that shares the weights of another, with another beam search.
-
-    Args:
-        model: The other; both share the same variables, also while it trains.
-    """
+    """Returns a translator with another beam search on the same variables, while they train too."""
     return Translator(
         model.transformer,
         model.source_subwords,
         model.target_subwords,
         model.bert_tokenizer,
         beam_size=beam_size,
-        length_penalty=model.length_penalty,
-        alpha=model.alpha,
-        length_ratio=model.length_ratio,
-        length_extra=model.length_extra,
         dtype=model.dtype_policy,
         name="searcher",
+        **{name: getattr(model, name) for name in _LENGTHS},
     )
 
 
 def measure_translator(
-    model: Translator,
-    text: ParallelText,
-    language: str | None = None,
-    features: str | None = None,
+    model: Translator, text: ParallelText, language: str | None = None, features: str | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """Evaluates a translator on pairs.
+    """Evaluates a translator on pairs; those with an empty side are translated but not scored.
 
-    Args:
-        text: The pairs. Those with an empty side are translated but not scored.
-        language: Language of the translations, for the tokenised lower-cased BLEU, or None.
-        features: Folder of BERT's states, or None to compute them in each batch.
+    A language, which needs tokenisation rules, adds the tokenised lower-cased BLEU; `features` is
+    the folder of BERT's states, or None to compute them in each batch.
 
-    Returns:
-        The metrics as JSON types: scores, those of `teacher_forced`, "sentences", "truncated"
-        (sources that are longer than the model reads), "left_out"; and the translations of all
-        sources in their order.
-
-    Raises:
-        ValueError: There are no pairs, or no tokenisation rules for the language.
+    Returns the metrics as JSON types: scores, those of `teacher_forced`, "sentences", "truncated"
+    (sources that are longer than the model reads), "left_out"; and the translations of all sources
+    in their order.
     """
     prepared = prepare_pairs(model, text, features=features)
     if language is not None:
@@ -144,25 +104,20 @@ def measure_translator(
     scores = translation_scores(
         [translations[i] for i in kept], prepared.text.targets or [], language
     )
-    metrics: dict[str, Any] = {
+    return {
         **scores,
         **teacher_forced(model, prepared),
         "sentences": len(kept),
         "truncated": int(found["truncated"][kept].sum()),
         "left_out": left_out(prepared.report),
-    }
-    return metrics, translations
+    }, translations
 
 
 def translation_report(
     config: TranslationConfig, data: TranslationData, built: Built, parts: dict[str, PreparedPairs]
 ) -> dict[str, Any]:
-    """Returns the report of a run before its first step, as a dict of JSON types.
-
-    Raises:
-        ValueError: There are fewer batches than one update needs.
-    """
-    model, train = built.model, parts["train"].packed
+    """Returns the report of a run before its first step, as JSON types."""
+    model, train, warm = built.model, parts["train"].packed, built.warm_start
     count, padding = _batches(config, train, model.max_source_length)
     updates = count // config.accumulation_steps
     if not updates:
@@ -176,17 +131,14 @@ def translation_report(
         "task": config.task,
         **data.hashes,
         "examples": examples,
-        "subwords": {
-            "source": len(model.source_subwords),
-            "target": len(model.target_subwords),
-        },
+        "subwords": {"source": len(model.source_subwords), "target": len(model.target_subwords)},
         "padding_share": padding,
         "batches_per_epoch": updates * config.accumulation_steps,
         "steps_per_epoch": updates,
         "steps": updates * config.epochs,
         "warmup_steps": config.warmup_steps,
         "parameters": int(sum(weights)),
-        "warm_start": None if built.warm_start is None else _warm_start(built),
+        "warm_start": None if warm is None else vars(warm) | {"loaded": len(warm.loaded)},
     }
 
 
@@ -196,10 +148,10 @@ def _batches(config: TranslationConfig, train: PackedPairs, positions: int) -> t
     random: dict[str, Any] = {"shuffle": True, "seed": config.seed}
     buckets = train_buckets(config, positions)
     if buckets is not None:
-        fixed = fixed_batch_plan(*lengths, buckets, **random)
-        return len(fixed), fixed_padding_share(*lengths, fixed)
-    plan = parallel_batch_plan(*lengths, config.batch_tokens, **random)
-    return len(plan), parallel_padding_share(*lengths, plan)
+        fixed = parallel_batches.fixed_batch_plan(*lengths, buckets, **random)
+        return len(fixed), parallel_batches.fixed_padding_share(*lengths, fixed)
+    plan = parallel_batches.parallel_batch_plan(*lengths, config.batch_tokens, **random)
+    return len(plan), parallel_batches.parallel_padding_share(*lengths, plan)
 
 
 def _about(text: Any, prepared: PreparedPairs) -> dict[str, Any]:

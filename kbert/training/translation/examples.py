@@ -18,7 +18,7 @@ from kbert.tasks.task import TFDS
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
 from kbert.training.config.translation_config import PARTS, TranslationConfig
-from kbert.training.resume.resumed_run import check_unchanged
+from kbert.training.runs.resumed_run import check_unchanged
 from kbert.training.runs.run_log import tell_stage
 
 _HASHES = {"train": "data_sha256", "validation": "validation_sha256", "test": "test_sha256"}
@@ -30,6 +30,8 @@ _OF_SUBWORDS = (
     *("source_subwords", "target_subwords", "subwords", "subword_type", "vocabulary_size"),
     *("character_coverage", "normalization", "byte_fallback", "subword_lines"),
 )
+# Of these, and the seed, arguments of learning have the same name.
+_LEARNED_WITH = ("vocabulary_size", "character_coverage", "normalization", "byte_fallback", "seed")
 Pair = tuple[Subword, Subword]
 
 
@@ -62,13 +64,7 @@ def _sha256(pairs: ParallelText) -> str:
 
 
 def read_translation_data(config: TranslationConfig) -> TranslationData:
-    """Reads all pairs of a run.
-
-    Raises:
-        ValueError: A file, a row or a column is wrong, or two files have different numbers of
-            lines; the message names the file and the line.
-        FileNotFoundError: A file is missing.
-    """
+    """Reads all pairs of a run; errors name the file and the line."""
     train, validation, test = (_read(config, part) for part in PARTS)
     if train is None:
         raise ValueError("`train` must be given. Received: train=None")
@@ -76,7 +72,6 @@ def read_translation_data(config: TranslationConfig) -> TranslationData:
 
 
 def _read(config: TranslationConfig, part: str) -> ParallelText | None:
-    """Reads one part; returns None if the configuration has none."""
     given, source = getattr(config, part), getattr(config, f"{part}_source")
     if source is not None or given is not None:
         tell_stage(f"reading {source or given}")
@@ -88,23 +83,16 @@ def _read(config: TranslationConfig, part: str) -> ParallelText | None:
 def read_table_of_pairs(
     given: str | os.PathLike[str], config: TranslationConfig | None = None, part: str = "test"
 ) -> ParallelText:
-    """Reads a table of pairs, or a dataset of TFDS.
+    """Reads a table of pairs (TSV, CSV or JSON Lines), or tfds:NAME or tfds:NAME@SPLIT of TFDS.
 
-    Args:
-        given: A TSV, CSV or JSON Lines file, or tfds:NAME, or tfds:NAME@SPLIT.
-        config: Configuration with columns, languages and the folder of TFDS; None for defaults.
-        part: The split if `given` names none.
-
-    Raises:
-        ValueError: The file, a row or a column is wrong, or there is no such dataset.
-        FileNotFoundError: There is no such file.
+    The configuration, if any, has columns, languages and the folder of TFDS; `part` is the split if
+    none is named.
     """
     name = os.fspath(given)
     if not name.startswith(TFDS):
-        columns: Any = ("source", "target")
-        if config is not None:
-            columns = (config.source_column, config.target_column)
-        return read_parallel_tsv(name, columns)
+        if config is None:
+            return read_parallel_tsv(name, ("source", "target"))
+        return read_parallel_tsv(name, (config.source_column, config.target_column))
     dataset, _, split = name.removeprefix(TFDS).partition("@")
     languages: dict[str, Any] = {}
     if config is not None:
@@ -119,15 +107,8 @@ def read_table_of_pairs(
 def run_subwords(config: TranslationConfig, data: TranslationData, kept: Path | None) -> Pair:
     """Returns the subwords of source and target; one object where they are one model.
 
-    Args:
-        config: The run's configuration; not one with a warm start, which has subwords.
-        data: Its pairs; new subwords are learned from the training pairs.
-        kept: The folder of a stopped run, or None; its subwords are used.
-
-    Raises:
-        ValueError: A file is not a SentencePiece model, the number of pieces cannot be learned
-            from these pairs, or the stopped run had other options of subwords.
-        OSError: A file cannot be read.
+    They are those of the stopped run in the folder `kept` (a ValueError if the configuration has
+    others), given, or learned from the training pairs; not those of a warm start.
     """
     if kept is not None and (kept / SUBWORDS).is_dir():
         check_unchanged(kept, config, _OF_SUBWORDS, f"the pieces in {kept / SUBWORDS}")
@@ -168,11 +149,7 @@ def _learned(texts: list[list[str]], config: TranslationConfig) -> Subword:
         return train_subwords(
             texts,
             Path(folder, "learned.model"),
-            vocabulary_size=config.vocabulary_size,
             model_type=config.subword_type,
-            character_coverage=config.character_coverage,
-            normalization=config.normalization,
-            byte_fallback=config.byte_fallback,
             max_lines=config.subword_lines,
-            seed=config.seed,
+            **{name: getattr(config, name) for name in _LEARNED_WITH},
         )

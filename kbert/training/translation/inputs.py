@@ -28,14 +28,10 @@ _MULTIPLE = 8
 
 @dataclass(frozen=True)
 class PreparedPairs:
-    """Pairs that passed the filter, as token ids.
+    """Pairs that passed the filter, as token ids; the report has those that were left out.
 
-    Attributes:
-        text: The pairs.
-        packed: Their token ids.
-        report: The pairs that were left out.
-        features: BERT's states of the sources, if they are kept on disk; else None.
-        cached: Report of computing these, or None.
+    `features` are BERT's states of the sources if they are kept on disk, and `cached` is the report
+    of computing them; else None.
     """
 
     text: ParallelText
@@ -54,11 +50,9 @@ class PreparedPairs:
         return int(self.packed.sources.lengths.sum() + self.packed.targets.lengths.sum())
 
     def dataset(self, model: Translator, **kwargs: Any) -> Any:
-        """Returns length-bucketed batches.
+        """Returns length-bucketed batches for the translator that the pairs were prepared for.
 
-        Args:
-            model: The translator that the pairs were prepared for.
-            **kwargs: See `kbert.data.translation.parallel_pipeline.parallel_dataset`.
+        See `kbert.data.translation.parallel_pipeline.parallel_dataset`.
         """
         return model.dataset(self.packed, bert_states=self.features, **kwargs)
 
@@ -73,15 +67,9 @@ def prepare_pairs(
 ) -> PreparedPairs:
     """Tokenizes pairs for a translator, and leaves out those unfit for training or evaluation.
 
-    Pairs with an empty side are always left out.
-
-    Args:
-        max_length: Pairs with more pieces on a side are left out; None truncates longer sides.
-        max_ratio: See `kbert.data.translation.parallel_text.filter_parallel`.
-        features: Folder of BERT's states, or None to compute them in each batch.
-
-    Raises:
-        ValueError: No pair is left.
+    Those are pairs with an empty side, with more than `max_length` pieces on a side (None truncates
+    longer sides), or against `max_ratio` of `kbert.data.translation.parallel_text`; none left is
+    a ValueError. BERT's states are kept in the folder `features`; None computes them in each batch.
     """
     packed = model.pack(text.sources, text.targets)
     lengths = [
@@ -98,11 +86,7 @@ def prepare_pairs(
 
 
 def check_pairs(text: ParallelText) -> None:
-    """Checks that some pair can be evaluated, without tokenizing any.
-
-    Raises:
-        ValueError: Each pair has an empty side.
-    """
+    """Checks that some pair can be evaluated, without tokenizing any; else it is a ValueError."""
     kept, report = filter_parallel(text)
     _check_some(kept, text, report)
 
@@ -125,13 +109,9 @@ def translation_bucket(
 ) -> Bucket:
     """Returns the shape that holds the longest pairs, with as many rows as `batch_tokens` allows.
 
-    Args:
-        positions: The most pieces that the model reads, end token included; by default the
-            configuration's, which does not hold for a model that was trained before.
-        replicas: Number of replicas, which share the rows of a batch equally.
-
-    Raises:
-        ValueError: `batch_tokens` does not allow one pair per replica.
+    The model reads at most `positions` pieces, end token included; by default the configuration's,
+    which do not hold for a model that was trained before. Replicas share the rows equally; fewer
+    rows than replicas are a ValueError.
     """
     most = positions or config.max_sequence_length
     longest = min(config.max_length or most, most - 1)
@@ -150,13 +130,7 @@ def translation_bucket(
 def train_buckets(config: TranslationConfig, positions: int | None = None) -> list[Bucket] | None:
     """Returns the fixed shapes of a run's batches, or None for length-bucketed batches.
 
-    Args:
-        config: The run's configuration; called within the scope of its strategy, whose replicas
-            share a batch.
-        positions: The most pieces that the model reads, end token included, or None.
-
-    Raises:
-        ValueError: `batch_tokens` does not allow one pair per replica.
+    It is called within the scope of the run's strategy, whose replicas share a batch.
     """
     if config.strategy != TPU:
         return None

@@ -1,19 +1,30 @@
-"""The translator of a run: new or warm-started, and optionally fused with BERT."""
+"""The translator of a run: new or warm-started, optionally fused with BERT; means of its weights.
 
-from collections.abc import Sized
+Averaging the weights of the last epochs is from Vaswani et al. 2017, section 6.1.
+"""
+
+import re
+import shutil
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import keras
+import numpy as np
+from safetensors.numpy import load_file
+
 from kbert.architectures import BERT_FUSED, TRANSFORMER, encoder_decoder_class
+from kbert.checkpoints.arrays.safetensors_files import write_safetensors
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert_fused_transformer import WarmStart
-from kbert.models.encoder import Encoder
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.encoder_arrays import assign_arrays, encoder_arrays, named_weights
 from kbert.models.encoder_model import encoder_of
 from kbert.models.sizes import transformer_size
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.pipelines.base.saved_pipeline import tokenizer_of
+from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
 from kbert.text.wordpiece.wordpiece import WordPiece
@@ -22,8 +33,7 @@ from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import model_of
 
 _NUMBERS = (
-    *("num_encoder_layers", "num_decoder_layers", "hidden_dim", "num_heads"),
-    "intermediate_dim",
+    *("num_encoder_layers", "num_decoder_layers", "hidden_dim", "num_heads"), "intermediate_dim"
 )
 _CHOICES = ("max_sequence_length", "norm", "positions", "dropout", "attention_dropout")
 _DROPOUT = ("dropout", "attention_dropout")
@@ -36,24 +46,14 @@ _NOT_ARGUMENTS = ("name", "trainable", "dtype")
 
 @dataclass(frozen=True)
 class Built:
-    """A translator before its training.
-
-    Attributes:
-        model: The translator, not compiled.
-        warm_start: Report of the restored weights; None where all are new.
-    """
+    """A translator before its training, not compiled; no `warm_start` if all weights are new."""
 
     model: Translator
     warm_start: WarmStart | None
 
 
 def load_warm_start(config: TranslationConfig) -> Translator | None:
-    """Loads the translator of a run's warm start, or returns None.
-
-    Raises:
-        ValueError: It is not a translator, or one with a BERT.
-        FileNotFoundError: There is no such run or model, or the run is not finished.
-    """
+    """Loads the translator of a run's warm start, which has no BERT, or returns None."""
     if config.warm_start is None:
         return None
     model = load_model(config.warm_start)
@@ -69,20 +69,13 @@ def load_warm_start(config: TranslationConfig) -> Translator | None:
 def build_translator(
     config: TranslationConfig, subwords: tuple[Subword, Subword], warm: Translator | None = None
 ) -> Built:
-    """Creates the model of a run.
-
-    Args:
-        subwords: Those of source and target, one object if they are one model; with `warm` its own.
-
-    Raises:
-        ValueError: Sizes do not fit each other, or weights would not be restored.
-        FileNotFoundError: There is no such BERT.
-        OSError: It cannot be fetched.
-    """
+    """Creates the model of a run, on the subwords of source and target; with `warm` its own."""
     if warm is None:
         arguments = transformer_arguments(config, subwords)
     else:
-        arguments = _arguments_of(warm, config)
+        saved = warm.transformer.get_config()
+        arguments = {name: value for name, value in saved.items() if name not in _NOT_ARGUMENTS}
+        arguments |= {name: getattr(config, name) for name in _DROPOUT}
     typed: dict[str, Any] = {"dtype": config.precision}
     tokenizer, report = None, None
     if config.bert is None:
@@ -92,7 +85,9 @@ def build_translator(
             assign_arrays(transformer, arrays, lambda name: False)
             report = WarmStart(sorted(arrays), [], [], [])
     else:
-        bert, tokenizer = _load_bert(config.bert, config.precision)
+        checkpoint = read_checkpoint(model_of(config.bert))
+        tokenizer = tokenizer_of(checkpoint)
+        bert = encoder_of(checkpoint, needs_pooler=False, **typed)
         fusion: dict[str, Any] = {"drop_net": config.drop_net, "train_bert": config.train_bert}
         fused = encoder_decoder_class(BERT_FUSED)
         transformer = fused(**arguments, bert=bert, **fusion, **typed)
@@ -107,8 +102,7 @@ def compile_translator(
 ) -> None:
     """Compiles a translator with Adam and the schedule of Vaswani et al. 2017, section 5.3.
 
-    Args:
-        steps_per_epoch: Updates per epoch, the unit of a cool-down.
+    A cool-down counts epochs of `steps_per_epoch` updates.
     """
     rate = InverseSquareRootDecay(
         config.warmup_steps,
@@ -133,14 +127,9 @@ def compile_translator(
 def transformer_arguments(
     config: TranslationConfig, subwords: tuple[Sized, Sized]
 ) -> dict[str, Any]:
-    """Returns the arguments of a new Transformer.
+    """Returns the arguments of a new Transformer, for the numbers of pieces of source and target.
 
-    Args:
-        subwords: Those of source and target, one object if they are one model; only their numbers
-            of pieces are used.
-
-    Raises:
-        ValueError: They cannot share the embeddings of `tied`.
+    They are a ValueError where two models would have to share the embeddings of `tied`.
     """
     source, target = subwords
     numbers = {name: getattr(config, name) for name in _NUMBERS}
@@ -163,15 +152,60 @@ def transformer_arguments(
     }
 
 
-def _arguments_of(warm: Translator, config: TranslationConfig) -> dict[str, Any]:
-    """Returns the arguments of a warm start's Transformer, with the run's dropout rates."""
-    saved = warm.transformer.get_config()
-    kept = {name: value for name, value in saved.items() if name not in _NOT_ARGUMENTS}
-    return {**kept, **{name: getattr(config, name) for name in _DROPOUT}}
+_NAME = re.compile(r"epoch-(\d+)")
+_WEIGHTS = "weights.safetensors"
 
 
-def _load_bert(name: str, dtype: str) -> tuple[Encoder, WordPiece]:
-    """Loads an encoder, or that of a run, with its tokenizer."""
-    checkpoint = read_checkpoint(model_of(name))
-    encoder = encoder_of(checkpoint, needs_pooler=False, dtype=dtype)
-    return encoder, tokenizer_of(checkpoint)
+class WeightsKeeper(keras.callbacks.Callback):
+    """Keeps the weights of the `last` epochs, a folder each in `folder`, written atomically."""
+
+    def __init__(self, folder: Path, last: int) -> None:
+        super().__init__()
+        if last < 1:
+            raise ValueError(f"`last` must be at least 1. Received: last={last}")
+        self._folder = folder
+        self._last = last
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Writes the weights, and removes those no longer needed."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        arrays = {
+            name: np.asarray(variable)
+            for name, variable in named_weights(self.model).items()
+            if variable.trainable
+        }
+        # The epoch may exist: a resumed run repeats what came after its last state.
+        target = self._folder / f"epoch-{epoch + 1:05d}"
+        with atomic_directory(target, overwrite=True) as partial:
+            write_safetensors(partial / _WEIGHTS, arrays, format="kbert")
+        for old in kept_weights(self._folder)[: -self._last]:
+            shutil.rmtree(old)
+
+
+def kept_weights(folder: Path) -> list[Path]:
+    """Returns the folders of a `WeightsKeeper`, the oldest epoch first."""
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(entry for entry in entries if _NAME.fullmatch(entry.name))
+
+
+def remove_weights_after(folder: Path, epoch: int) -> None:
+    """Removes the weights of epochs after the last state, left by a killed process."""
+    for kept in kept_weights(folder):
+        if int(kept.name.rpartition("-")[2]) > epoch:
+            shutil.rmtree(kept)
+
+
+def average_weights(model: Any, epochs: Sequence[Path]) -> None:
+    """Assigns the mean of several epochs' weights to a model; frozen weights stay."""
+    if not epochs:
+        raise ValueError("`epochs` must be at least one. Received: none")
+    variables = {n: v for n, v in named_weights(model).items() if v.trainable}
+    sums = {name: np.zeros(variable.shape, "float64") for name, variable in variables.items()}
+    for epoch in epochs:
+        arrays = load_file(epoch / _WEIGHTS)
+        if {n: a.shape for n, a in arrays.items()} != {n: a.shape for n, a in sums.items()}:
+            raise ValueError(f"`epochs` must be of this model. Received: {epoch}, of another")
+        for name, array in arrays.items():
+            sums[name] += array
+    for name, variable in variables.items():
+        variable.assign((sums[name] / len(epochs)).astype(variable.dtype))

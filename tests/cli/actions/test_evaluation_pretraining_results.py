@@ -4,8 +4,8 @@ from typer.testing import CliRunner
 
 from kbert.cli.main import app
 from kbert.text.wordpiece.vocabulary import Vocabulary
-from kbert.training.pretraining.corpus_source import read_text
 from kbert.training.pretraining.model import build_pretrained, config_of_model, measure_pretrained
+from kbert.training.pretraining.sources import read_text
 from tests.training.tiny_corpus import TinyCorpus
 
 

@@ -4,7 +4,7 @@ import pytest
 from kbert.tasks.classification.task import TASK
 from kbert.training.callbacks.epoch_record import numbers
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import read_run_data
+from kbert.training.recipes.finetuning import read_run_data
 
 PROBABILITIES = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.7, 0.3]])
 

@@ -6,9 +6,9 @@ import pytest
 
 from kbert.training.callbacks.interval_record import IntervalRecord, interval_line
 from kbert.training.callbacks.state_saver import BadBatch, Saving
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped
-from kbert.training.resume.train_state import Position, load_state
 from kbert.training.runs.run_log import RunLog
+from kbert.training.runs.stop_signals import StopSignals, TrainingStopped
+from kbert.training.runs.train_state import Position, load_state
 
 
 def model():

@@ -10,8 +10,8 @@ import tensorflow as tf
 from kbert.tasks.classification.model import Classifier
 from kbert.training.callbacks import state_saver
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
-from kbert.training.resume.stop_signals import StopSignals, TrainingStopped, stop_signals
-from kbert.training.resume.train_state import Position, load_state
+from kbert.training.runs.stop_signals import StopSignals, TrainingStopped, stop_signals
+from kbert.training.runs.train_state import Position, load_state
 from tests.training.eager_steps import eager_steps
 
 TEXTS = [f"the {word} film {end}" for word in ("good", "bad") for end in ("", "was", "it was")]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kbert.training.callbacks.state_saver import BadBatch, pieces_of
-from kbert.training.resume.train_state import Position
+from kbert.training.runs.train_state import Position
 
 TOKENS = ("[PAD]", "a", "b")
 

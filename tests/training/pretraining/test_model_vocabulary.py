@@ -1,8 +1,8 @@
 import pytest
 
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.pretraining.corpus_source import read_text
 from kbert.training.pretraining.model import VOCABULARY, run_vocabulary
+from kbert.training.pretraining.sources import read_text
 from kbert.training.runs.run_directory import write_config
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import TOKENS, WORDS

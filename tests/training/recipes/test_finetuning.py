@@ -15,11 +15,10 @@ from safetensors.numpy import load_file
 
 from kbert.tasks.load import load
 from kbert.training.callbacks.epoch_record import EpochRecord
-from kbert.training.finetuning.examples import RunData
 from kbert.training.recipes import recipe as recipe_module
-from kbert.training.recipes.finetuning import monitored_metric, train_once
-from kbert.training.resume.stop_signals import TrainingStopped
+from kbert.training.recipes.finetuning import RunData, monitored_metric, train_once
 from kbert.training.runs.run_directory import load_run, write_json
+from kbert.training.runs.stop_signals import TrainingStopped
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
 
@@ -290,7 +289,7 @@ def test_what_was_stopped_at_its_very_end_goes_on_in_another_configuration(
     values = {"keep": "last", "save_every": 1, "allow_config_change": True, "batch_size": 12}
     config = tiny.config(tmp_path / "run", epochs=1, **values)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
-        patched.setattr(recipe_module, "write_json", before_metrics)
+        patched.setattr(recipe_module.runs, "write_json", before_metrics)
         train_once(config)
     with monkeypatch.context() as patched, pytest.raises(RuntimeError, match="power"):
         patched.setattr(recipe_module.shutil, "rmtree", behind_metrics)

@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kbert.training.finetuning.examples import read_run_data
-from kbert.training.recipes.finetuning import build_model, compile_model
+from kbert.training.recipes.finetuning import build_model, compile_model, read_run_data
 from tests.training.tiny_runs import TOKENS
 
 

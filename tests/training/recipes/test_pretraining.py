@@ -13,11 +13,11 @@ from kbert.tasks.load import load
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.training.callbacks.interval_record import IntervalRecord
 from kbert.training.distributed.tf_config import worker_config
-from kbert.training.pretraining.corpus_source import read_text
+from kbert.training.pretraining.sources import read_text
 from kbert.training.recipes import pretraining as pretraining_run
 from kbert.training.recipes.pretraining import intervals_from, pretrain
-from kbert.training.resume.stop_signals import TrainingStopped
 from kbert.training.runs.run_directory import load_run
+from kbert.training.runs.stop_signals import TrainingStopped
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
 from tests.training.tiny_corpus import TinyCorpus
@@ -38,9 +38,9 @@ def finished(tiny_corpus, tmp_path_factory):
 @pytest.fixture
 def lean(eagerly, monkeypatch):
     """Leaves out what is told of a run as a whole: of its text, its speed, and its last numbers."""
-    monkeypatch.setattr(pretraining_run, "check_examples", lambda *_: None)
-    monkeypatch.setattr(pretraining_run, "input_speed", lambda *_: 1e6)
-    monkeypatch.setattr(pretraining_run, "measure_pretrained", lambda *_: {})
+    monkeypatch.setattr(pretraining_run.sources, "check_examples", lambda *_: None)
+    monkeypatch.setattr(pretraining_run.sources, "input_speed", lambda *_: 1e6)
+    monkeypatch.setattr(pretraining_run.models, "measure_pretrained", lambda *_: {})
 
 
 def assert_same(run, whole):
@@ -210,7 +210,7 @@ def test_another_order_begins_the_next_pass(tiny_corpus, tmp_path, monkeypatch, 
     with monkeypatch.context() as patched, pytest.raises(TrainingStopped, match="after step 1"):
         patched.setattr(IntervalRecord, "on_train_batch_begin", ask)
         pretrain(config)
-    monkeypatch.setattr(pretraining_run, "train_batches", begin)
+    monkeypatch.setattr(pretraining_run.sources, "train_batches", begin)
     for values in ({}, {"seed": 2, "allow_config_change": True}, {"seed": 2}):
         with pytest.raises(RuntimeError, match="power"):
             pretrain(config.with_values(**values))

@@ -13,8 +13,8 @@ import tensorflow as tf
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.resume.stop_signals import TrainingStopped
 from kbert.training.runs.run_directory import load_run
+from kbert.training.runs.stop_signals import TrainingStopped
 
 BATCHES = 4
 

@@ -16,7 +16,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import Saving
 from kbert.training.recipes import recipe as recipe_module
 from kbert.training.recipes import translation as translation_run
-from kbert.training.recipes.translation import train_translation
+from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 from tests.pinned import check_run
@@ -117,7 +117,7 @@ def stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypat
     """In the second epoch, within an update of three batches, which goes on in the next call."""
     values = {"epochs": 2, "batch_tokens": 192, "dropout": 0.3, **values}
     values["accumulation_steps"] = 3
-    monkeypatch.setattr(translation_run, "measure_translator", checksum)
+    monkeypatch.setattr(translation_run.evaluation, "measure_translator", checksum)
     whole = load_run(train(tiny_pairs.config(tmp_path / "whole", **values)))
     batches = json.loads((whole.directory / "report.json").read_text())["batches_per_epoch"]
     of_a_call = values.get("steps_per_execution", 1)
@@ -132,7 +132,7 @@ def stops_and_ends_with_the_same_weights(values, tiny_pairs, tmp_path, monkeypat
     with pytest.raises(FileExistsError, match="Set resume to go on with it"):
         train(config.with_values(resume=False))
     with monkeypatch.context() as patched:  # a second stop, when all but the numbers is there
-        patched.setattr(translation_run, "measure_translator", fail)
+        patched.setattr(translation_run.evaluation, "measure_translator", fail)
         with pytest.raises(RuntimeError, match="power"):
             train(config)
     run = load_run(train(config))
@@ -179,7 +179,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
     fewer = tmp_path / "validation.tsv"
     fewer.write_text("".join(other.read_text().splitlines(keepends=True)[:-1]))
     monkeypatch.setattr(
-        translation_run,
+        translation_run.examples,
         "read_translation_data",
         lambda _: translation_run_data(tiny_pairs.config(tmp_path, validation=str(fewer))),
     )
@@ -187,7 +187,7 @@ def test_only_the_same_run_goes_on(tiny_pairs, tmp_path, monkeypatch):
         train(config)
 
 
-translation_run_data = translation_run.read_translation_data
+translation_run_data = translation_run.examples.read_translation_data
 
 
 @pytest.mark.slow
@@ -207,9 +207,9 @@ def test_a_fused_one_begins_with_the_other(
     config = tiny_pairs.config(tmp_path).from_dict  # the class
     features = {"features": str(tmp_path / "features"), "monitor": "bleu", "average": 1}
     made = {"task": "translation", **common}
-    monkeypatch.setattr(translation_run, "measure_translator", checksum)
+    monkeypatch.setattr(translation_run.evaluation, "measure_translator", checksum)
     echo = SimpleNamespace(translations=lambda sources: sources)  # stands for the search
-    monkeypatch.setattr(translation_run, "searcher_of", lambda model, beam_size: echo)
+    monkeypatch.setattr(translation_run.evaluation, "searcher_of", lambda model, beam_size: echo)
     with_files = load_run(train(config({**made, **features, "output": str(tmp_path / "a")})))
     without = load_run(train(config({**made, "output": str(tmp_path / "b")})))
     report = json.loads((with_files.directory / "report.json").read_text())["warm_start"]
@@ -237,7 +237,7 @@ def test_a_fused_one_begins_with_the_other(
 )
 def test_what_does_not_fit_writes_nothing(values, message, tiny_pairs, tmp_path):
     with pytest.raises(ValueError, match=message):
-        train_translation(tiny_pairs.config(tmp_path / "run", **values))
+        recipe_module.run_recipe(TranslationTraining(tiny_pairs.config(tmp_path / "run", **values)))
     assert os.listdir(tmp_path) == []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_directory import (
     check_output,
     is_run,
@@ -18,7 +19,6 @@ from kbert.training.runs.run_directory import (
     write_config,
     write_json,
 )
-from kbert.training.config.translation_config import TranslationConfig
 
 CONFIG = RunConfig.from_dict({"train": "a.tsv", "encoder": "e", "output": "o", "epochs": 9})
 

@@ -11,14 +11,13 @@ from typing import Any
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import read_config_file
-from kbert.training.resume.stop_signals import GO_ON
 from kbert.training.runs.run_directory import CONFIG, METRICS, REPORT, stopped_run
 from kbert.training.runs.run_log import RunLog
+from kbert.training.runs.stop_signals import GO_ON
 
 logger = logging.getLogger(__name__)
 # Options of starting a run and of the files that it leaves, without effect on its results.
 _OF_THE_START = ("output", "overwrite", "resume", "allow_config_change", "keep_states")
-
 # Hashes in a run's report -> their data in words.
 _OF_WHAT = {
     "data_sha256": "to learn from",
@@ -26,7 +25,6 @@ _OF_WHAT = {
     "validation_sha256": "to be measured on",
     "test_sha256": "to be tested on",
 }
-
 # Suffix of the keys of hashes in a report.
 _HASH = "_sha256"
 # A file that worker 0 creates when its run has begun; and whether an earlier attempt did.
@@ -67,11 +65,7 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
 
 
 def kept_run(config: Any, log: RunLog) -> Path | None:
-    """Returns the folder of the stopped run to resume, or None.
-
-    Raises:
-        ValueError: The stopped run had another configuration, see `check_same_run`.
-    """
+    """Returns the folder of the stopped run to resume, checked by `check_same_run`, or None."""
     kept = stopped_run(config.output or "") if goes_on(config) else None
     if kept is not None:
         check_same_run(kept, config)
@@ -82,8 +76,7 @@ def kept_run(config: Any, log: RunLog) -> Path | None:
 def check_same_run(folder: Path, config: Configuration) -> list[str]:
     """Checks that a stopped run had the same configuration.
 
-    Returns:
-        The keys that have changed, where `allow_config_change` allows that; a warning names them.
+    Returns the keys that have changed where `allow_config_change` allows it; a warning names them.
 
     Raises:
         ValueError: Keys have changed (the message names them), or the file of the run is damaged.
@@ -115,11 +108,8 @@ def changed_keys(before: Mapping[str, Any], config: Configuration) -> list[str]:
 def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of: str) -> None:
     """Checks the keys that must not change when a stopped run is resumed.
 
-    Args:
-        of: Description of what the weights belong to, for the error message.
-
     Raises:
-        ValueError: One has changed; the message names it.
+        ValueError: One has changed; the message names it, and `of` what the weights are.
     """
     if not (kept / CONFIG).is_file():
         return
@@ -133,16 +123,12 @@ def check_unchanged(kept: Path, config: Configuration, keys: Collection[str], of
 
 
 def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = False) -> list[str]:
-    """Checks that a stopped run had the same data.
+    """Returns the keys of data that have changed since a run was stopped; a warning names the data.
 
-    Args:
-        may_change: Whether other data are allowed; then a warning names them.
-
-    Returns:
-        The keys of data that have changed; those without a hash in the report count as unchanged.
+    Data without a hash in the run's report count as unchanged.
 
     Raises:
-        ValueError: It had other data, or its report is damaged.
+        ValueError: Data have changed and may not, or the report is damaged.
     """
     if not (folder / REPORT).is_file():
         return []
@@ -172,9 +158,7 @@ def _same_command_goes_on(config: Any) -> bool:
 def attempt_variables(note: Path, worker: int, begun: bool) -> dict[str, str]:
     """Returns the environment variables with which a launcher informs a worker of earlier attempts.
 
-    Args:
-        note: A path that all attempts share; no file exists there at first.
-        begun: Whether the file existed when this attempt started.
+    All attempts share the path `note`; `begun` is whether a file stood there before this one.
     """
     # Only worker 0 knows that an older output has been removed.
     return {_NOTE: str(note) if worker == 0 else "", _BEGUN: "1" if begun else ""}

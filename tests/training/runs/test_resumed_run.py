@@ -9,7 +9,7 @@ from kbert.data.questions.question_examples import Answer, QuestionExamples
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.tasks.classification.model import Classifier
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.resume.resumed_run import (
+from kbert.training.runs.resumed_run import (
     attempt_variables,
     changed_data,
     check_same_run,
@@ -17,7 +17,9 @@ from kbert.training.resume.resumed_run import (
     kept_run,
     way_on,
 )
-from kbert.training.resume.train_state import (
+from kbert.training.runs.run_directory import write_config, write_json
+from kbert.training.runs.run_log import RunLog
+from kbert.training.runs.train_state import (
     Position,
     at_epoch_begin,
     order_of,
@@ -26,8 +28,6 @@ from kbert.training.resume.train_state import (
     sha256_of_arrays,
     sha256_of_columns,
 )
-from kbert.training.runs.run_directory import write_config, write_json
-from kbert.training.runs.run_log import RunLog
 
 CONFIG = TranslationConfig.from_dict({"train": "a.tsv", "output": "o", "epochs": 5})
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training.resume.train_state import Position, load_state, save_state
+from kbert.training.runs.train_state import Position, load_state, save_state
 
 
 def dense(inputs=40, units=9, optimizer="sgd"):

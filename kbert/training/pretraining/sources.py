@@ -1,6 +1,11 @@
-"""The text of a pretraining run: files are found, checked, and turned into batches."""
+"""The text of a pretraining run: files are found, checked, and turned into batches.
 
+It is plain text, or examples that were made of it before: TFRecords, which may be in a bucket.
+"""
+
+import hashlib
 import os
+import posixpath
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -8,25 +13,24 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.corpus_cuts import BLOCK_BYTES
 from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.examples import ExampleMaker
+from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.pretraining.stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining.objectives import has_pairs
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.distributed.collectives import all_gather, own_share
-from kbert.training.pretraining.input_files import found_files
-from kbert.training.pretraining.record_source import (
-    RecordFiles,
-    check_records,
-    found_records,
-    held_out_records,
-    record_batches,
+from kbert.training.config.pretraining_config import (
+    ELSEWHERE,
+    PretrainingConfig,
+    found_files,
+    no_file,
 )
+from kbert.training.distributed.collectives import all_gather, own_share
 
 # The input throughput is measured for about this long, and at least until a first block ends.
 _SECONDS, _MOST_BATCHES = 2.0, 1000
@@ -34,8 +38,36 @@ _SECONDS, _MOST_BATCHES = 2.0, 1000
 _BLOCKS_A_WORKER, _LEAST_BLOCK = 8, 256
 # Entries of a position; each of several workers has its own.
 _PLACE = ("epoch", "window", "example")
-Source = Corpus | RecordFiles
 _MASKING = ("max_predictions", "masked_share", "whole_words", "ngram")
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Files in the layout of google-research/bert, on this machine or where `tf.io.gfile` reads."""
+
+    files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Total size of the files in bytes."""
+        return sum(map(_size, self.files))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the names and sizes of the files."""
+        names = [f"{posixpath.basename(file)}:{_size(file)}" for file in self.files]
+        return hashlib.sha256("\0".join(names).encode("utf-8", "replace")).hexdigest()
+
+    def __str__(self) -> str:
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.files[0]}{more}"
+
+
+def _size(file: str) -> int:
+    return int(tf.io.gfile.stat(file).length)
+
+
+Source = Corpus | RecordFiles
 
 
 @dataclass(frozen=True)
@@ -61,25 +93,17 @@ class PretrainingText:
 
 
 def read_text(config: PretrainingConfig) -> PretrainingText:
-    """Finds the files of a run and checks the beginning of each.
-
-    Raises:
-        ValueError: A file is not text, all are empty, or one is in both parts.
-        FileNotFoundError: A pattern matches no file.
-    """
+    """Finds the files of a run, checks the beginning of each, and that no file is in both parts."""
     key = "text" if config.records is None else "records"
     found: Any = found_files if config.records is None else found_records
     files = found(key, getattr(config, key) or [])
-    settings: dict[str, Any] = {
-        "separator": config.separator,
-        "encoding_errors": config.encoding_errors,
-    }
     workers = own_share(config).get("workers", 1)
 
     def source(files: list[Any]) -> Source:
         if config.records is not None:
             return RecordFiles(tuple(files))
-        return Corpus(files, block_bytes=_block_bytes(files, workers), **settings)
+        block = _block_bytes(files, workers)
+        return Corpus(files, config.separator, block, config.encoding_errors)
 
     if config.validation is None:
         return PretrainingText(source(files), None)
@@ -94,6 +118,32 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
     return PretrainingText(source(files), source(held_out))
 
 
+def found_records(key: str, patterns: Sequence[str]) -> list[str]:
+    """Returns the TFRecords that match names and patterns, each once; errors as of `found_files`.
+
+    Those with a "://" are for `tf.io.gfile`, in a bucket for example: names, or patterns with `*`
+    and `?` within a folder; an OSError if it cannot be reached. The others are for `found_files`.
+    """
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        if ELSEWHERE not in pattern:
+            found.update(dict.fromkeys(map(str, found_files(key, [pattern]))))
+            continue
+        try:
+            is_name = tf.io.gfile.exists(pattern)
+            names = [pattern] if is_name else sorted(tf.io.gfile.glob(pattern))
+            files = [name for name in names if not tf.io.gfile.isdir(name)]
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"`{key}` must be in places that can be reached. Received: {pattern!r}. "
+                f"{' '.join(error.message.split())}"
+            ) from error
+        if not files:
+            raise no_file(key, pattern)
+        found.update(dict.fromkeys(files))
+    return list(found)
+
+
 def _block_bytes(files: Sequence[Path], workers: int) -> int:
     """Returns the block size with which each of several workers has some blocks of its own."""
     if workers == 1:
@@ -103,35 +153,46 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
 
 
 def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
-    """Makes a first example of each part, since training would fail without one.
-
-    Raises:
-        ValueError: A part has no example.
-    """
+    """Makes a first example of each part, since training would fail without one (a ValueError)."""
     pairs = has_pairs(config.objective)
     length = config.max_sequence_length
     maker = ExampleMaker(tokenizer, length, config.short_share, pairs)
     for corpus in (text.train, text.validation):
         if isinstance(corpus, RecordFiles):
-            check_records(config, corpus, len(tokenizer.vocabulary))
+            check_records(config, corpus, tokenizer)
         elif corpus is not None:
             next(ExampleStream(corpus, maker, 1, shuffle=False, epochs=1).batches())
+
+
+def check_records(config: PretrainingConfig, records: RecordFiles, tokenizer: WordPiece) -> None:
+    """Checks that the first records have the run's length and ids of its vocabulary."""
+    dataset = _batches(config, records, tokenizer, epochs=1, shuffle=False)
+    with own_errors(dataset):
+        token_ids = next(iter(dataset))[0]["token_ids"].numpy()
+    length, largest = token_ids.shape[1], int(np.max(token_ids))
+    if length != config.max_sequence_length:
+        raise ValueError(
+            f"`max_sequence_length` must be that of the records in {records}, {length}. Received: "
+            f"max_sequence_length={config.max_sequence_length}"
+        )
+    vocabulary_size = len(tokenizer.vocabulary)
+    if largest >= vocabulary_size:
+        raise ValueError(
+            f"The records in {records} must be made with the model's vocabulary of "
+            f"{vocabulary_size} tokens. Received: the id {largest}"
+        )
 
 
 def train_batches(
     config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, place: dict[str, int]
 ) -> Any:
-    """Returns the training batches, without end.
-
-    Args:
-        place: The position to begin at, from `place_after`; empty for the beginning.
-
-    Returns:
-        A dataset for `place_after`; see `kbert.data.pretraining.dataset`.
-    """
+    """Returns the training batches without end, from a position of `place_after` on."""
     share = own_share(config)
     if isinstance(corpus, RecordFiles):
-        return record_batches(config, corpus, place.get("batches", 0), **share)
+        first = place.get("batches", 0)
+        dataset = _batches(config, corpus, tokenizer, first_batch=first, **share)
+        dataset.first_batch = first
+        return dataset
     number = share.get("worker", 0)
     own = {name: place.get(f"{name}{_of_worker(number)}", place.get(name, 0)) for name in _PLACE}
     return _batches(config, corpus, tokenizer, first_position=CorpusPosition(**own), **share)
@@ -150,16 +211,11 @@ def place_after(dataset: Any, batches: int) -> dict[str, int]:
 
 
 def _of_worker(number: int) -> str:
-    """Returns the suffix of the names of a worker's numbers in a position."""
     return f" of worker {number}" if number else ""
 
 
 def next_pass(place: dict[str, int]) -> dict[str, int]:
-    """Returns the beginning of the next pass over the text.
-
-    Args:
-        place: A position within a pass, from `place_after`.
-    """
+    """Returns the beginning of the next pass over the text, for a place within a pass."""
     if "batches" in place:  # of records, which start again
         return {}
     # The next pass for all workers.
@@ -172,15 +228,9 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
 
     It is measured from the first byte on, so that all of the work counts; the time of tracing the
     graph counts too, so the throughput of a long training is higher.
-
-    Raises:
-        ValueError: The input is not text, or not records.
     """
     begin, cells = time.perf_counter(), 0
-    if isinstance(corpus, RecordFiles):
-        dataset = record_batches(config, corpus, 0, epochs=1, shuffle=False)
-    else:
-        dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
+    dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
     with own_errors(dataset):
         for number, (inputs, _) in enumerate(dataset.take(_MOST_BATCHES), 1):
             cells += int(tf.size(inputs["token_ids"]))
@@ -194,28 +244,26 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
 def validation_batches(
     config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, steps: int | None
 ) -> Any:
-    """Returns the validation batches, the same ones each time.
-
-    Args:
-        steps: Number of batches, the first ones; None for all.
-    """
-    if isinstance(corpus, RecordFiles):
-        return held_out_records(config, corpus, steps)
+    """Returns the first `steps` validation batches, the same ones each time; None for all."""
     dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
     # Keras warns of a dataset that ends without a known cardinality.
-    count = sum(1 for _ in islice(dataset.stream.batches(), steps))
+    with own_errors(dataset):
+        each = dataset if isinstance(corpus, RecordFiles) else dataset.stream.batches()
+        count = sum(1 for _ in islice(each, steps))
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
 
-def _batches(config: PretrainingConfig, corpus: Corpus, tokenizer: WordPiece, **stream: Any) -> Any:
-    masking = {name: getattr(config, name) for name in _MASKING}
+def _batches(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, **own: Any) -> Any:
+    """Returns the batches of text or records; `own` are options that override the run's."""
+    options = {"batch_size": config.batch_size, "seed": config.seed, **own}
+    if isinstance(corpus, RecordFiles):
+        return records_dataset(corpus.files, next_sentence=has_pairs(config.objective), **options)
     return pretraining_dataset(
         corpus,
         tokenizer,
         max_sequence_length=config.max_sequence_length,
         objective=config.objective,
         short_share=config.short_share,
-        seed=config.seed,
-        **masking,
-        **{"batch_size": config.batch_size, **stream},
+        **{name: getattr(config, name) for name in _MASKING},
+        **options,
     )

@@ -22,7 +22,7 @@ from safetensors.numpy import load_file
 from kbert.checkpoints.arrays.safetensors_files import write_safetensors
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.checksums import sha256_of, verify_sha256
-from kbert.training.resume.resumed_run import note_begun
+from kbert.training.runs.resumed_run import note_begun
 
 logger = logging.getLogger(__name__)
 _ARRAYS = "variables.safetensors"
@@ -37,9 +37,8 @@ class Position:
     """The progress of a training.
 
     Attributes:
-        step: Finished steps of all epochs.
-        epoch: The running epoch, from 0.
-        batch: Finished batches of the running epoch.
+        step, epoch, batch: Finished steps of all epochs; the running epoch, from 0; and how many of
+            its batches are finished.
         data: The position in the data as numbers, where epoch and batch are not enough.
         told: The record of the callbacks so far, as JSON types.
         order: A hash of all that the order of the batches depends on; in another order `batch` and
@@ -57,16 +56,9 @@ class Position:
 
 
 def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> Path:
-    """Writes the state of a training.
+    """Writes the state of a compiled model in training, and returns its folder, one of `folder`.
 
-    Args:
-        folder: The folder of the states; created if needed.
-        model: A compiled Keras model that has been trained.
-        position: The progress of its training.
-        keep: Number of states to keep, the newest ones.
-
-    Returns:
-        The folder of the state.
+    The newest `keep` states stay.
 
     Raises:
         FloatingPointError: A weight is NaN or infinite; nothing is written then.
@@ -92,11 +84,7 @@ def save_state(folder: Path, model: Any, position: Position, keep: int = 2) -> P
 
 
 def check_finite(variables: Mapping[str, Any], step: int) -> None:
-    """Checks that all weights are finite.
-
-    Raises:
-        FloatingPointError: A weight is NaN or infinite.
-    """
+    """Raises a FloatingPointError if a weight is NaN or infinite."""
     broken = next((name for name, v in variables.items() if not _is_finite(np.asarray(v))), None)
     if broken is not None:
         raise FloatingPointError(
@@ -106,15 +94,10 @@ def check_finite(variables: Mapping[str, Any], step: int) -> None:
 
 
 def load_state(folder: Path, model: Any) -> Position | None:
-    """Loads the newest undamaged state into a model. Damaged ones after it are removed.
+    """Loads the newest undamaged state of a folder into the same model, compiled in the same way.
 
-    Args:
-        folder: The folder of the states, which no other process may use.
-        model: The same model, compiled in the same way.
-
-    Returns:
-        The progress of the training, or None if there is no undamaged state; if all are damaged,
-        a warning is logged.
+    Damaged ones after it are removed, so no other process may use the folder. Returns the progress
+    of the training, or None if no state is undamaged; if all are damaged, a warning is logged.
 
     Raises:
         ValueError: The state is of another model.
@@ -188,10 +171,7 @@ def _variables(model: Any) -> dict[str, Any]:
 
     The first part of a Keras path, such as the optimizer's name, counts objects of the process.
     """
-    groups = {
-        "model": model.variables,
-        "optimizer": model.optimizer.variables,
-    }
+    groups = {"model": model.variables, "optimizer": model.optimizer.variables}
     return {
         f"{group}/{number:05d}/{variable.path.partition('/')[2]}": variable
         for group, variables in groups.items()
@@ -210,11 +190,8 @@ def sha256_of_arrays(*arrays: np.ndarray) -> str:
 
 def sha256_of_columns(examples: Any) -> str:
     """Returns a hash of the columns of examples of any task, a dataclass."""
-    values = {
-        field.name: getattr(examples, field.name)
-        for field in dataclasses.fields(examples)
-        if field.name != "source"
-    }
+    names = (field.name for field in dataclasses.fields(examples))
+    values = {name: getattr(examples, name) for name in names if name != "source"}
     return hashlib.sha256(json.dumps(values, default=_plain).encode()).hexdigest()
 
 
@@ -226,9 +203,8 @@ def _plain(value: Any) -> Any:
 def order_of(*parts: Any) -> str:
     """Returns a hash of all that the order of a run's batches depends on.
 
-    Args:
-        *parts: Hashes of the examples, and the options of batching and shuffling: JSON types, or
-            dataclasses of these.
+    `parts` are hashes of the examples, and the options of batching and shuffling: JSON types, or
+    dataclasses of these.
     """
     return hashlib.sha256(json.dumps(parts, default=dataclasses.asdict).encode()).hexdigest()
 
@@ -244,14 +220,11 @@ def position_in(
     order: str,
     begun_anew: Callable[[Position], Position] = at_epoch_begin,
 ) -> Position:
-    """Loads the newest state into a model, and returns the position to resume from.
+    """Loads the newest state of a folder into a model, and returns the position to resume from.
 
-    The order in the state itself decides, not the other files of the folder: these may have been
+    Without a state it is the beginning. A position in another order becomes `begun_anew` of it. The
+    order in the state itself decides, not the other files of the folder: these may have been
     overwritten by a process that saved no state.
-
-    Args:
-        folder: The folder of the states; without one the position is the beginning.
-        begun_anew: Maps a position in another order to the one to resume from.
 
     Raises:
         ValueError: The state is of another model.
@@ -260,8 +233,7 @@ def position_in(
     position = load_state(folder, model) or Position()
     if position.order not in ("", order):
         logger.warning(
-            "the batches come in another order than those of %s: what was begun begins anew",
-            folder,
+            "the batches come in another order than those of %s: what was begun begins anew", folder
         )
         position = begun_anew(position)
     return replace(position, order=order)

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from kbert.training.pretraining.input_files import found_files
+from kbert.training.config.pretraining_config import found_files
 
 
 def test_names_and_patterns(tmp_path, monkeypatch):

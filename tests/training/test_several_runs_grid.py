@@ -2,11 +2,11 @@ import os
 
 import pytest
 
-from kbert.training.grid import grid_points
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run, run_directory, write_config, write_json
+from kbert.training.several_runs import grid_points
 from tests.pinned import check_run
-from tests.training.test_seeds import metrics
+from tests.training.test_several_runs import metrics
 
 
 def test_the_published_grid(tiny, tmp_path):
@@ -61,7 +61,7 @@ def test_of_equal_points_the_one_with_the_lower_loss_is_best(tiny, tmp_path, mon
             write_json(measured, folder / "metrics.json")
             (folder / "model").mkdir()
 
-    monkeypatch.setattr("kbert.training.grid.train_once", once)
+    monkeypatch.setattr("kbert.training.several_runs.train_once", once)
     path = train(tiny.config(tmp_path / "run", grid={"batch_size": list(losses)}))
     found = load_run(path).metrics
     assert found["best"] == "grid-2" and found["best_values"] == {"batch_size": 8}

@@ -42,12 +42,8 @@ class TrainingStopped(Exception):
 class StopSignals:
     """The signals that this process has received; from `stop_signals`.
 
-    Args:
-        way_on: How to resume the training, as a sentence without its full stop.
-
-    Attributes:
-        received: The name of the signal that waits until the training can stop, or None.
-        way_on: The argument.
+    `received` is the name of the signal that waits until the training can stop, or None; `way_on`
+    tells how to resume the training, as a sentence without its full stop.
     """
 
     def __init__(self, way_on: str) -> None:
@@ -59,8 +55,7 @@ class StopSignals:
     def deferred(self) -> Iterator[None]:
         """Makes signals only set `received` while the block runs; a second Ctrl-C ends the block.
 
-        Raises:
-            TrainingStopped: A signal came, and the block ended without reacting to it.
+        At its end, TrainingStopped is raised if a signal came to which the block did not react.
         """
         self._waits = True
         try:
@@ -92,14 +87,8 @@ class StopSignals:
 def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
     """Handles SIGTERM and SIGINT while the block runs.
 
-    Only the main thread can handle signals, and a signal that the process ignores stays ignored.
-
-    Args:
-        way_on: How to resume the training, as a sentence without its full stop. Within another
-            such block, the outer one's sentence is used.
-
-    Yields:
-        The signals that are received.
+    `way_on` tells how to resume the training, as a sentence without its full stop; within another
+    such block, the outer one's is used. For threads and ignored signals see `handled_by`.
     """
     stop = StopSignals(_outermost.get() or way_on)
     token = _outermost.set(stop.way_on)

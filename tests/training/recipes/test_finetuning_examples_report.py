@@ -1,8 +1,7 @@
 import pytest
 
 from kbert.tasks.classification.task import TASK
-from kbert.training.finetuning.examples import read_run_data, report_lines, start_report
-from kbert.training.recipes.finetuning import build_model
+from kbert.training.recipes.finetuning import build_model, read_run_data, report_lines, start_report
 
 
 @pytest.mark.filterwarnings("ignore:.*occur only once")

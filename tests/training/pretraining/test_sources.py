@@ -9,8 +9,8 @@ from kbert.data.pretraining.examples import ExampleMaker
 from kbert.data.pretraining.stream import ExampleStream
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.pretraining import corpus_source as pretraining_data
-from kbert.training.pretraining.corpus_source import (
+from kbert.training.pretraining import sources as pretraining_data
+from kbert.training.pretraining.sources import (
     check_examples,
     input_speed,
     next_pass,

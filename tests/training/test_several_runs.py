@@ -6,7 +6,7 @@ import pytest
 from kbert.training.recipes.translation import TranslationTraining
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run, run_directory, write_config, write_json
-from kbert.training.seeds import summarize, summary_line, train_seeds
+from kbert.training.several_runs import summarize, summary_line, train_seeds
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
 
@@ -99,7 +99,7 @@ def test_seeds_that_were_finished_before_a_stop_stay(tiny_pairs, tmp_path, monke
             (folder / "model").mkdir()
         return config.output
 
-    monkeypatch.setattr("kbert.training.seeds.run_recipe", once)
+    monkeypatch.setattr("kbert.training.several_runs.run_recipe", once)
     config = tiny_pairs.config(tmp_path / "run", seeds=3)
     with pytest.raises(RuntimeError, match="power"):
         train_seeds(config, PAIRS, recipe=TranslationTraining)

@@ -5,7 +5,7 @@ import pytest
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_directory import REPORT, write_config, write_json
 from kbert.training.runs.run_log import RunLog
-from kbert.training.seeds import begin_parts, changed_examples
+from kbert.training.several_runs import begin_parts, changed_examples
 
 CONFIG = TranslationConfig.from_dict({"train": "a.tsv", "output": "o", "seeds": 3})
 DATA = SimpleNamespace(hashes={"data_sha256": "aa", "test_sha256": "bb"})

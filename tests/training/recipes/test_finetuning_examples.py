@@ -2,7 +2,7 @@ import pytest
 
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.finetuning.examples import read_run_data
+from kbert.training.recipes.finetuning import read_run_data
 
 
 def write(folder, name, content):

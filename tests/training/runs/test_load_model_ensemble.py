@@ -3,8 +3,7 @@ import pytest
 
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.tasks.classification.model import Classifier
-from kbert.training.finetuning.ensemble import predict_average
-from kbert.training.runs.load_model import load_model
+from kbert.training.runs.load_model import load_model, predict_average
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.training.translation.weight_average import (
+from kbert.training.translation.model import (
     WeightsKeeper,
     average_weights,
     kept_weights,

@@ -1,5 +1,6 @@
 import posixpath
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from kbert.data.pretraining.dataset import pretraining_dataset
 from kbert.data.pretraining.records import shard_paths, write_records
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
-from kbert.training.pretraining.corpus_source import (
+from kbert.training.pretraining.sources import (
+    RecordFiles,
+    check_records,
     input_speed,
     place_after,
     read_text,
     train_batches,
+    validation_batches,
 )
-from kbert.training.pretraining.record_source import RecordFiles, check_records, held_out_records
 from kbert.training.recipes.pretraining import pretrain
 from kbert.training.runs.run_directory import load_run
 from tests.training.tiny_corpus import TinyCorpus
@@ -70,12 +73,12 @@ def test_the_damaged_one_of_several_is_named(config, tokenizer, tmp_path):
     records = RecordFiles(tuple(map(str, files)))
     message = f"{files[1]}: the file must be a whole TFRecord. Received: truncated record at"
     with pytest.raises(ValueError, match=message):
-        held_out_records(config, records, None)
+        validation_batches(config, records, tokenizer, None)
     with pytest.raises(ValueError, match=message):
         input_speed(config, records, tokenizer)
     files[1].write_bytes(content[:-7] + b"x" + content[-6:])
     with pytest.raises(ValueError, match=f"{files[1]}: .* Received: corrupted record at"):
-        held_out_records(config, records, None)
+        validation_batches(config, records, tokenizer, None)
 
 
 def test_going_on_after_some_batches(config, tokenizer):
@@ -104,18 +107,19 @@ def test_records_in_a_bucket(config, tokenizer):
         np.testing.assert_array_equal(one[0]["token_ids"], other[0]["token_ids"])
 
 
-def test_what_is_measured_has_an_end(config):
+def test_what_is_measured_has_an_end(config, tokenizer):
     held_out = read_text(config).validation
-    assert len(held_out_records(config, held_out, 2)) == 2
-    rows = sum(len(x["token_ids"]) for x, _ in held_out_records(config, held_out, None))
+    assert len(validation_batches(config, held_out, tokenizer, 2)) == 2
+    whole = validation_batches(config, held_out, tokenizer, None)
+    rows = sum(len(x["token_ids"]) for x, _ in whole)
     assert rows > 8
     assert RecordFiles(held_out.files[:1]).fingerprint != held_out.fingerprint
     assert str(held_out).endswith("pretraining-00000-of-00002.tfrecord and 1 more")
 
 
-def test_records_of_another_model(config):
+def test_records_of_another_model(config, tokenizer):
     train = read_text(config).train
     with pytest.raises(ValueError, match="must be that of the records in .*, 20. Received: max_s"):
-        check_records(config.with_values(max_sequence_length=24), train, 99)
+        check_records(config.with_values(max_sequence_length=24), train, tokenizer)
     with pytest.raises(ValueError, match="the model's vocabulary of 9 tokens. Received: the id"):
-        check_records(config, train, 9)
+        check_records(config, train, SimpleNamespace(vocabulary=range(9)))

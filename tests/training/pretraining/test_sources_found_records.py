@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from kbert.training.pretraining.record_source import found_records
+from kbert.training.pretraining.sources import found_records
 
 
 def test_records_are_anywhere_that_tensorflow_reads(tmp_path):
