@@ -23,7 +23,7 @@ from side_by_side.serving_models import TASKS, Rows, columns, written
 from side_by_side.serving_process import running, serving
 from side_by_side.serving_requests import RATE, Ask, load, over_rest, timed
 
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.loading.exported import LoadedModel
 
 CLIENTS = (1, 8, 64)
 BATCH, PAIRS, STARTS = 8, 120, 5

@@ -23,7 +23,7 @@ from side_by_side.serving_process import ServingProcess, serving
 from side_by_side.serving_traffic import Traffic
 
 from kbert.serving.export.export import export
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.loading.exported import LoadedModel
 from kbert.tasks.classification.model import Classifier
 
 MODEL = "classifier"

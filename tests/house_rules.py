@@ -66,7 +66,6 @@ SUB_FLOORS = {
     ),
     "serving": (
         ("format",),
-        ("bundle",),
         ("export",),
         ("loading",),
         ("batch_prediction", "client"),

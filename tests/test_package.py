@@ -36,7 +36,7 @@ STEPS = [
     ("kbert.training.config.translation_config", {"tensorflow", "keras", "numpy"}),
     ("kbert.training.config.pretraining_config", {"tensorflow", "keras", "numpy"}),
     ("kbert.tasks.pretraining.objectives", {"tensorflow", "keras", "numpy"}),
-    ("kbert.serving.format.metadata", {"tensorflow", "keras", "numpy"}),
+    ("kbert.serving.format.version_folders", {"tensorflow", "keras", "numpy"}),
     ("kbert.serving.format.version_folders", {"tensorflow", "keras", "numpy"}),
     ("kbert.serving.format.servable", {"tensorflow", "keras", "numpy"}),
     ("kbert.checkpoints.read_checkpoint", {"tensorflow", "tf_keras", "keras"}),

@@ -6,7 +6,7 @@ session loader.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from kbert.export_check.report import Check
-from kbert.serving.bundle.recorded_requests import (
+from kbert.serving.format.batching_file import LENGTHS, Batching, read_batching
+from kbert.serving.format.recorded_requests import (
     MAX_RECORDS,
     TOLERANCES,
     GoldenAnswer,
@@ -23,12 +24,14 @@ from kbert.serving.bundle.recorded_requests import (
     read_golden,
     read_warmup,
 )
-from kbert.serving.format.batching_file import LENGTHS, Batching, read_batching
-from kbert.serving.format.metadata import METADATA_FILE, read_metadata
-from kbert.serving.format.signatures import Signature
-from kbert.serving.format.version_folders import SAVED_MODEL_FILE, is_version
-from kbert.serving.format.weights_on_disk import weights_of
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.format.signatures import Signature, weights_of
+from kbert.serving.format.version_folders import (
+    METADATA_FILE,
+    SAVED_MODEL_FILE,
+    is_version,
+    read_metadata,
+)
+from kbert.serving.loading.exported import LoadedModel
 from kbert.serving.loading.session_loader import Session
 
 Runner = Callable[[str, Mapping[str, np.ndarray]], dict[str, np.ndarray]]
@@ -50,16 +53,15 @@ class Bundle:
 def bundle_checks(
     export_dir: Path, signatures: Mapping[str, Signature], tensorflow_version: str
 ) -> Bundle:
-    """Reads and checks the bundle of a version folder.
-
-    The signatures are those of the SavedModel, as is the version of the TensorFlow that wrote it.
-    """
-    is_kberts = (export_dir / METADATA_FILE).is_file()
+    """Reads and checks the bundle of a version folder, against the SavedModel's signatures."""
+    is_kberts, is_batched = (export_dir / METADATA_FILE).is_file(), False
+    with suppress(FileNotFoundError, ValueError):
+        is_batched = read_metadata(export_dir).get("batching") is not None
     metadata = _metadata_check(export_dir, signatures, tensorflow_version)
     joined, batching = _file_check(
         "batching",
         lambda: read_batching(export_dir),
-        "batching_params.pbtxt is missing." if _is_batched(export_dir) else "",
+        "batching_params.pbtxt is missing." if is_batched else "",
         lambda found: _padding_problems(found, signatures),
     )
     if joined.skipped and is_kberts:
@@ -76,7 +78,10 @@ def bundle_checks(
         "golden_file",
         lambda: read_golden(export_dir, signatures),
         "golden_answers.json is missing." if is_kberts else "",
-        lambda found: _golden_problems(found, signatures),
+        lambda found: [
+            f"The signature {name!r} has no golden answer."
+            for name in sorted(set(signatures) - {one.signature for one in found})
+        ],
     )
     valid = [one for one in requests or [] if not list(_request_problems(one, signatures))]
     return Bundle([metadata, joined, warmup, answers], valid, golden)
@@ -142,13 +147,6 @@ def _metadata_problems(
             yield f"{METADATA_FILE} says {key}={metadata[key]!r}; it is {value!r}."
 
 
-def _is_batched(export_dir: Path) -> bool:
-    try:
-        return read_metadata(export_dir).get("batching") is not None
-    except (FileNotFoundError, ValueError):
-        return False
-
-
 def _padding_problems(batching: Batching, signatures: Mapping[str, Signature]) -> Iterator[str]:
     for name, signature in signatures.items():
         for key, tensor in signature.inputs.items():
@@ -167,9 +165,7 @@ def _padding_problems(batching: Batching, signatures: Mapping[str, Signature]) -
 
 
 def _warmup_problems(
-    requests: list[PredictRequest],
-    signatures: Mapping[str, Signature],
-    batching: Batching | None,
+    requests: list[PredictRequest], signatures: Mapping[str, Signature], batching: Batching | None
 ) -> Iterator[str]:
     if len(requests) > MAX_RECORDS:
         yield f"There are {len(requests)} records; a server loads at most {MAX_RECORDS}."
@@ -203,41 +199,30 @@ def _request_problems(
             yield f"{name!r} has the shape {batch.shape}, of {request.rows} row(s)."
 
 
-def _golden_problems(
-    golden: list[GoldenAnswer], signatures: Mapping[str, Signature]
-) -> Iterator[str]:
-    for name in sorted(set(signatures) - {one.signature for one in golden}):
-        yield f"The signature {name!r} has no golden answer."
-
-
 class Replay:
-    """Runs all requests of a bundle, in Python and without it, wherever the export can be loaded.
-
-    The program that runs it without Python is in `folder`, see
-    `kbert.serving.loading.session_loader.build_session_loader`.
-    """
+    """Runs all requests of a bundle, in Python and without it, where the export can be loaded."""
 
     def __init__(self, export_dir: Path, folder: str | os.PathLike[str] | None = None) -> None:
         self._path = export_dir
         self._folder = folder
+        self._runners: dict[str, Runner] = {}
         self._problems: dict[str, list[str]] = {name: [] for name in (*_PLACES, "same", "golden")}
 
     def checks(self, bundle: Bundle) -> Iterator[Check]:
         """Loads the export, runs the requests of its bundle, and compares the answers.
 
-        Yields:
-            "python_run" and "session_run": all requests ran there; "same_answers": both gave the
-            same answers; "golden_answers": both gave the model's answers before the export.
+        Yields "python_run" and "session_run": all requests ran there; "same_answers": both gave the
+        same answers; "golden_answers": both gave the model's answers before the export.
         """
         golden = bundle.golden or []
         with ExitStack() as stack:
-            runners, skipped = self._load(stack)
+            skipped = self._load(stack)
             tolerance = golden[0].tolerance if golden else TOLERANCES["float32"]
             for number, request in enumerate(bundle.warmup, 1):
-                self._run(runners, f"warm-up record {number}", request, tolerance)
+                self._run(f"warm-up record {number}", request, tolerance)
             for one in golden:
                 what = f"the golden request to {one.signature!r}"
-                found = self._run(runners, what, one, one.tolerance)
+                found = self._run(what, one, one.tolerance)
                 for place, answer in found.items():
                     for told in differences(answer, one.outputs, one.tolerance):
                         self._tell("golden", f"In {_PLACES[place]}, {what}: {told}.")
@@ -245,38 +230,35 @@ class Replay:
         for place in _PLACES:
             note = f"{count} requests"
             yield Check(f"{place}_run", tuple(self._problems[place]), skipped.get(place, ""), note)
-        both = "" if len(runners) == len(_PLACES) else "the export ran in one place, or in none"
+        places = len(self._runners)
+        both = "" if places == len(_PLACES) else "the export ran in one place, or in none"
         yield Check("same_answers", tuple(self._problems["same"]), both)
-        none = "" if golden and runners else "there are no golden answers, or no place to run them"
+        none = "" if golden and places else "there are no golden answers, or no place to run them"
         yield Check("golden_answers", tuple(self._problems["golden"]), none)
 
-    def _load(self, stack: ExitStack) -> tuple[dict[str, Runner], dict[str, str]]:
-        """Returns name -> runner of requests, and name -> why a runner cannot be used here."""
-        runners: dict[str, Runner] = {}
+    def _load(self, stack: ExitStack) -> dict[str, str]:
+        """Fills the runners; returns name -> why a runner cannot be used here."""
         skipped: dict[str, str] = {}
         try:
-            runners["python"] = LoadedModel(self._path).run
+            self._runners["python"] = LoadedModel(self._path).run
         except Exception as error:  # TensorFlow raises any class for an invalid file
             self._tell("python", f"Python cannot load the export: {_words(error)}")
         try:
-            runners["session"] = stack.enter_context(Session(self._path, folder=self._folder)).run
+            session = stack.enter_context(Session(self._path, folder=self._folder))
+            self._runners["session"] = session.run
         except FileNotFoundError as error:
             skipped["session"] = str(error)
         except RuntimeError as error:
             self._tell("session", f"The C++ loader cannot load the export: {_words(error)}")
-        return runners, skipped
+        return skipped
 
     def _run(
-        self,
-        runners: dict[str, Runner],
-        what: str,
-        request: PredictRequest | GoldenAnswer,
-        tolerance: float,
+        self, what: str, request: PredictRequest | GoldenAnswer, tolerance: float
     ) -> dict[str, dict[str, np.ndarray]]:
         """Returns name of each runner -> its answer to one request."""
         rows = len(next(iter(request.inputs.values()), ()))
         answers = {}
-        for place, run in runners.items():
+        for place, run in self._runners.items():
             try:
                 answers[place] = run(request.signature, request.inputs)
             except Exception as error:  # as above

@@ -8,14 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Check:
-    """One check, with a sentence for each problem.
-
-    Args:
-        name: Its name.
-        problems: The problems.
-        skipped: Why it was not run; "" if it was.
-        note: Further information.
-    """
+    """One check, with a sentence for each problem; `skipped` says why it was not run."""
 
     name: str
     problems: tuple[str, ...] = ()
@@ -58,11 +51,7 @@ class CheckReport:
         return [check.name for check in self.checks if check.status == "skipped"]
 
     def passed(self, strict: bool = False) -> bool:
-        """Returns whether there are no problems.
-
-        Args:
-            strict: Whether a check that was not run counts as failed.
-        """
+        """Returns whether there are no problems, nor, if `strict`, checks that were not run."""
         return not self.problems and not (strict and self.skipped)
 
     def as_json(self, strict: bool = False) -> dict[str, Any]:

@@ -4,14 +4,12 @@ It is built on uvicorn and Starlette (REST), grpcio with the official messages (
 prometheus-client (metrics), all of the extra "serving".
 """
 
-_EXTRA = (
-    "The local server needs starlette, uvicorn and prometheus-client: "
-    'pip install ".[serving]" in the checkout of kbert'
-)
-
 try:
     import prometheus_client  # noqa: F401
     import starlette  # noqa: F401
     import uvicorn  # noqa: F401
 except ImportError as error:
-    raise ImportError(_EXTRA) from error
+    raise ImportError(
+        "The local server needs starlette, uvicorn and prometheus-client: "
+        'pip install ".[serving]" in the checkout of kbert'
+    ) from error

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kbert.local_server.limits import Refusal
+from kbert.local_server.limits import Refusal, invalid
 from kbert.serving.format.batching_file import LENGTHS, Batching
 from kbert.serving.loading.row_batches import joined_batches
 
@@ -60,12 +60,9 @@ class BatchQueue:
         self._worker: asyncio.Task[None] | None = None
 
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
-        """Answers one request; when cancelled, it leaves the queue.
+        """Answers one request, or refuses it; when cancelled, it leaves the queue.
 
-        The inputs are each (B, ...) with the same B. A request with a scalar runs alone.
-
-        Raises:
-            Refusal: It holds more rows than a batch, the queue is full, or the model refuses it.
+        The inputs are each (B, ...) with the same B; a request with a scalar runs alone.
         """
         rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
         self._check_room(rows)
@@ -92,26 +89,22 @@ class BatchQueue:
         if batching is None:
             full = waiting >= _MOST_WAITING
         elif rows > batching.max_batch_size:
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"Task size {rows} is larger than maximum input batch size "
-                f"{batching.max_batch_size}",
-            )
+            most = batching.max_batch_size
+            raise invalid(f"Task size {rows} is larger than maximum input batch size {most}")
         else:
             full = waiting + rows > batching.max_enqueued_batches * batching.max_batch_size
         if full:
             raise Refusal(
-                "UNAVAILABLE",
-                "The batch scheduling queue to which this task was submitted is full",
+                "UNAVAILABLE", "The batch scheduling queue to which this task was submitted is full"
             )
 
     def _key(self, signature: str, inputs: Arrays) -> _Key:
         """Returns a key; requests with the same key can share a batch."""
         if not all(batch.ndim for batch in inputs.values()):
             return (object(),)
-        if self._batching is not None and self._batching.pad_variable_length_inputs:
-            if LENGTHS in inputs:
-                return (signature,)
+        batching = self._batching
+        if batching is not None and batching.pad_variable_length_inputs and LENGTHS in inputs:
+            return (signature,)
         return (signature, *((name, inputs[name].shape[1:]) for name in sorted(inputs)))
 
     async def _work(self) -> None:
@@ -159,7 +152,9 @@ class BatchQueue:
         self._told(sum(one.rows for one in batch), time.monotonic() - batch[0].since)
         loop = asyncio.get_running_loop()
         try:
-            inputs, rows = _joined([one.inputs for one in batch]), [one.rows for one in batch]
+            inputs, rows = batch[0].inputs, [one.rows for one in batch]
+            if len(batch) > 1:
+                inputs = {k: joined_batches([one.inputs[k] for one in batch]) for k in inputs}
             answers = await loop.run_in_executor(
                 self._executor, _run_split, self._run, batch[0].signature, inputs, rows
             )
@@ -170,23 +165,18 @@ class BatchQueue:
                     if not one.answer.done():
                         await self._run_batch([one])
                 return
-            refusal = error if isinstance(error, Refusal) else _failure(error)
+            if not isinstance(error, Refusal):
+                logger.error("The model failed.", exc_info=error)
+                error = Refusal("INTERNAL", f"The model failed: {type(error).__name__}")
             if not batch[0].answer.done():
-                batch[0].answer.set_exception(refusal)
+                batch[0].answer.set_exception(error)
             return
         for one, answer in zip(batch, answers, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
 
 
-def _joined(requests: Sequence[Arrays]) -> Arrays:
-    if len(requests) == 1:
-        return requests[0]
-    return {name: joined_batches([one[name] for one in requests]) for name in requests[0]}
-
-
 def _run_split(run: Run, signature: str, inputs: Arrays, rows: Sequence[int]) -> list[Answer]:
-    """Runs a batch, and splits the outputs by request."""
     outputs = run(signature, inputs)
     if len(rows) == 1:
         return [outputs]
@@ -198,8 +188,3 @@ def _run_split(run: Run, signature: str, inputs: Arrays, rows: Sequence[int]) ->
         {name: batch[end - count : end] for name, batch in outputs.items()}
         for count, end in zip(rows, ends)
     ]
-
-
-def _failure(error: Exception) -> Refusal:
-    logger.error("The model failed.", exc_info=error)
-    return Refusal("INTERNAL", f"The model failed: {type(error).__name__}")

@@ -17,13 +17,12 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
-from kbert.local_server.limits import Gate, Refusal
+from kbert.local_server.limits import LARGE_BYTES, Gate, Refusal, in_thread, invalid
 from kbert.local_server.model_store import ModelStore, check_inputs, signature_of
 from kbert.local_server.served_model import ServedModel, status_of
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
 
 logger = logging.getLogger(__name__)
-_LARGE_BYTES = 64 * 2**10
 # TensorFlow may send one value for many equal ones: it is expanded to at most this many elements.
 _MOST_REPEATED = 64 * 2**10
 # Seconds that a client's clock may be ahead.
@@ -77,16 +76,13 @@ class PredictionService:
         name = request.model_spec.signature_name or SERVING_DEFAULT
         signature = signature_of(version, name)
         most = self._gate.limits.max_request_bytes
-        if request.ByteSize() > _LARGE_BYTES:
-            inputs = await asyncio.to_thread(_arrays, request.inputs, signature, most)
-        else:
-            inputs = _arrays(request.inputs, signature, most)
+        large = request.ByteSize() > LARGE_BYTES
+        inputs = await in_thread(large, _arrays, request.inputs, signature, most)
         check_inputs(signature, inputs)
         answer = await self._store.answer(version, name, inputs, deadline)
         chosen = list(request.output_filter) or sorted(answer)
         if not set(chosen) <= set(answer):
-            words = f"output_filter must name outputs of {sorted(answer)}"
-            raise Refusal("INVALID_ARGUMENT", words)
+            raise invalid(f"output_filter must name outputs of {sorted(answer)}")
         response = predict_pb2.PredictResponse()
         spec = response.model_spec
         spec.name, spec.version.value = request.model_spec.name, version.number
@@ -103,7 +99,7 @@ class PredictionService:
 
         version = _model(self._store, request).pick(*_wanted(request))
         if list(request.metadata_field) != ["signature_def"]:
-            raise Refusal("INVALID_ARGUMENT", "metadata_field must be 'signature_def' alone")
+            raise invalid("metadata_field must be 'signature_def' alone")
         listed = get_model_metadata_pb2.SignatureDefMap()
         for name, one in version.model.meta_graph.signature_def.items():
             listed.signature_def[name].CopyFrom(one)
@@ -202,19 +198,11 @@ class GrpcServer:
 
 
 async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> GrpcServer:
-    """Starts to listen, on the running event loop; with port 0 at a free one.
-
-    Raises:
-        ImportError: The extra "serving" is not installed.
-        OSError: The port is taken.
-    """
+    """Starts to listen, on the running event loop; with port 0 at a free one, OSError if taken."""
     try:
         import grpc
         from grpc_health.v1 import health_pb2_grpc
-        from tensorflow_serving.apis import (
-            model_service_pb2_grpc,
-            prediction_service_pb2_grpc,
-        )
+        from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
     except ImportError as error:
         raise ImportError(
             'gRPC needs grpcio, grpcio-health-checking and tensorflow-serving-api: pip install '
@@ -244,7 +232,7 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
 
 def _model(store: ModelStore, request: Any) -> ServedModel:
     if not request.HasField("model_spec") or not request.model_spec.name:
-        raise Refusal("INVALID_ARGUMENT", "Missing ModelSpec")
+        raise invalid("Missing ModelSpec")
     return store.model(request.model_spec.name)
 
 
@@ -265,21 +253,17 @@ def _arrays(inputs: Mapping[str, Any], signature: Signature, most: int) -> dict[
         cells = math.prod(max(1, size) for size in sizes)
         if tensor is None or proto.dtype != tensor.dtype.as_datatype_enum:
             dtype = "no such input" if tensor is None else f"not {tensor.dtype.name}"
-            raise Refusal("INVALID_ARGUMENT", f"input {name[:100]!r}: {dtype}")
-        promised = min(most, max(_MOST_REPEATED, _sent(proto)))
+            raise invalid(f"input {name[:100]!r}: {dtype}")
+        values = [name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val")]
+        sent = max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
+        promised = min(most, max(_MOST_REPEATED, sent))
         if proto.tensor_shape.unknown_rank or min(sizes, default=0) < 0 or cells > promised:
-            raise Refusal("INVALID_ARGUMENT", f"input {name!r}: not such a shape")
+            raise invalid(f"input {name!r}: not such a shape")
         try:
             found[name] = np.asarray(tf.make_ndarray(proto))
         except (TypeError, ValueError, IndexError) as error:
-            raise Refusal("INVALID_ARGUMENT", f"input {name!r}: {str(error)[:300]}") from error
+            raise invalid(f"input {name!r}: {str(error)[:300]}") from error
     return found
-
-
-def _sent(proto: Any) -> int:
-    """Returns an upper bound of the number of elements that a tensor was sent with."""
-    values = (name for name in proto.DESCRIPTOR.fields_by_name if name.endswith("_val"))
-    return max(len(proto.tensor_content), *(len(getattr(proto, name)) for name in values))
 
 
 def _why_cancelled(context: Any, whole: float | None) -> str:

@@ -1,22 +1,35 @@
-"""Limits of the local server, and the errors with which it refuses a request."""
+"""Limits of the local server, the errors with which it refuses a request, and its metrics.
 
+The metrics have TF Serving's names where it has them. Source: tensorflow/serving,
+`servables/tensorflow/util.cc` and `batching/batching_session.cc`; its times are in microseconds.
+"""
+
+import asyncio
 import time
-from collections.abc import Iterator
+from collections import Counter as Count
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client.core import UnknownMetricFamily
 
 from kbert.serving.client.server_errors import HTTP_STATUS
 
+# Larger requests are converted to arrays in a thread, not to block others.
+LARGE_BYTES = 64 * 2**10
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_MICROSECONDS = [10.0 * 1.8**i for i in range(33)]
+_ROWS = [2.0**i for i in range(8)]
+_ENTRYPOINT = ("model_name", "API", "entrypoint")
 OVERLOADED = 503
 
 
 class Refusal(Exception):
-    """The error of a refused request.
+    """The error of a refused request, with the name of gRPC's status code.
 
-    Args:
-        code: The name of gRPC's status code.
-        message: Message for the client: no traceback, no path of this machine.
-        status: HTTP's status; by default TF Serving's status for the code.
+    Clients get the message: no traceback, no path of this machine; and HTTP's `status`.
     """
 
     def __init__(self, code: str, message: str, status: int | None = None) -> None:
@@ -32,18 +45,22 @@ class Refusal(Exception):
         return self.status in (429, OVERLOADED)
 
 
+def invalid(message: str) -> Refusal:
+    """Returns the refusal of a request that does not fit the model."""
+    return Refusal("INVALID_ARGUMENT", message)
+
+
+async def in_thread(large: bool, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function, in a thread if what it works on is large."""
+    return await asyncio.to_thread(function, *arguments) if large else function(*arguments)
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Limits on requests.
+    """Limits on requests, over both protocols.
 
-    Args:
-        max_request_bytes: Bytes of one request's body; for gRPC, of its message.
-        max_concurrency: Requests that are read, wait or are answered at a time, over both
-            protocols; more are refused at once.
-        timeout: Seconds for one request, from its first byte to its answer.
-
-    Raises:
-        ValueError: A number is not positive.
+    These are the bytes of a body or message, the requests that are read, wait or are answered at a
+    time, and the seconds from the first byte of one to its answer.
     """
 
     max_request_bytes: int = 8 * 2**20
@@ -52,10 +69,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name in ("max_request_bytes", "max_concurrency", "timeout"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"`{name}` must be positive. Received: {name}={getattr(self, name)}"
-                )
+            if not (value := getattr(self, name)) > 0:
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
 
 
 class Gate:
@@ -67,19 +82,95 @@ class Gate:
 
     @contextmanager
     def admitted(self) -> Iterator[float]:
-        """Admits one request while the block runs; yields its `time.monotonic` deadline.
-
-        Raises:
-            Refusal: The server is full.
-        """
-        if self.inside >= self.limits.max_concurrency:
-            raise Refusal(
-                "RESOURCE_EXHAUSTED",
-                f"The server is full: it answers {self.limits.max_concurrency} requests at a time",
-                OVERLOADED,
-            )
+        """Admits one request while the block runs, or refuses it; yields its deadline."""
+        most = self.limits.max_concurrency
+        if self.inside >= most:
+            words = f"The server is full: it answers {most} requests at a time"
+            raise Refusal("RESOURCE_EXHAUSTED", words, OVERLOADED)
         self.inside += 1
         try:
             yield time.monotonic() + self.limits.timeout
         finally:
             self.inside -= 1
+
+
+class Metrics:
+    """The metrics of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests: Count[tuple[str, str]] = Count()
+        self.registry.register(self)
+        about = "Microseconds from a request's first byte to its answer."
+        self._latency = self._histogram("request_latency", about, _MICROSECONDS, _ENTRYPOINT)
+        about = "Microseconds for which the oldest request of a batch waited."
+        self._queuing = self._histogram("batching_session:queuing_latency", about, _MICROSECONDS)
+        about = "Rows of the batches that the model ran."
+        self._rows = self._histogram("batching_session:input_batch_size", about, _ROWS)
+        about = "Requests that are read, wait or are answered now."
+        self._inside = Gauge("kbert_requests_inside", about, registry=self.registry)
+
+    def _histogram(
+        self, name: str, about: str, buckets: list[float], labels: Sequence[str] = ("model_name",)
+    ) -> Histogram:
+        name = f":tensorflow:serving:{name}"
+        return Histogram(name, about, labels, registry=self.registry, buckets=buckets)
+
+    def collect(self) -> Iterator[Any]:
+        """Yields the requests by model and status; prometheus-client calls it.
+
+        Its own `Counter` would be renamed to `..._total`, which no dashboard for TF Serving knows.
+        """
+        family = UnknownMetricFamily(
+            ":tensorflow:serving:request_count",
+            "Requests by model and status.",
+            labels=["model_name", "status"],
+        )
+        for labels, count in sorted(self._requests.items()):
+            family.add_metric(list(labels), count)
+        yield family
+
+    def batches_of(self, model: str) -> Callable[[int, float], None]:
+        """Returns a callback that counts a model's batches: their rows, and seconds of waiting."""
+        rows_of, waiting = self._rows.labels(model), self._queuing.labels(model)
+
+        def told(rows: int, seconds: float) -> None:
+            rows_of.observe(rows)
+            waiting.observe(1e6 * seconds)
+
+        return told
+
+    @contextmanager
+    def request(self, entrypoint: str) -> Iterator["Request"]:
+        """Counts one request, by "REST" or "GRPC", while the block runs: "OK" if it just ends."""
+        start = time.monotonic()
+        request = Request()
+        self._inside.inc()
+        try:
+            yield request
+            request.status = request.status or "OK"
+        except Refusal as refusal:
+            request.status = refusal.code
+            raise
+        except asyncio.CancelledError:
+            # Nobody waits for the answer any more; the handler sets the status if it knows why.
+            request.status = request.status or "CANCELLED"
+            raise
+        finally:
+            self._inside.dec()
+            self._requests[request.model, request.status or "INTERNAL"] += 1
+            latency = self._latency.labels(request.model, "Predict", entrypoint)
+            latency.observe(1e6 * (time.monotonic() - start))
+
+    def page(self) -> bytes:
+        """Returns all metrics, in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+
+@dataclass
+class Request:
+    """Labels of a request, known when it ends: a model that exists, and gRPC's status, or ""."""
+
+    # Names made up by clients must not become labels: each would stay in memory.
+    model: str = ""
+    status: str = ""

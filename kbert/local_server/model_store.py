@@ -17,8 +17,7 @@ from typing import Any
 from google.protobuf import text_format
 
 from kbert.local_server.batch_queue import Answer, Arrays
-from kbert.local_server.limits import Refusal
-from kbert.local_server.metrics import Metrics
+from kbert.local_server.limits import Metrics, Refusal, invalid
 from kbert.local_server.served_model import LoadedVersion, ServedFolder, ServedModel
 from kbert.serving.format.signatures import Signature
 from kbert.serving.format.version_folders import (
@@ -29,23 +28,12 @@ from kbert.serving.format.version_folders import (
 
 logger = logging.getLogger(__name__)
 _THREADS = 4
-_EXTRA = (
-    "To read a model.config, the package tensorflow-serving-api is needed: "
-    'pip install ".[serving]" in the checkout of kbert'
-)
 
 
 def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
     """Finds the current models of a path, sorted by name.
 
-    Args:
-        base: The folder of one model (with a folder for each version), a folder of such folders,
-            one version, or a `model.config`.
-
-    Raises:
-        FileNotFoundError: There is no model.
-        ValueError: The configuration cannot be read.
-        ImportError: It cannot be read without the extra "serving".
+    Raises FileNotFoundError if there is no model, and ValueError for a damaged configuration.
     """
     path = Path(base).resolve()
     if path.is_file():
@@ -72,7 +60,10 @@ def _configured(file: Path) -> list[ServedFolder]:
     try:
         from tensorflow_serving.config import model_server_config_pb2
     except ImportError as error:
-        raise ImportError(_EXTRA) from error
+        raise ImportError(
+            "To read a model.config, the package tensorflow-serving-api is needed: "
+            'pip install ".[serving]" in the checkout of kbert'
+        ) from error
     config = model_server_config_pb2.ModelServerConfig()
     try:
         text_format.Parse(file.read_text(encoding="utf-8"), config)
@@ -114,22 +105,13 @@ class ModelStore:
         self._loader = ThreadPoolExecutor(1, "kbert-loader")
 
     def model(self, name: str) -> ServedModel:
-        """Returns a model by its name.
-
-        Raises:
-            Refusal: There is no such model.
-        """
+        """Returns a model by its name, or refuses the request."""
         if name not in self.models:
             raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name[:200]})")
         return self.models[name]
 
     async def refresh(self) -> None:
-        """Looks for new models and versions once, and loads them.
-
-        Raises:
-            FileNotFoundError, ValueError: The path holds no model.
-        """
-        loop = asyncio.get_running_loop()
+        """Looks for new models and versions once, and loads them; errors as `served_folders`."""
         found = {one.name: one for one in served_folders(self.base)}
         for name, folder in found.items():
             if name in self.models:
@@ -137,7 +119,7 @@ class ModelStore:
             else:
                 told = self.metrics.batches_of(name)
                 self.models[name] = ServedModel(folder, self._executor, self._loader, told)
-            await self.models[name].refresh(loop)
+            await self.models[name].refresh()
         for name in [name for name in self.models if name not in found]:
             # A folder that still exists is without versions for now.
             if not (Path(self.base).is_dir() and self.models[name].folder.folder.is_dir()):
@@ -161,10 +143,7 @@ class ModelStore:
     async def answer(
         self, version: LoadedVersion, signature: str, inputs: Arrays, deadline: float
     ) -> Answer:
-        """Answers a request to a version until `deadline`, on the clock of `time.monotonic`.
-
-        Raises:
-            Refusal: There is no answer, or not in time.
+        """Answers a request to a version, or refuses it after `deadline`, on the monotonic clock.
         """
         try:
             left = deadline - time.monotonic()
@@ -181,23 +160,14 @@ class ModelStore:
 
 
 def signature_of(version: LoadedVersion, name: str) -> Signature:
-    """Returns a signature of a version.
-
-    Raises:
-        Refusal: It has no signature of this name.
-    """
+    """Returns a signature of a version, or refuses the request."""
     if name not in version.model.signatures:
-        words = f'Serving signature name: "{name[:200]}" not found in signature def'
-        raise Refusal("INVALID_ARGUMENT", words)
+        raise invalid(f'Serving signature name: "{name[:200]}" not found in signature def')
     return version.model.signatures[name]
 
 
 def check_inputs(signature: Signature, inputs: Arrays) -> None:
-    """Checks that inputs are those of a signature, with the same number of rows.
-
-    Raises:
-        Refusal: They are not.
-    """
+    """Refuses inputs that are not those of a signature, with the same number of rows."""
     check_names(signature, inputs)
     for name, tensor in signature.inputs.items():
         if tensor.shape is None:
@@ -208,15 +178,13 @@ def check_inputs(signature: Signature, inputs: Arrays) -> None:
         )
         if not fits:
             shown = [-1 if size is None else size for size in tensor.shape]
-            words = f"input {name!r} must have the shape {shown}, and has {list(found)}"
-            raise Refusal("INVALID_ARGUMENT", words)
+            raise invalid(f"input {name!r} must have the shape {shown}, and has {list(found)}")
     sizes = {name: len(batch) for name, batch in inputs.items() if batch.ndim}
     if len(set(sizes.values())) > 1:
-        raise Refusal("INVALID_ARGUMENT", f"inputs must have as many rows each, and have {sizes}")
+        raise invalid(f"inputs must have as many rows each, and have {sizes}")
 
 
 def check_names(signature: Signature, names: Collection[str]) -> None:
-    """Checks that inputs have the names of a signature; raises as `check_inputs`."""
+    """Refuses inputs that have not the names of a signature's."""
     if set(names) != set(signature.inputs):
-        words = f"inputs must be {sorted(signature.inputs)}, and are {sorted(names)}"
-        raise Refusal("INVALID_ARGUMENT", words[:500])
+        raise invalid(f"inputs must be {sorted(signature.inputs)}, and are {sorted(names)}"[:500])

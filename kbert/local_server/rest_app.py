@@ -17,12 +17,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from kbert.local_server.limits import Gate, Refusal
-from kbert.local_server.metrics import CONTENT_TYPE
+from kbert.local_server.limits import CONTENT_TYPE, LARGE_BYTES, Gate, Refusal, in_thread, invalid
 from kbert.local_server.model_store import ModelStore, check_inputs, signature_of
 from kbert.local_server.rest_messages import answer_of, inputs_of, parsed, read_body
 from kbert.local_server.served_model import LoadedVersion, status_of
-from kbert.serving.bundle.base_files import METRICS_PATH
+from kbert.serving.export.base_files import METRICS_PATH
 
 logger = logging.getLogger(__name__)
 _PATH = re.compile(
@@ -31,21 +30,16 @@ _PATH = re.compile(
     r"(?::(?P<verb>predict|classify|regress)|(?P<metadata>/metadata))?"
 )
 _LARGEST_VERSION = 2**63 - 1
-# Larger bodies and answers are converted to arrays and back in a thread, not to block others.
-_LARGE_BYTES = 64 * 2**10
+# Larger answers are converted in a thread.
 _LARGE_CELLS = 5000
 _Handler = Callable[[Request], Awaitable[Response]]
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-# Seconds.
-HEAD_TIMEOUT = 10.0
-WRITE_TIMEOUT = 30.0
 
 
 class TimedConnection(H11Protocol):
     """One connection of HTTP/1.1, with timeouts of the request's head and of writing."""
 
-    head_timeout = HEAD_TIMEOUT
-    write_timeout = WRITE_TIMEOUT
+    head_timeout, write_timeout = 10.0, 30.0  # seconds
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -107,15 +101,11 @@ class RestApp:
         self._store = store
         self._gate = gate
         self._hosts = hosts
-        self.app = Starlette(
-            routes=[
-                Route("/healthz", self._guarded(self._alive)),
-                Route("/readyz", self._guarded(self._ready)),
-                Route(METRICS_PATH, self._guarded(self._metrics)),
-                *(Route(one.path, self._guarded(one.endpoint, _is_link)) for one in routes),
-                Route("/{path:path}", self._guarded(self._model), methods=_METHODS),
-            ],
-        )
+        own = {"/healthz": self._alive, "/readyz": self._ready, METRICS_PATH: self._metrics}
+        every = [Route(path, self._guarded(handler)) for path, handler in own.items()]
+        every += [Route(one.path, self._guarded(one.endpoint, _is_link)) for one in routes]
+        every.append(Route("/{path:path}", self._guarded(self._model), methods=_METHODS))
+        self.app = Starlette(routes=every)
 
     def _guarded(
         self, handler: _Handler, allowed: Callable[[Request], bool] = lambda request: False
@@ -140,7 +130,7 @@ class RestApp:
 
     def _check_origin(self, request: Request, allowed: Callable[[Request], bool]) -> None:
         host = request.headers.get("host", "").lower()
-        if self._hosts is not None and _without_port(host) not in self._hosts:
+        if self._hosts is not None and re.sub(r":[0-9]*$", "", host) not in self._hosts:
             words = f"The server is not to be asked as {host[:100]!r}"
             raise Refusal("PERMISSION_DENIED", words, 403)
         if request.headers.get("sec-fetch-site") == "cross-site" and not allowed(request):
@@ -156,8 +146,7 @@ class RestApp:
         return JSONResponse({"status": "ready", "models": sorted(self._store.models)})
 
     async def _metrics(self, request: Request) -> Response:
-        headers = {"content-type": CONTENT_TYPE}
-        return Response(self._store.metrics.page(), headers=headers)
+        return Response(self._store.metrics.page(), headers={"content-type": CONTENT_TYPE})
 
     async def _model(self, request: Request) -> Response:
         found = _PATH.fullmatch(request.scope["path"])
@@ -169,14 +158,13 @@ class RestApp:
         digits = (found["version"] or "").lstrip("0")
         # Python does not parse numbers of thousands of digits.
         if len(digits) > len(str(_LARGEST_VERSION)) or int(digits or 0) > _LARGEST_VERSION:
-            raise Refusal("INVALID_ARGUMENT", "Failed to convert version to numeric.")
+            raise invalid("Failed to convert version to numeric.")
         version = int(digits or 0) if found["version"] else None
         name, label = found["model"], found["label"]
         if verb == "predict":
             return await self._predict(request, name, version, label)
         if verb:
-            words = f"{verb} is left out of this server: ask with predict"
-            raise Refusal("UNIMPLEMENTED", words)
+            raise Refusal("UNIMPLEMENTED", f"{verb} is left out of this server: ask with predict")
         model = self._store.model(name)
         if found["metadata"]:
             return JSONResponse(_metadata(name, model.pick(version, label)))
@@ -187,23 +175,17 @@ class RestApp:
     ) -> Response:
         with self._store.metrics.request("REST") as counted, self._gate.admitted() as deadline:
             body = await read_body(request, self._gate.limits.max_request_bytes, deadline)
-            large = len(body) > _LARGE_BYTES
-            asked = await _in_thread(large, parsed, body)
+            large = len(body) > LARGE_BYTES
+            asked = await in_thread(large, parsed, body)
             version = self._store.model(name).pick(number, label)
             counted.model = name
             signature = signature_of(version, asked.signature)
-            inputs = await _in_thread(large, inputs_of, asked, signature)
+            inputs = await in_thread(large, inputs_of, asked, signature)
             check_inputs(signature, inputs)
             answer = await self._store.answer(version, asked.signature, inputs, deadline)
             large = sum(batch.size for batch in answer.values()) > _LARGE_CELLS
-            content = await _in_thread(large, answer_of, answer, asked.in_rows)
+            content = await in_thread(large, answer_of, answer, asked.in_rows)
         return Response(content, media_type="application/json")
-
-
-async def _in_thread(large: bool, function: Callable[..., Any], *arguments: Any) -> Any:
-    if large:
-        return await asyncio.to_thread(function, *arguments)
-    return function(*arguments)
 
 
 def _refused(refusal: Refusal) -> Response:
@@ -218,17 +200,11 @@ def _is_link(request: Request) -> bool:
     return request.headers.get("sec-fetch-mode") == "navigate"
 
 
-def _without_port(host: str) -> str:
-    return re.sub(r":[0-9]*$", "", host)
-
-
 def _metadata(name: str, version: LoadedVersion) -> dict[str, Any]:
     """Returns the metadata as the JSON of `get_model_metadata.proto`."""
     described = {
         signature: json_format.MessageToDict(
-            definition,
-            preserving_proto_field_name=True,
-            always_print_fields_with_no_presence=True,
+            definition, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
         )
         for signature, definition in sorted(version.model.meta_graph.signature_def.items())
     }

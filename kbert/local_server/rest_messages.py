@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from starlette.requests import ClientDisconnect, Request
 
-from kbert.local_server.limits import Refusal
+from kbert.local_server.limits import Refusal, invalid
 from kbert.local_server.model_store import check_names
 from kbert.serving.format.json_tensors import from_json, to_json
 from kbert.serving.format.signatures import SERVING_DEFAULT, Signature
@@ -31,8 +31,7 @@ _BYTES = "_bytes"
 async def read_body(request: Request, most: int, deadline: float) -> bytes:
     """Reads a body of at most so many bytes, until a time on the clock of `time.monotonic`.
 
-    Raises:
-        Refusal: It is larger (413), or not all of it came in time (408).
+    Refuses one that is larger (413), or does not come in time (408).
     """
     told = request.headers.get("content-length", "")
     size = int(told) if told.isdecimal() else 0
@@ -68,10 +67,7 @@ async def read_body(request: Request, most: int, deadline: float) -> bytes:
 
 @dataclass(frozen=True)
 class PredictBody:
-    """A parsed body: the name of the signature, and the value of "instances" or "inputs".
-
-    `in_rows` tells whether it was "instances"; the answer has the same form.
-    """
+    """A parsed body: the signature's name, and the value of "instances" (`in_rows`) or "inputs"."""
 
     signature: str
     value: Any
@@ -79,41 +75,31 @@ class PredictBody:
 
 
 def parsed(body: bytes) -> PredictBody:
-    """Parses a body.
-
-    Raises:
-        Refusal: It is not JSON, or not of this form.
-    """
+    """Parses a body; refuses one that is not JSON of this form."""
     try:
         found = json.loads(body)
     except RecursionError as error:
-        raise Refusal("INVALID_ARGUMENT", "JSON Parse error: nested too deeply") from error
+        raise invalid("JSON Parse error: nested too deeply") from error
     except ValueError as error:
-        raise Refusal("INVALID_ARGUMENT", f"JSON Parse error: {error}") from error
+        raise invalid(f"JSON Parse error: {error}") from error
     if not isinstance(found, dict):
-        raise Refusal("INVALID_ARGUMENT", "JSON Value is not an object")
+        raise invalid("JSON Value is not an object")
     name = found.get("signature_name", SERVING_DEFAULT)
     if not isinstance(name, str):
-        raise Refusal("INVALID_ARGUMENT", "'signature_name' must be a string")
+        raise invalid("'signature_name' must be a string")
     both = [key for key in (_ROWS, _COLUMNS) if key in found]
     if len(both) != 1:
-        words = "Request must have either 'instances' or 'inputs' (and not both)"
-        raise Refusal("INVALID_ARGUMENT", words)
+        raise invalid("Request must have either 'instances' or 'inputs' (and not both)")
     return PredictBody(name or SERVING_DEFAULT, found[both[0]], both == [_ROWS])
 
 
 def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
-    """Converts a body to the inputs of the signature that it names.
-
-    Raises:
-        Refusal: The values are not of its types and shapes.
-    """
+    """Converts a body to the inputs of the signature that it names, or refuses its values."""
     columns = _columns(body.value, signature) if body.in_rows else body.value
     # {"b64": ...} is a text, all other objects are names with their values.
     if not isinstance(columns, dict) or set(columns) == {"b64"}:
         if len(signature.inputs) != 1:
-            words = f"'{_COLUMNS}' must be an object with {sorted(signature.inputs)}"
-            raise Refusal("INVALID_ARGUMENT", words)
+            raise invalid(f"'{_COLUMNS}' must be an object with {sorted(signature.inputs)}")
         columns = {next(iter(signature.inputs)): columns}
     check_names(signature, columns)
     found = {}
@@ -121,24 +107,18 @@ def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
         try:
             found[name] = tensor.batch(name, from_json(columns[name], tensor.dtype))
         except (ValueError, RecursionError) as error:
-            words = f"input {name!r}: {error}"
-            raise Refusal("INVALID_ARGUMENT", words[:500]) from error
+            raise invalid(f"input {name!r}: {error}"[:500]) from error
     return found
 
 
 def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
-    """Returns the body of an answer, in the form of the request.
-
-    Raises:
-        Refusal: The request was in rows, and the outputs differ in their numbers of rows.
-    """
+    """Returns the body of an answer, in the form of the request."""
     listed = {name: _listed(name, batch) for name, batch in sorted(outputs.items())}
     single = next(iter(listed.values())) if len(listed) == 1 else None
     if not in_rows:
         return _encoded({"outputs": listed if single is None else single})
     if len({len(batch) if batch.ndim else None for batch in outputs.values()}) != 1:
-        words = "the outputs have not as many rows each: ask with 'inputs', not 'instances'"
-        raise Refusal("INVALID_ARGUMENT", words)
+        raise invalid("the outputs have not as many rows each: ask with 'inputs', not 'instances'")
     if single is not None:
         return _encoded({"predictions": single})
     rows = zip(*listed.values(), strict=True)
@@ -146,9 +126,8 @@ def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
 
 
 def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
-    """Converts rows to columns."""
     if not isinstance(rows, list):
-        raise Refusal("INVALID_ARGUMENT", f"'{_ROWS}' must be a list of rows")
+        raise invalid(f"'{_ROWS}' must be a list of rows")
     names = set(signature.inputs)
     if len(names) == 1:
         name = next(iter(names))
@@ -156,8 +135,7 @@ def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
         return {name: bare}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != names:
-            words = f"'{_ROWS}', row {number}, must be an object with {sorted(names)}"
-            raise Refusal("INVALID_ARGUMENT", words)
+            raise invalid(f"'{_ROWS}', row {number}, must be an object with {sorted(names)}")
     return {name: [row[name] for row in rows] for name in names}
 
 

@@ -6,12 +6,14 @@ which never answers; the previous version stays. Source of the states: tensorflo
 `get_model_status.proto`.
 """
 
+import asyncio
 import gc
 import logging
 import re
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,12 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.local_server.batch_queue import Answer, Arrays, BatchQueue
-from kbert.local_server.limits import Refusal
-from kbert.serving.bundle.recorded_requests import read_warmup
+from kbert.local_server.limits import Refusal, invalid
 from kbert.serving.format.batching_file import read_batching
-from kbert.serving.format.metadata import read_metadata
+from kbert.serving.format.recorded_requests import read_warmup
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.serving.format.version_folders import complete_versions
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.format.version_folders import complete_versions, read_metadata
+from kbert.serving.loading.exported import LoadedModel
 
 logger = logging.getLogger(__name__)
 # Number of ended versions that the status still lists.
@@ -42,19 +43,14 @@ _CLIENTS = (tf.errors.InvalidArgumentError, tf.errors.OutOfRangeError)
 class ServedFolder:
     """A model's name for clients, the folder of its versions, and the policy for those to serve.
 
-    Args:
-        name: The name.
-        folder: The folder.
-        latest: Number of the highest versions to serve; 0 for all.
-        specific: If not empty, the only versions to serve.
-        labels: Label -> version.
+    Served are the `latest` highest versions, all if it is 0; or only the `specific` ones, if any.
     """
 
     name: str
     folder: Path
     latest: int = 1
     specific: tuple[int, ...] = ()
-    labels: dict[str, int] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)  # label -> version
 
     def wanted(self) -> dict[int, Path]:
         """Returns the existing versions that are to be served, lowest first."""
@@ -67,9 +63,8 @@ class ServedFolder:
 class LoadedVersion:
     """A version folder in memory, warmed up and ready to answer.
 
-    Loading reads the SavedModel and runs the requests of its warm-up file; one that fails makes the
-    loading fail. Call it in a thread; it takes seconds. It raises any error of TensorFlow for an
-    invalid folder.
+    Loading takes seconds, in a thread, and raises any error of TensorFlow for an invalid folder, or
+    a RuntimeError for a request of the warm-up file that fails.
     """
 
     def __init__(self, number: int, path: Path) -> None:
@@ -77,8 +72,11 @@ class LoadedVersion:
         self.path = path
         self.batching = read_batching(path)
         self.model = LoadedModel(path)
-        self.about = _about(path)
-        self.queue: BatchQueue | None = None
+        # Metadata of a model that kbert exported.
+        self.about: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            self.about = read_metadata(path)
+        self.queue: BatchQueue | None = None  # of the event loop that serves it
         for place, request in enumerate(read_warmup(path) or [], 1):
             try:
                 # TF Serving runs the main signature where none is named.
@@ -86,40 +84,28 @@ class LoadedVersion:
             except Exception as error:  # TensorFlow raises any class
                 raise RuntimeError(f"warm-up record {place} fails: {first_line(error)}") from error
 
-    def open(self, executor: Executor, told: Callable[[int, float], None]) -> None:
-        """Starts to accept requests, on the running event loop; see `BatchQueue`."""
-        self.queue = BatchQueue(self._run, self.batching, executor, told)
-
     async def answer(self, signature: str, inputs: Arrays) -> Answer:
         """Answers one request; see `BatchQueue.answer`."""
         if self.queue is None:
             raise Refusal("UNAVAILABLE", "The version takes no requests")
         return await self.queue.answer(signature, inputs)
 
-    def _run(self, signature: str, inputs: Arrays) -> dict[str, np.ndarray]:
+    def run(self, signature: str, inputs: Arrays) -> dict[str, np.ndarray]:
+        """Calls a signature of the model; see `BatchQueue`."""
         try:
             return self.model.run(signature, inputs)
         except _CLIENTS as error:
-            raise Refusal("INVALID_ARGUMENT", first_line(error)) from error
+            raise invalid(first_line(error)) from error
 
 
 def first_line(error: BaseException) -> str:
     """Returns an error's message, without the nodes and files that TensorFlow appends."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("Graph execution error"):
-        # After it come the nodes, each with the lines of the program that made it, and at the end
-        # the error.
+        # The nodes follow, each with the lines of the program that made it; then the error.
         own = [line for line in lines[1:] if not _OF_A_NODE.match(line)]
         lines = own[-1:] or lines
     return (lines[0] if lines else type(error).__name__)[:_SHOWN]
-
-
-def _about(path: Path) -> dict[str, Any]:
-    """Returns kbert's metadata of the model; {} for a model that kbert did not export."""
-    try:
-        return read_metadata(path)
-    except (OSError, ValueError):
-        return {}
 
 
 @dataclass
@@ -133,8 +119,7 @@ class VersionState:
 class ServedModel:
     """The versions of one model. For one event loop.
 
-    Models run in the threads of `executor`, and are loaded in that of `loader`; for `told` see
-    `BatchQueue`.
+    Models run in the threads of `executor`, and are loaded in that of `loader`.
     """
 
     def __init__(
@@ -149,58 +134,50 @@ class ServedModel:
         self._executor = executor
         self._loader = loader
         self._told = told
-        self._ready: dict[int, LoadedVersion] = {}
+        # The versions in service.
+        self.ready: dict[int, LoadedVersion] = {}
         # Version -> the files that failed, so that it is not tried again until they change.
         self._failed: dict[int, tuple[Any, ...]] = {}
 
-    @property
-    def ready(self) -> dict[int, LoadedVersion]:
-        """Returns the versions in service."""
-        return self._ready
-
     def pick(self, version: int | None = None, label: str | None = None) -> LoadedVersion:
         """Returns the version of a number or of a label; without either, the highest that is ready.
-
-        Raises:
-            Refusal: There is no such version.
         """
         name = self.folder.name
         if label is not None:
             version = self.folder.labels.get(label)
             if version is None:
-                raise Refusal(
-                    "FAILED_PRECONDITION", f"Unrecognized servable version label: {label}"
-                )
+                words = f"Unrecognized servable version label: {label}"
+                raise Refusal("FAILED_PRECONDITION", words)
         if version is None:
-            if not self._ready:
+            if not self.ready:
                 raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
-            return self._ready[max(self._ready)]
-        if version not in self._ready:
+            return self.ready[max(self.ready)]
+        if version not in self.ready:
             words = f"Servable not found for request: Specific({name}, {version})"
             raise Refusal("NOT_FOUND", words)
-        return self._ready[version]
+        return self.ready[version]
 
-    async def refresh(self, loop: Any) -> None:
+    async def refresh(self) -> None:
         """Loads new versions and unloads those that are no longer wanted."""
         wanted = self.folder.wanted()
-        for number in [n for n in wanted if n not in self._ready]:
-            await self._load(loop, number, wanted[number])
-        keep = {number for number in wanted if number in self._ready}
+        for number in [n for n in wanted if n not in self.ready]:
+            await self._load(number, wanted[number])
+        keep = {number for number in wanted if number in self.ready}
         if keep:
-            for number in [n for n in self._ready if n not in keep]:
+            for number in [n for n in self.ready if n not in keep]:
                 await self._let_go(number)
 
     async def close(self) -> None:
         """Unloads all versions, after they have answered their requests."""
-        for number in list(self._ready):
+        for number in list(self.ready):
             await self._let_go(number)
 
-    async def _load(self, loop: Any, number: int, path: Path) -> None:
+    async def _load(self, number: int, path: Path) -> None:
         mark = _mark(path)
         if self._failed.get(number) == mark:
             return
         self.states[number] = VersionState("LOADING")
-        start = time.monotonic()
+        start, loop = time.monotonic(), asyncio.get_running_loop()
         try:
             version = await loop.run_in_executor(self._loader, LoadedVersion, number, path)
         except Exception as error:  # TensorFlow raises any class for an invalid folder
@@ -210,17 +187,17 @@ class ServedModel:
             self.states[number] = VersionState("END", told.replace(str(path), path.name))
             self._failed[number] = mark
             return
-        version.open(self._executor, self._told)
+        version.queue = BatchQueue(version.run, version.batching, self._executor, self._told)
         self._failed.pop(number, None)
         # One assignment: no request sees a state in between.
-        self._ready = {**self._ready, number: version}
+        self.ready = {**self.ready, number: version}
         self.states[number] = VersionState("AVAILABLE")
         seconds = time.monotonic() - start
         logger.info("%s, version %d: ready after %.1f s.", self.folder.name, number, seconds)
 
     async def _let_go(self, number: int) -> None:
-        version = self._ready[number]
-        self._ready = {n: v for n, v in self._ready.items() if n != number}
+        version = self.ready[number]
+        self.ready = {n: v for n, v in self.ready.items() if n != number}
         self.states[number] = VersionState("UNLOADING")
         if version.queue is not None:
             await version.queue.idle()
@@ -237,34 +214,23 @@ def _mark(path: Path) -> tuple[Any, ...]:
     """Returns a value that changes when a folder is replaced, or while it is still being copied."""
     found = []
     for file in sorted(path.rglob("*")):
-        try:
+        with suppress(OSError):  # gone meanwhile
             status = file.stat()
-        except OSError:
-            continue  # gone meanwhile
-        found.append((str(file), status.st_ino, status.st_mtime_ns, status.st_size))
+            found.append((str(file), status.st_ino, status.st_mtime_ns, status.st_size))
     return tuple(found)
 
 
 def status_of(
     model: ServedModel, version: int | None = None, label: str | None = None
 ) -> list[dict[str, Any]]:
-    """Returns the states, highest version first, in the form of the REST API.
-
-    Either all are listed, or only one, by its number or its label.
-
-    Raises:
-        Refusal: There is no such version.
-    """
+    """Returns all states, highest version first, or one, in the form of the REST API."""
     if label is not None:
         version = model.pick(None, label).number
     if version is not None and version not in model.states:
-        words = f"Could not find version {version} of model {model.folder.name}"
-        raise Refusal("NOT_FOUND", words)
-    numbers = [version] if version is not None else sorted(model.states, reverse=True)
+        raise Refusal("NOT_FOUND", f"Could not find version {version} of model {model.folder.name}")
     found = []
-    for number in numbers:
+    for number in [version] if version is not None else sorted(model.states, reverse=True):
         one = model.states[number]
-        code = "UNKNOWN" if one.error else "OK"
-        status = {"error_code": code, "error_message": one.error}
+        status = {"error_code": "UNKNOWN" if one.error else "OK", "error_message": one.error}
         found.append({"version": str(number), "state": one.state, "status": status})
     return found

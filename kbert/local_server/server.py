@@ -12,8 +12,7 @@ from typing import Any
 import uvicorn
 
 from kbert.local_server.grpc_service import start_grpc
-from kbert.local_server.limits import Gate, Limits
-from kbert.local_server.metrics import Metrics
+from kbert.local_server.limits import Gate, Limits, Metrics
 from kbert.local_server.model_store import ModelStore
 from kbert.local_server.rest_app import RestApp, TimedConnection
 from kbert.local_server.web_page import page_routes
@@ -30,18 +29,9 @@ _KEEP_ALIVE = 75
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Options of a local server.
+    """Options of a local server: port 0 stands for a free one, a `grpc_port` of -1 for none.
 
-    Args:
-        host: The address to listen at.
-        rest_port: REST's port; 0 for a free one.
-        grpc_port: gRPC's port; 0 for a free one, -1 for none.
-        web: Whether the web page to try models is served.
-        poll_seconds: The pause between two polls for new versions.
-        limits: Limits on requests.
-
-    Raises:
-        ValueError: A number is out of range.
+    With `web` it serves the page to try models; every `poll_seconds` it looks for new versions.
     """
 
     host: str = "127.0.0.1"
@@ -56,26 +46,17 @@ class ServerOptions:
             raise ValueError(
                 f"`poll_seconds` must be positive. Received: poll_seconds={self.poll_seconds}"
             )
-        for name, least in (("rest_port", 0), ("grpc_port", NO_PORT)):
-            if not least <= getattr(self, name) < 2**16:
-                raise ValueError(
-                    f"`{name}` must be from {least} to 65535. Received: "
-                    f"{name}={getattr(self, name)}"
-                )
+        for name, low in (("rest_port", 0), ("grpc_port", NO_PORT)):
+            if not low <= (port := getattr(self, name)) < 2**16:
+                raise ValueError(f"`{name}` must be from {low} to 65535. Received: {name}={port}")
 
 
 class LocalServer(AbstractContextManager["LocalServer"]):
     """A server that runs while the block does. A context manager.
 
-    It starts to listen when the models are loaded; at the end it answers the accepted requests.
-
-    Args:
-        base: Path of the models, see `kbert.local_server.model_store`.
-        options: Its options.
-
-    Raises:
-        FileNotFoundError, ValueError: There is no model, or none that can be loaded.
-        OSError: A port is taken.
+    It starts to listen when the models are loaded; at the end it answers the accepted requests. For
+    `base` see `served_folders`. Raises FileNotFoundError or ValueError if there is no model, or
+    none that can be loaded, and OSError if a port is taken.
     """
 
     def __init__(
@@ -131,9 +112,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
             self.rest_url = f"http://{_address(options.host, listener.getsockname()[1])}"
             grpc_server = None
             if options.grpc_port != NO_PORT:
-                grpc_server = await start_grpc(
-                    self.store, gate, options.host, options.grpc_port
-                )
+                grpc_server = await start_grpc(self.store, gate, options.host, options.grpc_port)
                 self.grpc_url = f"grpc://{_address(options.host, grpc_server.port)}"
             http_server = self._http_server(gate)
             http = asyncio.create_task(http_server.serve([listener]))
@@ -186,11 +165,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Returns a socket that is bound, and does not listen yet; with port 0 to a free one.
-
-    Raises:
-        OSError: The port is taken, or the address is not one of this machine.
-    """
+    """Returns a socket that is bound, and does not listen yet; with port 0 to a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends at once (TCP_NODELAY) only on sockets with the TCP protocol number: without it,
     # the body of an answer waits some 40 ms for the client to acknowledge the head.

@@ -91,10 +91,7 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
 
 
 def task_of(about: dict[str, Any], outputs: list[str]) -> str:
-    """Returns the page of the task of a model's class, or else of its outputs, or "other".
-
-    `about` is the metadata of the task in kbert.json, or {}.
-    """
+    """Returns the page of the task of a model's metadata, or else of its outputs, or "other"."""
     if about.get("class") in _BY_CLASS:
         return _BY_CLASS[about["class"]]
     pages = [task.page for task in all_tasks() if task.has_outputs(outputs)]

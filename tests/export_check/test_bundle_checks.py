@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.export_check.bundle_checks import Bundle, bundle_checks
-from kbert.serving.bundle.recorded_requests import (
+from kbert.serving.format.recorded_requests import (
     WARMUP_FILE,
     PredictRequest,
     read_warmup,

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from prometheus_client.parser import text_string_to_metric_families
 
-from kbert.local_server.metrics import Metrics
+from kbert.local_server.limits import Metrics
 from kbert.local_server.server import LocalServer
 
 grpc = pytest.importorskip("grpc", reason='pip install ".[serving]"')

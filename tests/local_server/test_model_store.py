@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.local_server.limits import Refusal
-from kbert.local_server.metrics import Metrics
+from kbert.local_server.limits import Metrics, Refusal
 from kbert.local_server.model_store import ModelStore, check_inputs, signature_of
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from kbert.local_server.limits import Refusal
 from kbert.local_server.served_model import ServedFolder, ServedModel
-from kbert.serving.bundle.recorded_requests import WARMUP_FILE
+from kbert.serving.format.recorded_requests import WARMUP_FILE
 
 
 def run(work, folder: ServedFolder):
     async def main():
         with ThreadPoolExecutor(1) as executor, ThreadPoolExecutor(1) as loader:
             model = ServedModel(folder, executor, loader)
-            await work(model, lambda: model.refresh(asyncio.get_running_loop()))
+            await work(model, model.refresh)
             await model.close()
 
     asyncio.run(main())

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.local_server.served_model import LoadedVersion, first_line
-from kbert.serving.bundle.recorded_requests import WARMUP_FILE, read_warmup, write_warmup
+from kbert.serving.format.recorded_requests import WARMUP_FILE, read_warmup, write_warmup
 
 
 def test_it_knows_what_the_export_says(meter: Path):

@@ -85,7 +85,7 @@ def test_it_ends_in_order(meter: Path):
     with LocalServer(meter.parent, ServerOptions(**FREE)) as server:
         url = f"{server.rest_url}/v1/models/meter:predict"
         version = server.store.models["meter"].pick()
-        run = version._run
+        run = version.run
 
         def slowly(*arguments):
             time.sleep(0.5)

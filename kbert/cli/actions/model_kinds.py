@@ -9,8 +9,7 @@ from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format, read_checkpoint
 from kbert.checkpoints.translation_folder import is_translation
 from kbert.data.tables.table import nearest
-from kbert.serving.format.metadata import read_metadata
-from kbert.serving.format.version_folders import exports_in, find_export
+from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
 from kbert.tasks.registry import FINETUNED, task_of_class
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run

@@ -12,9 +12,9 @@ import numpy as np
 from kbert.cli.actions.answering import Row, live_answering
 from kbert.cli.actions.model_kinds import columns_of
 from kbert.models.encoder_arrays import named_weights
-from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import (
+from kbert.serving.export.precision import (
     WeightSubstitutes,
+    in_precision,
     is_stored_as_half,
     is_stored_as_int8,
 )
@@ -35,7 +35,7 @@ def measure_precisions(
     The speed is that of the exported function, called in Python with batches of 32 rows at most:
     the median of three rounds over the file's first 256 rows, after a warm-up round. The
     precisions are those of `in_precision`. Returns the entry of precisions for
-    `kbert.serving.bundle.model_card`.
+    `kbert.serving.export.base_files`.
     """
     task = task_of(model)
     if not isinstance(task, FinetunedTask):

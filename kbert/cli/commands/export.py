@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option, echo
 
 from kbert.cli.commands.verb import FAILURE, reported, write_result
 from kbert.data.tables.table import nearest
-from kbert.serving.format.metadata import PRECISIONS
+from kbert.serving.format.version_folders import PRECISIONS
 from kbert.training.runs.run_log import tell_stage
 
 _Name = Annotated[
@@ -196,7 +196,7 @@ def check(
 
       kbert check exports/topics/3 --server 2.19 --strict
     """
-    from kbert.serving.format.server_versions import server_number
+    from kbert.serving.format.servable import server_number
     from kbert.serving.format.version_folders import find_export
 
     find_export(export)

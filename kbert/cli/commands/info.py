@@ -50,8 +50,8 @@ def _of_run(path: str) -> dict[str, Any]:
 
 
 def _of_export(path: str) -> dict[str, Any]:
-    from kbert.serving.format.metadata import read_metadata
     from kbert.serving.format.servable import check_export
+    from kbert.serving.format.version_folders import read_metadata
 
     report = check_export(path)
     return {

@@ -41,12 +41,7 @@ class AnswerFile:
         return self._part(number).is_file()
 
     def write(self, block: Block, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Writes the rows of a block, each with its answer, name -> value.
-
-        Raises:
-            ValueError: A row has a column that the first block lacks, in an output with fixed
-                columns, or that is an answer's; or a Parquet column would get several types.
-        """
+        """Writes the rows of a block, each with its answer, name -> value, if the columns fit."""
         columns = self._columns(block, answers)
         named = columns["answers"]
         rows = []
@@ -69,7 +64,11 @@ class AnswerFile:
         whole.unlink(missing_ok=True)
         try:
             if self._kind == "parquet":
-                _join_parquet(parts, whole)
+                parquet = pyarrow("pyarrow.parquet")
+                schema = parquet.read_schema(parts[0])
+                with parquet.ParquetWriter(whole, schema) as writer:
+                    for part in parts:
+                        writer.write_table(parquet.read_table(part).cast(schema))
             else:
                 with whole.open("xb") as file:
                     for part in parts:
@@ -141,19 +140,11 @@ class AnswerFile:
 
 
 @contextmanager
-def answer_file(
-    output: str | os.PathLike[str], made_of: Mapping[str, Any]
-) -> Iterator[AnswerFile]:
+def answer_file(output: str | os.PathLike[str], made_of: Mapping[str, Any]) -> Iterator[AnswerFile]:
     """Yields the file of answers to write, with the blocks of an earlier run.
 
-    Args:
-        output: The file to create; must not exist.
-        made_of: Name of each thing that the answers depend on -> its value, in JSON types.
-
-    Raises:
-        FileExistsError: The output exists.
-        FileNotFoundError: Its folder does not exist.
-        ValueError: The stopped run has other values in `made_of`; the message says which.
+    `made_of` has what the answers depend on, by name, in JSON types: the ValueError says which of
+    it has changed since a run was stopped. Neither may the output exist, nor its folder be missing.
     """
     path = Path(os.path.abspath(output))
     if not path.parent.is_dir():
@@ -230,7 +221,6 @@ def _dumped(value: Any, ensure_ascii: bool = False) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Replaces numbers that are not finite by None."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -240,31 +230,17 @@ def _finite(value: Any) -> Any:
 
 def _cell(value: Any) -> str:
     """Formats a value as the text of a cell, nested values as JSON."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
     if isinstance(value, bool | int | float | dict | list):
         return _json(value)
-    return str(value)
+    return "" if value is None else _plain(value)
 
 
 def _on_one_line(cell: str) -> str:
     """Replaces tabs and line ends by spaces, as TSV has no quotes."""
-    text = cell.translate({ord("\t"): " ", ord("\n"): " ", ord("\r"): " "})
+    text = cell.translate(dict.fromkeys(map(ord, "\t\n\r"), " "))
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> str:
     """Converts a value without a JSON type to str, such as dates and decimals of Parquet files."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _join_parquet(parts: list[Path], whole: Path) -> None:
-    parquet = pyarrow("pyarrow.parquet")
-    schema = parquet.read_schema(parts[0])
-    with parquet.ParquetWriter(whole, schema) as writer:
-        for part in parts:
-            writer.write_table(parquet.read_table(part).cast(schema))

@@ -14,7 +14,7 @@ from typing import Any
 
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
-from kbert.serving.loading.exported import Exported, load_export
+from kbert.serving.loading.exported import load_export
 
 try:
     import apache_beam as beam
@@ -34,16 +34,8 @@ class PredictText(beam.PTransform):
     passed on. The result is a dict: the element's entries (a text becomes the first input) and
     those of the answer in `kbert predict`; where an element has an entry of that name already, the
     answer's is called `predicted_<name>`. Elements are joined into batches, which are
-    length-bucketed; Beam keeps no order.
-
-    Args:
-        model_dir: The export: BASE/<model>/<version>, or BASE/<model>. Each worker must reach it.
-        signature: The name of the signature, which of several tasks is the task's name.
-        max_batch_size: The most elements of a batch.
-
-    Raises:
-        FileNotFoundError: There is no export.
-        ValueError: `max_batch_size` is not positive.
+    length-bucketed; Beam keeps no order. Each worker must reach `model_dir`, which is as for
+    `find_export`; of several tasks, `signature` is the task's name.
     """
 
     def __init__(
@@ -63,50 +55,24 @@ class PredictText(beam.PTransform):
         self._max_batch_size = max_batch_size
 
     def expand(self, elements: Any) -> Any:
-        """Joins elements into batches and answers them.
-
-        Args:
-            elements: A PCollection of texts or dicts.
-
-        Returns:
-            A PCollection of dicts.
-        """
+        """Joins texts or dicts into batches and answers them, as dicts."""
         sizes = {"min_batch_size": 1, "max_batch_size": self._max_batch_size}
         batches = elements | "Batch" >> beam.BatchElements(**sizes)
         return batches | "Answer" >> beam.ParDo(_Answer(self._path, self._signature))
 
 
 class _Answer(beam.DoFn):
-    """Answers batches; each worker loads the export once.
-
-    Args:
-        path: The version folder.
-        signature: The name of the signature.
-    """
+    """Answers batches; each worker loads the export once."""
 
     def __init__(self, path: str, signature: str) -> None:
         super().__init__()
-        self._path = path
-        self._signature = signature
-        self._found: Exported | None = None
+        self._path, self._signature = path, signature
 
     def setup(self) -> None:
-        """Loads the export, before the first batch of a worker."""
         self._found = load_export(self._path)
 
     def process(self, batch: Iterable[Any]) -> Iterator[dict[str, Any]]:
-        """Answers one batch.
-
-        Args:
-            batch: Texts or dicts.
-
-        Yields:
-            For each element its dict.
-
-        Raises:
-            ValueError: An element lacks an input.
-        """
-        found = load_export(self._path) if self._found is None else self._found
+        found = self._found
         names = found.input_names(self._signature)
         rows = [_as_row(element, names) for element in batch]
         columns = [[row[name] for row in rows] for name in names]
@@ -116,7 +82,6 @@ class _Answer(beam.DoFn):
 
 
 def _as_row(element: Any, names: list[str]) -> dict[str, Any]:
-    """Returns an element as name -> value."""
     row = dict(element) if isinstance(element, Mapping) else {names[0]: element}
     missing = [name for name in names if name not in row]
     if missing:

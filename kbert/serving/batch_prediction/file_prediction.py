@@ -34,32 +34,25 @@ def predict_file(
     block_rows: int = BLOCK_ROWS,
     on_progress: Callable[[float, int], None] = lambda share, rows: None,
 ) -> int:
-    """Answers the rows of a file, block by block, and writes them with their answers.
+    """Answers the rows of a file, block by block, writes them, and returns their number.
 
     The same call resumes a run that was stopped at any moment, and makes the same bytes.
 
     Args:
         source: The file; see `kbert.serving.batch_prediction.row_files`.
-        output: The file to create, with the columns of the input and the answers. The ending of its
-            name is its format.
+        output: The file to create, of any of these formats, with the columns of the input and the
+            answers.
         inputs: The model's inputs, such as ("text",), which are the names of the columns. The input
             "choices" is a list of texts, in TSV and CSV as JSON.
+        answer: Maps the rows of a block, each with a text for each input, to their answers, in
+            order; it does the length bucketing itself.
         columns: Alternative names of these columns; the first alternative that exists is used.
-        answer: Maps rows, each with a text for each input, to their answers, in order; it is called
-            with a block at a time, and does the length bucketing itself.
         made_of: Further things that the answers depend on, such as a checksum of the model.
-        block_rows: Rows of a block.
         on_progress: Called with the share of the file that is done, 0 to 1, and the rows.
-
-    Returns:
-        The number of rows.
 
     Raises:
         ValueError: A row is invalid: the message names file, line and what is expected. Or a
             stopped run has another input or other values in `made_of`.
-        FileNotFoundError: There is no such file.
-        FileExistsError: The output exists.
-        ImportError: A file is Parquet, and pyarrow is not installed.
     """
     if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
         pyarrow("pyarrow.parquet")
@@ -109,11 +102,9 @@ def _texts(
     there = [names for names in columns if set(names) <= set(block.columns)]
     chosen = (there or list(columns))[0]
     for row, place in zip(block.rows, block.places, strict=True):
-        missing = [name for name in chosen if name not in row]
-        if missing:
-            told = list(
-                dict.fromkeys(", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
-            )
+        if any(name not in row for name in chosen):
+            listed = (", ".join(f"`{n}`" for n in names) for names in there[:1] or columns)
+            told = dict.fromkeys(listed)
             raise ValueError(
                 f"{source}, {place}: a row must have {' or '.join(told)}, the inputs of the "
                 f"model. Received: {', '.join(row)[:_SHOWN] or 'nothing'}"

@@ -27,14 +27,10 @@ _Found = tuple[dict[str, Any], int, int]
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows of a file, in their order.
+    """Some rows of a file, in their order; `number` is 0 for the first block.
 
-    Attributes:
-        number: 0 for the first block.
-        columns: The names of the columns; of JSON Lines those that occur in these rows.
-        rows: Name of each column -> its value.
-        places: Location of each row, for messages: "line 3", "row 3".
-        schema: The pyarrow schema of a Parquet file, or None.
+    `columns` of JSON Lines are those that occur in these rows. `places` are the rows' locations for
+    messages: "line 3", "row 3". `schema` is the pyarrow schema of a Parquet file.
     """
 
     number: int
@@ -45,11 +41,7 @@ class Block:
 
 
 def file_format(path: str | os.PathLike[str], option: str) -> tuple[str, bool]:
-    """Returns "jsonl", "tsv", "csv" or "parquet" by a file's name, and whether it ends in .gz.
-
-    Raises:
-        ValueError: The name has another ending; the message names the user's option.
-    """
+    """Returns "jsonl", "tsv", "csv" or "parquet" by a file's name, and whether it ends in .gz."""
     is_parquet = Path(path).suffix.lower() == ".parquet"
     found = "parquet" if is_parquet else format_by_name(path)
     if found is None or found == "json":
@@ -65,20 +57,11 @@ def read_blocks(
     block_rows: int = BLOCK_ROWS,
     on_progress: Callable[[float], None] = lambda share: None,
 ) -> Iterator[Block]:
-    """Reads a file block by block. The same file has the same blocks.
+    """Reads a file in blocks of so many rows, fewer where these are long.
 
-    Args:
-        path: The file; the ending of its name is its format.
-        block_rows: Rows of a block; fewer where they are long.
-        on_progress: Called after each block with the share of the file that has been read, 0 to 1.
-
-    Yields:
-        The blocks; a file without rows has one block without rows.
-
-    Raises:
-        ValueError: A row does not follow the format; the message names file and line.
-        FileNotFoundError: There is no such file.
-        ImportError: The file is Parquet, and pyarrow is not installed.
+    The same file has the same blocks; one without rows has one block without rows. `on_progress` is
+    called after each block with the share of the file that has been read, 0 to 1. The ValueError
+    for a row that does not follow the format names file and line.
     """
     kind, compressed = file_format(path, "--input")
     if kind == "parquet":
@@ -95,7 +78,7 @@ def read_blocks(
 
 
 def pyarrow(module: str) -> Any:
-    """Imports a module such as "pyarrow.parquet" where it is used; the error tells the extra."""
+    """Imports a module such as "pyarrow.parquet" where it is used; the error names the extra."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -127,9 +110,7 @@ def _columns(header: list[str], rows: list[dict[str, Any]]) -> list[str]:
     return list(header) or list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _text_rows(
-    source: str, lines: Iterator[str], kind: str, header: list[str]
-) -> Iterator[_Found]:
+def _text_rows(source: str, lines: Iterator[str], kind: str, header: list[str]) -> Iterator[_Found]:
     """Yields the rows of a text; puts the names of the columns of TSV and CSV into `header`."""
     last = ""
 
@@ -153,16 +134,7 @@ def _text_rows(
             header += row
 
 
-def _parquet_rows(file: Any) -> Iterator[_Found]:
-    number = 0
-    for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
-        for row in batch.to_pylist():
-            number += 1
-            yield row, number, sum(map(_width, row.values()))
-
-
 def _width(value: Any) -> int:
-    """Estimates the bytes of a value."""
     if isinstance(value, list):
         return sum(map(_width, value))
     return len(value) if isinstance(value, str | bytes) else 8
@@ -178,7 +150,10 @@ def _parquet_blocks(
         with parquet.ParquetFile(path) as file:
             schema, total = file.schema_arrow, max(file.metadata.num_rows, 1)
             done = 0
-            for block in _blocks(_parquet_rows(file), schema.names, block_rows, "row"):
+            batches = file.iter_batches(batch_size=_PARQUET_ROWS)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            found = ((row, n, sum(map(_width, row.values()))) for n, row in enumerate(rows, 1))
+            for block in _blocks(found, schema.names, block_rows, "row"):
                 yield replace(block, schema=schema)
                 done += len(block.rows)
                 on_progress(done / total)

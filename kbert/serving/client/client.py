@@ -17,24 +17,18 @@ from kbert.serving.loading.row_batches import in_batches
 from kbert.tasks.registry import typed_answer
 
 Result = TypeVar("Result")
+# The order of the inputs of kbert's models.
+_ORDER = {"text": 0, "text_a": 1, "text_b": 2, "question": 3, "context": 4, "choices": 5}
 
 
 class Client(AbstractContextManager["Client"]):
     """One model of a server. A context manager; thread-safe.
 
-    Args:
-        url: "http://host:8501" or "https://..." for REST, "grpc://host:8500" or "grpcs://..." (TLS)
-            for gRPC, which needs the extra "serving".
-        model: The model's name.
-        version: Its version; the server's choice by default.
-        timeout: Seconds for one call of a method, pauses and all its requests included.
-        max_batch_size: The most rows of a request; a server with batching refuses more than its
-            own `max_batch_size`.
-        retries: The policy for repeating requests.
-
-    Raises:
-        ValueError: `url` has another scheme, or a number is not positive.
-        ImportError: gRPC's packages are missing.
+    `url` is "http://host:8501" or "https://..." for REST, "grpc://host:8500" or "grpcs://..." (TLS)
+    for gRPC, which needs the extra "serving". Without a version the server chooses. `timeout` are
+    the seconds for one call of a method, pauses and all its requests included. A request has at
+    most `max_batch_size` rows; a server with batching refuses more than its own. All methods but
+    `is_ready` and `close` raise ServerError where there is no answer in the end.
     """
 
     def __init__(
@@ -56,19 +50,11 @@ class Client(AbstractContextManager["Client"]):
         self._signatures: dict[str, Signature] | None = None
 
     def signatures(self) -> dict[str, Signature]:
-        """Returns the model's signatures, which are requested once.
-
-        Raises:
-            ServerError: There was no answer.
-        """
+        """Returns the model's signatures, which are requested once."""
         return self._known_signatures(time.monotonic() + self.timeout)
 
     def status(self) -> dict[int, str]:
-        """Returns version -> state, such as "AVAILABLE" or "LOADING".
-
-        Raises:
-            ServerError: There was no answer.
-        """
+        """Returns version -> state, such as "AVAILABLE" or "LOADING"."""
         return self._ask(self._transport.status, time.monotonic() + self.timeout)
 
     def is_ready(self) -> bool:
@@ -83,36 +69,22 @@ class Client(AbstractContextManager["Client"]):
     ) -> dict[str, np.ndarray]:
         """Calls a signature on n rows, a request per batch; batches are length-bucketed.
 
-        Args:
-            inputs: Name of each input -> n values: str or bytes for texts.
-            signature: Its name.
-
-        Returns:
-            Name of each output -> n answers, (n, ...), in the order of the rows. Strings are bytes.
-
-        Raises:
-            ValueError: There is no such signature, it has other inputs, or they differ in length.
-            ServerError: There was no answer to a request; the other answers are lost then.
+        `inputs` are name of each input -> n values, str or bytes for texts; the result is name of
+        each output -> n answers, (n, ...), in the order of the rows, with strings as bytes. Raises
+        ValueError for another signature, other inputs, or inputs that differ in length.
         """
         return self._predict(inputs, signature, time.monotonic() + self.timeout)
 
     def answers(self, *texts: Sequence[Any]) -> list[AnyAnswer]:
-        """Answers raw texts through "serving_default", as objects of the task.
+        """Answers raw texts through "serving_default", with one object of the task for each row.
 
-        Args:
-            *texts: n str or bytes for each input, in the order of kbert's models: text; text_a,
-                text_b; question, context; context, choices.
-
-        Returns:
-            One object a row; see `kbert.serving.client.typed_answers`.
-
-        Raises:
-            ValueError: The number of sequences is not that of the inputs, or they differ in length.
-            ServerError: There was no answer to a request.
+        `texts` are n str or bytes for each input, in the order of kbert's models: text; text_a,
+        text_b; question, context; context, choices. Raises ValueError for another number of inputs,
+        or ones that differ in length.
         """
         deadline = time.monotonic() + self.timeout
         known = self._known_signatures(deadline).get(SERVING_DEFAULT)
-        names = sorted(known.inputs, key=_in_order) if known else []
+        names = sorted(known.inputs, key=lambda k: (_ORDER.get(k, len(_ORDER)), k)) if known else []
         columns = [column for column in texts if not isinstance(column, str | bytes)]
         if len(columns) != len(names) or len(columns) != len(texts):
             raise ValueError(
@@ -164,9 +136,3 @@ def _transport(url: str, model: str, version: int | None) -> RestTransport | Grp
         "`url` must begin with http://, https://, grpc:// or grpcs:// and name a host. "
         f"Received: url={url!r}"
     )
-
-
-def _in_order(name: str) -> tuple[int, str]:
-    """Returns a sort key: questions come before contexts, and contexts before choices."""
-    order = ("text", "text_a", "text_b", "question", "context", "choices")
-    return (order.index(name) if name in order else len(order), name)

@@ -12,33 +12,23 @@ from kbert.serving.format.signatures import Signature, signatures_of
 
 # No limit here: the server has one.
 _OPTIONS = (("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1))
-_EXTRA = (
-    "gRPC needs the packages grpcio and tensorflow-serving-api: "
-    'pip install ".[serving]" in the checkout of kbert. '
-    "REST needs neither: begin `url` with http://"
-)
 
 
 class GrpcTransport:
-    """One model of a server, over gRPC, with TLS and the certificates of this machine if `secure`.
-
-    The address is host and port, such as "localhost:8500"; without a version the server chooses.
-
-    Raises:
-        ImportError: The extra is not installed.
-    """
+    """One model at "localhost:8500", say; TLS with this machine's certificates if `secure`."""
 
     def __init__(
         self, address: str, model: str, version: int | None = None, secure: bool = False
     ) -> None:
         try:
             import grpc
-            from tensorflow_serving.apis import (
-                model_service_pb2_grpc,
-                prediction_service_pb2_grpc,
-            )
+            from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
         except ImportError as error:
-            raise ImportError(_EXTRA) from error
+            raise ImportError(
+                "gRPC needs the packages grpcio and tensorflow-serving-api: "
+                'pip install ".[serving]" in the checkout of kbert. '
+                "REST needs neither: begin `url` with http://"
+            ) from error
         number = "" if version is None else f", version {version}"
         self.target = f"{address}, model {model}{number}"
         self._model, self._version = model, version
@@ -70,7 +60,7 @@ class GrpcTransport:
             raise server_error("INTERNAL", words, self.target) from error
 
     def signatures(self, seconds: float) -> dict[str, Signature]:
-        """Requests the model's signatures; see `RestTransport.signatures`."""
+        """Requests the model's signatures."""
         from tensorflow_serving.apis import get_model_metadata_pb2
 
         request = self._spec(get_model_metadata_pb2.GetModelMetadataRequest())
@@ -85,7 +75,7 @@ class GrpcTransport:
         return signatures_of(meta_graph)
 
     def status(self, seconds: float) -> dict[int, str]:
-        """Requests version -> state; see `RestTransport.status`."""
+        """Requests version -> state."""
         from tensorflow_serving.apis import get_model_status_pb2
 
         request = self._spec(get_model_status_pb2.GetModelStatusRequest())
@@ -109,5 +99,4 @@ class GrpcTransport:
         try:
             return method(request, timeout=seconds)
         except grpc.RpcError as error:
-            details = str(error.details())
-            raise server_error(error.code().name, details, self.target) from error
+            raise server_error(error.code().name, str(error.details()), self.target) from error

@@ -38,13 +38,7 @@ _PASSING = ("UNAVAILABLE", "RESOURCE_EXHAUSTED", "ABORTED")
 
 
 class ServerError(RuntimeError):
-    """A server did not answer a request.
-
-    Args:
-        code: The name of gRPC's status code, such as "UNAVAILABLE".
-        message: The server's message.
-        target: Address of the model.
-    """
+    """A server did not answer a request; `code` is the name of gRPC's status code."""
 
     def __init__(self, code: str, message: str, target: str) -> None:
         super().__init__(f"{target} answered {code}: {message}")
@@ -92,20 +86,11 @@ def server_error(code: str | int, message: str, target: str) -> ServerError:
 
 @dataclass(frozen=True)
 class Retries:
-    """A policy for repeating requests.
+    """A policy for repeating requests: at most so many, with pauses in seconds.
 
-    Only transient errors are retried: a server that refuses more or cannot be reached. Requests do
-    not change a server's state, so repeating them does no harm.
-
-    Args:
-        most: The most retries after the first attempt.
-        pause: Seconds before the second attempt; each further pause is twice as long. A pause is
-            randomly between half of it and all of it, so that many clients do not come back at the
-            same moment.
-        longest_pause: The longest pause, in seconds.
-
-    Raises:
-        ValueError: A number is negative.
+    Only transient errors are retried: a server that refuses more or cannot be reached. Repeating a
+    request does no harm. Each pause is twice as long as the one before, up to the longest, and
+    randomly between half of it and all of it, so that many clients do not come back together.
     """
 
     most: int = 4
@@ -114,23 +99,16 @@ class Retries:
 
     def __post_init__(self) -> None:
         for name in ("most", "pause", "longest_pause"):
-            if getattr(self, name) < 0:
-                raise ValueError(
-                    f"`{name}` must not be negative. Received: {name}={getattr(self, name)}"
-                )
+            if (value := getattr(self, name)) < 0:
+                raise ValueError(f"`{name}` must not be negative. Received: {name}={value}")
 
     def run(self, ask: Callable[[float], Answer], deadline: float, target: str) -> Answer:
-        """Repeats a request until there is an answer.
+        """Repeats a request until there is an answer, or a deadline on `time.monotonic`'s clock.
 
-        Args:
-            ask: Takes the seconds that are left, and answers or raises a `ServerError`.
-            deadline: Time on the clock of `time.monotonic`.
-            target: Address of the model, for the error.
-
-        Raises:
-            ServerError: The last error; `DeadlineExceeded` where no time was left for a request.
+        `ask` takes the seconds that are left; its last `ServerError` is raised.
         """
-        for attempt in range(self.most + 1):
+        attempt = 0
+        while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise DeadlineExceeded("DEADLINE_EXCEEDED", "no time was left to ask", target)
@@ -143,4 +121,4 @@ class Retries:
                 if not error.may_pass or attempt == self.most or not in_time:
                     raise
                 time.sleep(pause)
-        raise DeadlineExceeded("DEADLINE_EXCEEDED", "no time was left to ask", target)
+                attempt += 1

@@ -13,15 +13,5 @@ from kbert.tasks.translation.task import Translation
 AnyAnswer = (
     Classification | Score | Choice | Answer | Spans | Translation | Filling | dict[str, Any]
 )
-__all__ = [
-    "Answer",
-    "AnyAnswer",
-    "Choice",
-    "Classification",
-    "Filling",
-    "Mask",
-    "Score",
-    "Span",
-    "Spans",
-    "Translation",
-]
+__all__ = ["Answer", "AnyAnswer", "Choice", "Classification", "Filling", "Mask", "Score", "Span"]
+__all__ += ["Spans", "Translation"]

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,9 @@ import tensorflow as tf
 
 from kbert import __version__
 from kbert.layers.core.linear import without_gradients
-from kbert.serving.bundle.base_files import write_base_files
-from kbert.serving.bundle.write_bundle import Traced, write_bundle
-from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import WeightSubstitutes
+from kbert.serving.export.base_files import write_base_files
+from kbert.serving.export.precision import WeightSubstitutes, in_precision
+from kbert.serving.export.write_bundle import Traced, write_bundle
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.servable import check_export
 from kbert.serving.format.signatures import (
@@ -35,8 +34,6 @@ _WAITING = "Another export into %s is going on; this one waits for it."
 _ATTRIBUTES = ("labels", "max_sequence_length", "pair", "tasks")
 _ABSENT = object()
 
-Endpoints = dict[str, tuple[Callable[..., Any], list[tf.TensorSpec]]]
-
 
 def export(
     model: Any,
@@ -54,8 +51,8 @@ def export(
     The folder appears atomically: it is written beside it, under a name that TF Serving does not
     take for a version, checked by `check_export`, and renamed. Weights are stored once; dropout is
     off; batch and length stay free. For the files beside the SavedModel see
-    `kbert.serving.bundle.write_bundle`. Then the files of BASE are rewritten, see
-    `kbert.serving.bundle.base_files`. Exports into one BASE wait for each other.
+    `kbert.serving.export.write_bundle`. Then the files of BASE are rewritten, see
+    `kbert.serving.export.base_files`. Exports into one BASE wait for each other.
 
     Args:
         model: A model with `signatures()`, which returns for each name a function of tensors and
@@ -67,7 +64,7 @@ def export(
         version: An integer of at least 1; one more than the highest existing one by default.
         max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
         keep: Number of the highest versions to keep; None for all.
-        about: Facts about the training for the model card; see `kbert.serving.bundle.model_card`.
+        about: Facts about the training for the model card; see `kbert.serving.export.base_files`.
         precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
             the model's own.
 
@@ -84,16 +81,8 @@ def export(
     written = in_precision(model, precision)
     substitutes = WeightSubstitutes([written])
     substitutes.store_small(precision)
-    return write_export(
-        written,
-        substitutes,
-        base,
-        model.name if name is None else name,
-        version,
-        max_batch_size=max_batch_size,
-        keep=keep,
-        about=about,
-    )
+    name = model.name if name is None else name
+    return write_export(written, substitutes, base, name, version, max_batch_size, keep, about)
 
 
 def write_export(
@@ -101,16 +90,14 @@ def write_export(
     substitutes: WeightSubstitutes,
     base: str | os.PathLike[str],
     name: str,
-    version: int | None = None,
-    *,
-    max_batch_size: int = MAX_BATCH_SIZE,
-    keep: int | None = None,
-    about: Mapping[str, Any] | None = None,
+    version: int | None,
+    max_batch_size: int,
+    keep: int | None,
+    about: Mapping[str, Any] | None,
 ) -> Path:
     """Writes BASE/<name>/<version>/ of a model in its own precision; see `export`.
 
-    Several models in one have `models_by_signature`. `substitutes` are what is stored instead of
-    the model's variables.
+    `substitutes` are what is stored instead of the model's variables.
     """
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
@@ -126,10 +113,17 @@ def write_export(
             if report.problems:
                 listed = "\n".join(f"- {problem}" for problem in report.problems)
                 raise ValueError(f"`model.signatures()` must be servable. Received:\n{listed}")
-            written = signatures_of(read_meta_graph(partial))
-            metadata = _metadata(model, name, number, endpoints, written)
-            if substitutes.stores_int8:
-                metadata["precision"] = "int8"
+            metadata = {
+                "class": type(model).__name__,
+                "name": name,
+                "version": number,
+                **described(model),
+                "signatures": _described(endpoints, signatures_of(read_meta_graph(partial))),
+                "kbert_version": __version__,
+                "keras_version": keras.__version__,
+                "tensorflow_version": tf.__version__,
+                **({"precision": "int8"} if substitutes.stores_int8 else {}),
+            }
             write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
         remove_old_versions(folder.parent, keep, spare=number)
         write_base_files(base)
@@ -137,27 +131,12 @@ def write_export(
 
 
 def described(model: Any) -> dict[str, Any]:
-    """Returns the attributes of a model that its metadata name, where it has them."""
+    """Returns the attributes of a model that its metadata list, where it has them."""
     found = {key: getattr(model, key, _ABSENT) for key in _ATTRIBUTES}
     return {key: value for key, value in found.items() if value is not _ABSENT}
 
 
-def _metadata(
-    model: Any, name: str, version: int, endpoints: Endpoints, written: dict[str, Signature]
-) -> dict[str, Any]:
-    return {
-        "class": type(model).__name__,
-        "name": name,
-        "version": version,
-        **described(model),
-        "signatures": _described(endpoints, written),
-        "kbert_version": __version__,
-        "keras_version": keras.__version__,
-        "tensorflow_version": tf.__version__,
-    }
-
-
-def _endpoints(model: Any) -> Endpoints:
+def _endpoints(model: Any) -> Traced:
     """Returns the model's signatures, after a check that arguments have names and a batch."""
     if not callable(getattr(model, "signatures", None)):
         raise TypeError(
@@ -179,9 +158,7 @@ def _endpoints(model: Any) -> Endpoints:
     return signatures
 
 
-def _write_saved_model(
-    endpoints: Endpoints, substitutes: WeightSubstitutes, folder: Path
-) -> Traced:
+def _write_saved_model(endpoints: Traced, substitutes: WeightSubstitutes, folder: Path) -> Traced:
     """Writes the graph and the weights; returns the functions of the graph, callable in Python.
 
     Each is traced once: a `tf.function` that is saved as such, and not as a concrete function, is
@@ -204,7 +181,7 @@ def _write_saved_model(
     return traced
 
 
-def _described(endpoints: Endpoints, written: dict[str, Signature]) -> dict[str, Any]:
+def _described(endpoints: Traced, written: dict[str, Signature]) -> dict[str, Any]:
     """Returns the signatures for kbert.json, inputs in the order of the function's arguments."""
     described = {}
     for name, signature in written.items():

@@ -12,8 +12,7 @@ import numpy as np
 from kbert.models.adapter_bert import is_adapted
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.export import described, write_export
-from kbert.serving.export.precision import in_precision
-from kbert.serving.export.weight_substitutes import WeightSubstitutes
+from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
 
@@ -66,16 +65,8 @@ def export_together(
     share_encoder(written, substitutes)
     substitutes.store_small(precision)
     with _one_tokenizer(written):
-        return write_export(
-            Together(name, written),
-            substitutes,
-            base,
-            name,
-            version,
-            max_batch_size=max_batch_size,
-            keep=keep,
-            about=about,
-        )
+        model = Together(name, written)
+        return write_export(model, substitutes, base, name, version, max_batch_size, keep, about)
 
 
 class Together:
@@ -83,40 +74,21 @@ class Together:
 
     def __init__(self, name: str, models: Mapping[str, Any]) -> None:
         self.name = name
-        self._models = dict(models)
-
-    @property
-    def tasks(self) -> dict[str, Any]:
-        """Returns metadata of each task, in JSON types."""
-        return {
-            task: {
-                "class": type(model).__name__,
-                **described(model),
-            }
-            for task, model in self._models.items()
-        }
-
-    @property
-    def compute_dtype(self) -> str:
-        """Returns the compute dtype of all models."""
-        return str(next(iter(self._models.values())).compute_dtype)
-
-    @property
-    def models_by_signature(self) -> dict[str, Any]:
-        """The model of each signature."""
-        return self._models
+        self.models_by_signature = dict(models)
+        self.compute_dtype = next((str(m.compute_dtype) for m in models.values()), "float32")
+        # In JSON types, for the metadata.
+        self.tasks = {k: {"class": type(m).__name__, **described(m)} for k, m in models.items()}
 
     def signatures(self) -> dict[str, Any]:
         """Returns the main function of each task and the specs of its inputs."""
-        return {task: model.signatures()[SERVING_DEFAULT] for task, model in self._models.items()}
+        models = self.models_by_signature
+        return {task: model.signatures()[SERVING_DEFAULT] for task, model in models.items()}
 
 
 def share_encoder(models: Mapping[str, Any], substitutes: WeightSubstitutes) -> None:
     """Replaces the encoders of the other models by that of the first, and records it.
 
-    Raises:
-        ValueError: Weights differ that are neither adapters, nor LayerNorms beside adapters, nor
-            the pooler.
+    Only adapters, LayerNorms beside adapters, and the pooler may differ.
     """
     first, *others = models
     kept = named_weights(models[first].encoder)
@@ -165,20 +137,13 @@ def _check_names(models: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _one_tokenizer(models: Mapping[str, Any]) -> Iterator[None]:
-    """Lets models with equal tokenizers share one, so that the graph has its tables once.
-
-    Their own tokenizers are restored at the end.
-    """
+    """Lets models with equal tokenizers share one meanwhile, so that the graph has one table."""
     own = {name: model.tokenizer for name, model in models.items()}
-    kept: list[Any] = []
+    kept: dict[str, Any] = {}
     try:
         for model in models.values():
-            like = (one for one in kept if one.get_config() == model.tokenizer.get_config())
-            same = next(like, None)
-            if same is None:
-                kept.append(model.tokenizer)
-            else:
-                model.tokenizer = same
+            config = repr(model.tokenizer.get_config())
+            model.tokenizer = kept.setdefault(config, model.tokenizer)
         yield
     finally:
         for name, model in models.items():

@@ -1,39 +1,49 @@
-"""The dtypes in which an export stores its weights and computes."""
+"""The dtypes in which an export stores its weights and computes, and what it stores only once.
 
+Int8: weight = scale * code, code in [-127, 127], scale = the largest magnitude / 127. A matrix (in,
+out) has a scale for each column, the outputs; a table of embeddings one for each row, so that a row
+can be looked up before it is dequantized. Source: Jacob et al. 2018 (arXiv:1712.05877), section
+2.1, with zero point 0; per channel as Krishnamoorthi 2018 (arXiv:1806.08342), section 3.1.
+
+Half: adapters and heads of half-precision files are float32 once they are loaded. Where half
+precision represents a weight exactly, an export stores that, and computes with the same numbers.
+"""
+
+import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
+from kbert.layers.core.embeddings import TokenEmbedding
 from kbert.models.encoder_arrays import named_weights
-from kbert.serving.export.weight_substitutes import is_stored_as_int8, rounded_to_int8
-from kbert.serving.format.metadata import PRECISIONS
+from kbert.pipelines.inference.captured_weights import CapturedWeights
+from kbert.serving.format.version_folders import PRECISIONS
 
 logger = logging.getLogger(__name__)
+_MOST = 127
+# For smaller ones the scales, or the graph's nodes, cost about as much as is saved.
+_LEAST_NUMBERS = 2048
+_TABLE = "embeddings"
+# The method of a table that is replaced while a graph is traced.
+_LOOK_UP = TokenEmbedding.look_up.__name__
 # Linux's names of the instructions that multiply bfloat16.
 _BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def in_precision(model: Any, precision: str | None) -> Any:
-    """Converts a model to the precision of an export.
+    """Converts a model to the precision of an export: itself if nothing changes, else a copy.
 
-    Args:
-        model: A Keras model that can be made from its configuration, as kbert's can. It is not
-            changed.
-        precision: "float32"; "bfloat16", for storage and computation: softmax, LayerNorm and logits
-            as the layers compute them under that policy; or "int8", with the large weights
-            quantized by `kbert.serving.export.weight_substitutes`, computing in float32. None
-            leaves the model as it is.
-
-    Returns:
-        The model itself where nothing changes, otherwise a copy.
-
-    Raises:
-        ValueError: There is no such precision, or the model cannot be copied.
+    "bfloat16" is for storage and computation: softmax, LayerNorm and logits as the layers compute
+    them under that policy. "int8" quantizes the large weights, and computes in float32. None leaves
+    the model as it is. Raises ValueError for another precision, and for a model that Keras cannot
+    make from its configuration.
     """
     if precision is None:
         return model
@@ -58,10 +68,7 @@ def in_precision(model: Any, precision: str | None) -> Any:
 
 
 def computes_bfloat16(cpu_info: Path = _CPU_INFO) -> bool:
-    """Returns whether the processor has instructions that multiply bfloat16, by Linux's file.
-
-    If the file lists no features, the result is True, so that no warning is logged.
-    """
+    """Returns whether Linux's file lists no features, or one that multiplies bfloat16."""
     try:
         lines = cpu_info.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -78,7 +85,6 @@ def _is_all_in(model: Any, dtype: str) -> bool:
 
 
 def _copied(model: Any, dtype: str) -> Any:
-    """Returns a copy with another dtype policy, and the same weights."""
     if not isinstance(model, keras.Model):
         raise ValueError(
             "`model` must be a Keras model to be exported in another precision. "
@@ -99,7 +105,6 @@ def _copied(model: Any, dtype: str) -> Any:
 
 
 def _with_policy(config: Any, dtype: str) -> Any:
-    """Returns a configuration in which every dtype policy is replaced."""
     if isinstance(config, Mapping):
         if config.get("class_name") == "DTypePolicy":
             return {**config, "config": {**config["config"], "name": dtype}}
@@ -107,3 +112,143 @@ def _with_policy(config: Any, dtype: str) -> Any:
     if isinstance(config, list | tuple):
         return type(config)(_with_policy(value, dtype) for value in config)
     return config
+
+
+def _is_large_matrix(variable: Any) -> bool:
+    return len(variable.shape) == 2 and int(np.prod(variable.shape)) >= _LEAST_NUMBERS
+
+
+def is_stored_as_int8(variable: Any) -> bool:
+    """Returns whether a Keras variable is a float matrix of at least 2,048 numbers."""
+    return _is_large_matrix(variable) and "float" in variable.dtype
+
+
+def is_stored_as_half(variable: Any) -> bool:
+    """Returns whether a Keras variable is a float32 matrix, as large, that float16 has exactly."""
+    if not _is_large_matrix(variable) or variable.dtype != "float32":
+        return False
+    numbers = np.asarray(variable)
+    with np.errstate(over="ignore"):  # overflow becomes infinite, and so is not equal
+        return bool(np.array_equal(numbers.astype("float16").astype("float32"), numbers))
+
+
+def int8_codes(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Quantizes a matrix (in, out), or a table (V, D), whose `name` is "embeddings".
+
+    Returns int8 of the same shape, and float32 scales (1, out) or (V, 1).
+    """
+    wide = np.asarray(matrix, "float32")
+    axis = 1 if name == _TABLE else 0
+    scales = np.abs(wide).max(axis=axis, keepdims=True) / np.float32(_MOST)
+    scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")
+    return np.clip(np.rint(wide / scales), -_MOST, _MOST).astype("int8"), scales
+
+
+def rounded_to_int8(matrix: np.ndarray, name: str) -> np.ndarray:
+    """Quantizes and dequantizes a matrix, to float32; see `int8_codes`."""
+    codes, scales = int8_codes(matrix, name)
+    return codes.astype("float32") * scales
+
+
+class HalfWeight:
+    """A Keras variable stored as float16."""
+
+    def __init__(self, variable: Any) -> None:
+        self._halves = _stored(np.asarray(variable).astype("float16"), variable, "halves")
+
+    def matrix(self) -> tf.Tensor:
+        """Returns the whole matrix as float32, as graph code."""
+        return tf.cast(self._halves, tf.float32)
+
+    def rows(self, ids: Any) -> tf.Tensor:
+        """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
+        return tf.cast(tf.gather(self._halves, ids), tf.float32)
+
+
+class Int8Weight:
+    """A Keras variable stored as int8, with its scales."""
+
+    def __init__(self, variable: Any) -> None:
+        codes, scales = int8_codes(np.asarray(variable), variable.name)
+        self._codes = _stored(codes, variable, "codes")
+        self._scales = _stored(scales, variable, "scales")
+
+    def matrix(self) -> tf.Tensor:
+        """Returns the whole matrix as float32, as graph code."""
+        return tf.cast(self._codes, tf.float32) * self._scales
+
+    def rows(self, ids: Any) -> tf.Tensor:
+        """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
+        codes = tf.gather(self._codes, ids)
+        return tf.cast(codes, tf.float32) * tf.gather(self._scales, ids)
+
+
+def _stored(numbers: np.ndarray, variable: Any, part: str) -> tf.Variable:
+    name = variable.path.replace(":", "_")
+    return tf.Variable(numbers, trainable=False, name=f"{name}/{part}")
+
+
+class WeightSubstitutes:
+    """Substitutes of variables, used while the functions of models' common export are traced."""
+
+    def __init__(self, models: Iterable[Any]) -> None:
+        self._models = [model for model in models if isinstance(model, keras.Model)]
+        # By identity: Keras variables compare by value.
+        self._shared: dict[int, Any] = {}
+        self._small: dict[int, Int8Weight | HalfWeight] = {}
+
+    def share(self, variable: Any, kept: Any) -> None:
+        """Stores `kept` instead of `variable`, which has the same values."""
+        if variable is not kept:  # models may have one encoder object
+            self._shared[id(variable)] = kept
+
+    def store_small(self, precision: str | None) -> None:
+        """Stores large weights as `Int8Weight` for "int8", else those that fit as `HalfWeight`."""
+        is_int8 = precision == "int8"
+        fits = is_stored_as_int8 if is_int8 else is_stored_as_half
+        stored = Int8Weight if is_int8 else HalfWeight
+        for model in self._models:
+            for variable in model.weights:
+                kept = self._shared.get(id(variable), variable)
+                if id(kept) not in self._small and fits(kept):
+                    self._small[id(kept)] = stored(kept)
+
+    @property
+    def stores_int8(self) -> bool:
+        """Returns whether weights are stored as int8."""
+        return any(isinstance(stored, Int8Weight) for stored in self._small.values())
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Returns graph code that computes with the substitutes of the variables."""
+        if not self._shared and not self._small:
+            return function
+
+        @functools.wraps(function)
+        def computed(*arguments: Any) -> Any:
+            with CapturedWeights(self._value), self._rows():
+                return function(*arguments)
+
+        return computed
+
+    def _value(self, variable: Any) -> Any:
+        """Returns the value of a variable's substitute, as graph code; None if it has none."""
+        kept = self._shared.get(id(variable))
+        stored = self._small.get(id(variable if kept is None else kept))
+        if stored is not None:
+            return stored.matrix()
+        return None if kept is None else kept.value
+
+    @contextmanager
+    def _rows(self) -> Iterator[None]:
+        """Makes embedding tables that are stored small look up rows before they dequantize."""
+        with ExitStack() as stack:
+            for model in self._models if self._small else ():
+                for layer in model._flatten_layers():
+                    if not isinstance(layer, TokenEmbedding):
+                        continue
+                    table = layer.embeddings
+                    stored = self._small.get(id(self._shared.get(id(table), table)))
+                    if stored is not None:
+                        setattr(layer, _LOOK_UP, stored.rows)
+                        stack.callback(delattr, layer, _LOOK_UP)
+            yield

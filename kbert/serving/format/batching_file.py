@@ -14,8 +14,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from kbert.serving.format.messages import message_class
-from kbert.serving.format.saved_graph import SavedSignature
+from kbert.serving.format.messages import SavedSignature, message_class
 from kbert.serving.format.signatures import Signature
 
 BATCHING_FILE = "batching_params.pbtxt"
@@ -26,18 +25,11 @@ LENGTHS = "lengths"
 
 @dataclass(frozen=True)
 class Batching:
-    """Batching parameters of a server.
+    """Batching parameters of a server, in rows; the sizes ascend to `max_batch_size`.
 
-    Args:
-        max_batch_size: The most rows of a batch, and of one request.
-        batch_timeout_micros: How long a request waits for others, in microseconds.
-        max_enqueued_batches: Batches that may wait; a server refuses more.
-        allowed_batch_sizes: The sizes to which it fills batches up with copies of rows: ascending,
-            the last `max_batch_size`.
-        pad_variable_length_inputs: Whether requests of different lengths share a batch.
-
-    Raises:
-        ValueError: A number is not positive, or the sizes do not ascend to `max_batch_size`.
+    A request waits for others at most `batch_timeout_micros`. Batches are filled up to an allowed
+    size with copies of rows; a server refuses to hold more than `max_enqueued_batches`. With
+    `pad_variable_length_inputs` requests of different lengths share a batch.
     """
 
     max_batch_size: int
@@ -48,10 +40,8 @@ class Batching:
 
     def __post_init__(self) -> None:
         for name in ("max_batch_size", "max_enqueued_batches"):
-            if not getattr(self, name) > 0:
-                raise ValueError(
-                    f"`{name}` must be positive. Received: {name}={getattr(self, name)}"
-                )
+            if not (value := getattr(self, name)) > 0:
+                raise ValueError(f"`{name}` must be positive. Received: {name}={value}")
         if self.batch_timeout_micros < 0:
             raise ValueError(
                 "`batch_timeout_micros` must not be negative. Received: "
@@ -75,11 +65,8 @@ def batching_for(
 ) -> Batching | None:
     """Returns the batching that suits a model: sizes 1, 2, 4, ... up to the largest, 0 for none.
 
-    It is None where requests must not be joined: an input besides tokens with `lengths` has a free
-    dimension besides the batch, in which a server's padding would be read as data.
-
-    Raises:
-        ValueError: `max_batch_size` is negative.
+    It is None where requests must not be joined: a server's padding would be read as data in an
+    input that has a free dimension besides the batch, and no `lengths`.
     """
     if max_batch_size < 0:
         raise ValueError(
@@ -110,14 +97,7 @@ def write_batching(export_dir: str | os.PathLike[str], batching: Batching) -> No
 
 
 def read_batching(export_dir: str | os.PathLike[str]) -> Batching | None:
-    """Reads the batching file of a version folder as a server does, with the server's defaults.
-
-    Returns:
-        The batching; None if there is no file.
-
-    Raises:
-        ValueError: It is not a text of the message BatchingParameters, or its numbers do not fit.
-    """
+    """Reads the batching file as a server does, with its defaults; None if there is no file."""
     file = Path(export_dir, BATCHING_FILE)
     if not file.is_file():
         return None

@@ -16,33 +16,24 @@ _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
 def to_json(batch: np.ndarray) -> Any:
-    """Converts a batch to nested lists for JSON; strings are bytes in an array of objects.
-
-    Numbers of float32 and smaller floats have the fewest digits that restore them.
-    """
+    """Converts a batch to nested lists for JSON; strings are bytes in an array of objects."""
     if batch.dtype.kind == "O":
         return _nested(batch, _text)
     if batch.dtype.itemsize < 8 and (batch.dtype.kind == "f" or batch.dtype == _BFLOAT16):
-        # The digits of float32, not those of the double that is next to it.
+        # The fewest digits that restore a float32, not those of the double that is next to it.
         return _nested(batch.astype(np.float32), lambda number: float(str(number)))
     return batch.tolist()
 
 
 def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Converts nested lists, all of one shape, to a batch.
-
-    Raises:
-        ValueError: The lists are of different lengths, or an element is not of the dtype.
-    """
+    """Converts nested lists to a batch; ValueError if they are not all of one shape and dtype."""
     try:
         if dtype != tf.string:
             return _numbers(value, dtype)
-        shape = _shape(value)
-        # The values first: the shape, taken from the first lists alone, may be of any size.
-        flat = [_bytes(leaf) for leaf in _leaves(value, shape)]
-        strings = np.empty(shape, object)
-        strings.reshape(-1)[:] = flat
-        return strings
+        # Where lists have different lengths, they are the elements of this array.
+        found = np.array(value, object)
+        found.reshape(-1)[:] = [_bytes(leaf) for leaf in found.ravel()]
+        return found
     except (ValueError, TypeError, OverflowError, binascii.Error) as error:
         raise ValueError(
             f"`value` must be lists of one shape with elements of type {dtype.name}. "
@@ -76,26 +67,8 @@ def _text(content: Any) -> Any:
 def _bytes(leaf: Any) -> bytes:
     if isinstance(leaf, str):
         return leaf.encode("utf-8", "surrogatepass")
+    if isinstance(leaf, list):
+        raise ValueError("lists of different lengths")
     if isinstance(leaf, dict) and set(leaf) == {_BASE64} and isinstance(leaf[_BASE64], str):
         return base64.b64decode(leaf[_BASE64], validate=True)
     raise TypeError(f"{str(leaf)[:80]!r} is no text")
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    shape = []
-    while isinstance(value, list):
-        shape.append(len(value))
-        value = value[0] if value else None
-    return tuple(shape)
-
-
-def _leaves(value: Any, shape: tuple[int, ...]) -> Any:
-    if not shape:
-        yield value
-        return
-    if not isinstance(value, list):
-        raise ValueError(f"{str(value)[:80]!r} where a list is expected")
-    if len(value) != shape[0]:
-        raise ValueError("lists of different lengths")
-    for child in value:
-        yield from _leaves(child, shape[1:])

@@ -1,16 +1,21 @@
-"""Check that TF Serving can load and run an export, from its files, without a server."""
+"""Check that TF Serving can load and run an export, from its files, without a server.
+
+TF Serving links all ops of the TensorFlow of its own version and tensorflow-text's `ops_lib`:
+2.12.1 of it in Serving 2.16 to 2.19, 2.20 in Serving 2.20. Sources: `tf.raw_ops` of the wheels of
+tensorflow-cpu 2.16.2, 2.17.1, 2.18.1, 2.19.1 and 2.20.0, compared; the libraries of tensorflow-text
+2.12.1 and 2.20.1, compared; serving PR 4057.
+"""
 
 import functools
 import importlib.util
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kbert.serving.format.saved_graph import SavedSignature, read_saved_graph
-from kbert.serving.format.server_versions import ICU_OPS, TEXT_OPS
+from kbert.serving.format.messages import SavedSignature, read_saved_graph
 from kbert.serving.format.version_folders import SAVED_MODEL_FILE, find_export
 
 PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
@@ -19,21 +24,122 @@ _COMPILED_ATTRIBUTE = "_XlaMustCompile"
 _LOCAL_TASK = "/job:localhost/replica:0/task:0"
 # TensorFlow puts its own saving and restoring on the CPU, on any machine.
 _SAVER_FUNCTIONS = ("__inference__traced_save_", "__inference__traced_restore_")
+# Known versions of TF Serving, oldest first.
+SERVERS = ("2.16", "2.17", "2.18", "2.19", "2.20")
+_SPARSE = "XlaSparseDenseMatmul"
+_OPTIMIZERS = ("", "WithAdagrad", "WithAdagradMomentum", "WithAdam", "WithFtrl", "WithSgd")
+_STATIC = [f"{_SPARSE}Grad{name}AndStaticBufferSize" for name in _OPTIMIZERS if name]
+_COMBINER = f"{_SPARSE}CustomCombinerOnTc"
+_CSR = [f"{_COMBINER}Grad{name}{'And' if name else 'With'}CsrInput" for name in _OPTIMIZERS]
+# Version -> the ops that no older one has.
+NEW_OPS: dict[str, frozenset[str]] = {
+    "2.17": frozenset(
+        "ConvertToListOfSparseCoreCooTensors ConvertToSparseCoreCsrWrappedCooTensor "
+        "GetStatsFromListOfSparseCoreCooTensors SortListOfSparseCoreCooTensors "
+        "GlobalShuffleDataset IndexFlatMapDataset IteratorGetModelProto "
+        "WeightedFlatMapDataset".split()
+    ).union([*_STATIC, f"{_SPARSE}WithStaticBufferSize"]),
+    "2.18": frozenset({"CheckPinned", f"{_SPARSE}GradWithCsrInput"}),
+    "2.19": frozenset(),
+    "2.20": frozenset(
+        "DecodeWebP TPUDummyInput TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim "
+        "TFText>Utf8Binarize".split()
+    ).union([*_CSR, f"{_COMBINER}WithCsrInput"]),
+}
+# A line a library of the wheel, with the ops that it registers.
+_LIBRARIES = """
+metrics/_text_similarity_metric_ops.so RougeL
+ops/_boise_offset_converter.so TFText>BoiseTagsToOffsets TFText>OffsetsToBoiseTags
+ops/_byte_splitter.so TFText>ByteSplitByOffsets TFText>ByteSplitWithOffsets
+ops/_constrained_sequence_op.so ConstrainedSequence
+ops/_fast_bert_normalizer.so FastBertNormalize
+ops/_fast_sentencepiece_tokenizer.so TFText>FastSentencepieceDetokenize \
+    TFText>FastSentencepieceTokenize
+ops/_fast_wordpiece_tokenizer.so FastWordpieceTokenizeWithOffsets TFText>FastWordpieceDetokenize
+ops/_mst_ops.so MaxSpanningTree
+ops/_ngrams_op.so TFText>NgramsStringJoin
+ops/_normalize_ops.so CaseFoldUTF8 FindSourceOffsets NormalizeUTF8 NormalizeUTF8WithOffsetsMap
+ops/_phrase_tokenizer.so PhraseTokenize TFText>PhraseDetokenize
+ops/_regex_split_ops.so RegexSplitWithOffsets
+ops/_sentence_breaking_ops.so SentenceFragments
+ops/_sentencepiece_tokenizer.so SentencepieceDetokenizeOp SentencepieceIdToStringOp \
+    SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp \
+    SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp
+ops/_split_merge_from_logits_tokenizer.so TokenizerFromLogits
+ops/_split_merge_tokenizer.so SplitMergeTokenizeWithOffsets
+ops/_state_based_sentence_breaker_op.so SentenceFragmentsV2
+ops/_trimmer_ops.so TFText>RoundRobinGenerateMasks TFText>RoundRobinTrim
+ops/_unicode_script_tokenizer.so UnicodeScriptTokenizeWithOffsets
+ops/_utf8_binarize_op.so TFText>Utf8Binarize
+ops/_whitespace_tokenizer.so WhitespaceTokenizeWithOffsets
+ops/_whitespace_tokenizer_v2.so TFText>WhitespaceTokenizeWithOffsetsV2
+ops/_wordpiece_tokenizer.so WordpieceTokenizeWithOffsets
+"""
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    library: tuple(ops) for library, *ops in map(str.split, _LIBRARIES.strip().splitlines())
+}
+TEXT_OPS = frozenset(op for ops in LIBRARIES.values() for op in ops)
+# They read ICU's data at run time, which a server may lack (tensorflow/text issue 281).
+ICU_OPS = frozenset(LIBRARIES["ops/_normalize_ops.so"]) - {"FindSourceOffsets"}
+
+
+def server_number_or_zero(version: str) -> tuple[int, int]:
+    """Returns `server_number`, or (0, 0) for a version that is older than the known ones."""
+    try:
+        return server_number(version)
+    except ValueError:
+        return 0, 0
+
+
+def server_number(version: str) -> tuple[int, int]:
+    """Parses a version such as "2.20" or "2.20.0"; ValueError if older than the known ones."""
+    match = re.match(r"(\d+)\.(\d+)(\.|$)", version)
+    number = (int(match[1]), int(match[2])) if match else (0, 0)
+    if number < tuple(map(int, SERVERS[0].split("."))):
+        raise ValueError(
+            f"`server` must be a version of TF Serving, at least {SERVERS[0]}. "
+            f"Received: server={version!r}"
+        )
+    return number
+
+
+def least_server(ops: Iterable[str]) -> str:
+    """Returns the oldest version of TF Serving that has all these ops linked."""
+    used = set(ops)
+    needed = [version for version, new in NEW_OPS.items() if used & new]
+    return needed[-1] if needed else SERVERS[0]
+
+
+def ops_missing_in(ops: Iterable[str], server: str) -> dict[str, str]:
+    """Returns op -> the first version that has it, of the ops that a server such as "2.18" lacks.
+    """
+    number = server_number(server)
+    used = set(ops)
+    return {
+        op: version
+        for version, new in NEW_OPS.items()
+        if server_number(version) > number
+        for op in sorted(used & new)
+    }
+
+
+def libraries_with(ops: Iterable[str]) -> list[Path]:
+    """Returns the installed libraries of tensorflow-text that register some of these ops."""
+    wanted = set(ops)
+    spec = importlib.util.find_spec("tensorflow_text")
+    if spec is None or spec.origin is None:
+        raise ImportError("The ops of tensorflow-text need it: pip install tensorflow-text")
+    folder = Path(spec.origin).parent / "python"
+    return [folder / name for name, registered in LIBRARIES.items() if wanted & set(registered)]
 
 
 @dataclass(frozen=True)
 class ExportReport:
-    """Report of `check_export`.
+    """Report of `check_export`, with sizes in bytes.
 
-    Args:
-        path: The version folder.
-        signatures: Name -> signature.
-        core_ops: The ops of TensorFlow itself that the graph and its functions use.
-        text_ops: The ops of tensorflow-text that they use; the server must have these linked.
-        tensorflow_version: The TensorFlow that wrote the export; the server's must not be older.
-        variable_bytes: Size of the weights on disk.
-        other_bytes: Size of everything else: graph, vocabulary, metadata.
-        problems: Reasons why TF Serving cannot serve it, one sentence each; empty if there is none.
+    `core_ops` are those of TensorFlow itself that the graph uses, `text_ops` those of
+    tensorflow-text, which a server must have linked. The server must not be older than
+    `tensorflow_version`. Each of `problems` is a sentence, why TF Serving cannot serve it.
     """
 
     path: Path
@@ -56,12 +162,9 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
 
     Every op must be TensorFlow's or tensorflow-text's and none may call Python or need ICU's data;
     no function may require XLA, no op a device; every tensor of a signature must have the batch as
-    its first dimension. It only reads the files; to check that the graph runs, see
-    `kbert.serving.loading.session_loader`. TensorFlow is not imported.
-
-    Raises:
-        FileNotFoundError: There is no export.
-        ValueError: The file is not a SavedModel.
+    its first dimension. It only reads the files, without TensorFlow; to check that the graph runs,
+    see `kbert.serving.loading.session_loader`. Raises FileNotFoundError if there is no export, and
+    ValueError if its file is not a SavedModel.
     """
     export_dir = find_export(path)
     saved = read_saved_graph(export_dir)
@@ -87,11 +190,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
 
 @functools.cache
 def core_ops() -> frozenset[str]:
-    """Returns the names of the installed TensorFlow's ops in `tf.raw_ops`, without importing it.
-
-    Raises:
-        ImportError: It is not installed.
-    """
+    """Returns the names of the installed TensorFlow's ops in `tf.raw_ops`, without importing it."""
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.origin is None:
         raise ImportError("Checking an export needs TensorFlow: pip install tensorflow")

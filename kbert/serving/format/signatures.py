@@ -1,27 +1,30 @@
-"""The signatures of a SavedModel, which clients of TF Serving can call, read from its file."""
+"""The signatures of a SavedModel, which clients can call, and its weights, read by TensorFlow."""
 
+import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kbert.serving.format.saved_graph import client_signatures, serving_meta_graph, shape_of
+from kbert.serving.format.messages import client_signatures, serving_meta_graph, shape_of
 
 SERVING_DEFAULT = "serving_default"
+# Errors that TensorFlow raises for damaged files.
+_DAMAGE = (tf.errors.OpError, RuntimeError, ValueError, IndexError, TypeError)
+# Smaller arrays may be equal by chance, such as new biases.
+_LARGE_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
 class SignatureTensor:
-    """One input or output of a signature.
+    """One input or output of a signature; `tensor` is its name in the graph.
 
-    Args:
-        tensor: Its name in the graph, such as "serving_default_text:0".
-        dtype: Its dtype.
-        shape: Its dimensions, None for one that may vary; None if the rank is unknown.
+    A dimension that may vary is None, and so is the shape if the rank is unknown.
     """
 
     tensor: str
@@ -32,10 +35,7 @@ class SignatureTensor:
         """Converts a batch (B, ...), an array or nested list, to an array of this tensor's dtype.
 
         Strings are str or bytes and become objects, since NumPy's own strings drop the NUL bytes at
-        their ends. An error names the input as `name`.
-
-        Raises:
-            ValueError: The batch has another rank.
+        their ends. The ValueError for a batch of another rank names the input as `name`.
         """
         array = np.asarray(value, object if self.dtype == tf.string else self.dtype.as_numpy_dtype)
         if self.shape is None or array.ndim == len(self.shape):
@@ -77,11 +77,7 @@ def signatures_of(meta_graph: Any) -> dict[str, Signature]:
 def checked_call(
     signatures: Mapping[str, Signature], name: str, inputs: Collection[str]
 ) -> Signature:
-    """Returns the signature of this name, after a check that it has these inputs.
-
-    Raises:
-        ValueError: There is no such signature, or it has other inputs.
-    """
+    """Returns the signature of this name; ValueError without one, or if it has other inputs."""
     if name not in signatures:
         raise ValueError(
             f"`signature` must be one of {sorted(signatures)}. Received: signature={name!r}"
@@ -100,3 +96,67 @@ def _tensors(infos: Any) -> dict[str, SignatureTensor]:
         name: SignatureTensor(info.name, tf.dtypes.as_dtype(info.dtype), shape_of(info))
         for name, info in sorted(infos.items())
     }
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Numbers of an export's arrays, parameters and bytes; name of a dtype -> its parameters."""
+
+    arrays: int
+    parameters: int
+    bytes: int
+    dtypes: dict[str, int]
+
+
+def weights_of(export_dir: str | os.PathLike[str]) -> Weights:
+    """Counts the weights of a version folder without reading them; none is not an error."""
+    dtypes: dict[str, int] = {}
+    arrays = size = 0
+    for _, shape, dtype in _arrays(_reader(export_dir)):
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays += 1
+        dtypes[dtype.name] = dtypes.get(dtype.name, 0) + count
+        size += count * dtype.size
+    return Weights(arrays, sum(dtypes.values()), size, dict(sorted(dtypes.items())))
+
+
+def stored_twice(export_dir: str | os.PathLike[str]) -> list[tuple[str, ...]]:
+    """Finds large weights that a version folder holds more than once: the names of all copies.
+
+    Constant arrays are left out: they are newly initialized, and rightly equal.
+    """
+    reader = _reader(export_dir)
+    found: dict[bytes, list[str]] = {}
+    for name, shape, dtype in _arrays(reader):
+        if int(np.prod(shape, dtype=np.int64)) * dtype.size < _LARGE_BYTES:
+            continue
+        try:
+            array = reader.get_tensor(name)
+        except _DAMAGE as error:
+            raise ValueError(f"`{name}` must be readable. Received: {error}") from error
+        if (array == array.flat[0]).all():
+            continue
+        digest = hashlib.sha256(np.ascontiguousarray(array).tobytes())
+        digest.update(f"{dtype.name}{shape}".encode())
+        found.setdefault(digest.digest(), []).append(name)
+    return [tuple(names) for names in found.values() if len(names) > 1]
+
+
+def _reader(export_dir: str | os.PathLike[str]) -> Any:
+    prefix = Path(export_dir, "variables", "variables")
+    if not prefix.with_name("variables.index").is_file():
+        return None
+    try:
+        return tf.train.load_checkpoint(str(prefix))
+    except _DAMAGE as error:
+        raise ValueError(f"`{prefix}` must hold weights. Received: {error}") from error
+
+
+def _arrays(reader: Any) -> Iterator[tuple[str, list[int], tf.DType]]:
+    """Yields name, shape and dtype of all arrays; strings are names of objects, not weights."""
+    if reader is None:
+        return
+    dtypes = reader.get_variable_to_dtype_map()
+    for name, shape in sorted(reader.get_variable_to_shape_map().items()):
+        if dtypes[name] != tf.string:
+            yield name, shape, dtypes[name]

@@ -1,16 +1,21 @@
-"""Folders of exports, BASE/<model>/<version>/, in the layout of TF Serving.
+"""Folders of exports, BASE/<model>/<version>/, in the layout of TF Serving, and their metadata.
 
 TF Serving takes each folder of a model whose name is a 64-bit integer for a version, and serves the
-highest. It ignores other names. Source: tensorflow/serving,
-`sources/storage_path/file_system_storage_path_source.cc`.
+highest. It ignores other names, and the folder assets.extra, whose kbert.json is for users and for
+`kbert`. Source: tensorflow/serving, `sources/storage_path/file_system_storage_path_source.cc`.
 """
 
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
-from kbert.storage.atomic_directory import remove_atomically
+from kbert.storage.atomic_directory import remove_atomically, write_atomically
 
+# The types of numbers of an export, see `kbert.serving.export.precision`.
+PRECISIONS = ("float32", "bfloat16", "int8")
+METADATA_FILE = Path("assets.extra", "kbert.json")
 SAVED_MODEL_FILE = "saved_model.pb"
 # Not digits alone: that is the name of a version.
 _MODEL_NAME = re.compile(r"(?!\d+$)[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -49,20 +54,11 @@ def model_name(folder: str | os.PathLike[str]) -> str:
 def new_version(
     base: str | os.PathLike[str], name: str, version: int | None = None
 ) -> tuple[Path, int]:
-    """Returns the folder of a new version.
+    """Returns BASE/<name>/<version>, which does not exist, and the version.
 
-    Args:
-        base: The folder of all models.
-        name: The model's name in URLs: letters, digits, `_`, `-` and `.`.
-        version: The version's number; None for one more than the highest, or 1.
-
-    Returns:
-        BASE/<name>/<version>, which does not exist, and the version.
-
-    Raises:
-        ValueError: The name or the version is invalid, or `base` is a model's own folder.
-        NotADirectoryError: `base` is a file.
-        FileExistsError: The version exists already.
+    Without a version it is one more than the highest, or 1. Raises ValueError for an invalid name
+    or version, or a `base` that is a model's own folder; NotADirectoryError if `base` is a file;
+    and FileExistsError if the version exists.
     """
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
         raise ValueError(
@@ -90,7 +86,6 @@ def new_version(
 
 
 def _check_base(base: Path) -> None:
-    """Checks that a folder may hold models: it is not a model, a version of one or a run."""
     if base.exists() and not base.is_dir():
         raise NotADirectoryError(f"`base` must be a folder. Received: {base}, a file")
     if (base / SAVED_MODEL_FILE).is_file():
@@ -109,9 +104,7 @@ def _check_base(base: Path) -> None:
 def remove_old_versions(
     folder: str | os.PathLike[str], keep: int | None, spare: int | None = None
 ) -> list[int]:
-    """Removes the lowest versions of BASE/<model>, each atomically, and returns them.
-
-    The highest `keep` stay, or all if that is None, and `spare`, however low it is.
+    """Removes and returns the lowest versions of BASE/<model>, but the highest `keep` and `spare`.
     """
     present = versions(folder)
     old = list(present)[: 0 if keep is None else max(0, len(present) - keep)]
@@ -122,13 +115,9 @@ def remove_old_versions(
 
 
 def find_export(path: str | os.PathLike[str]) -> Path:
-    """Finds the version folder of an export, which holds saved_model.pb.
+    """Finds the version folder of BASE/<model>/<version>, or of BASE/<model>'s highest version.
 
-    Args:
-        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-
-    Raises:
-        FileNotFoundError: There is none; the message lists what exists.
+    The FileNotFoundError for a path without one lists what exists.
     """
     folder = Path(path)
     if (folder / SAVED_MODEL_FILE).is_file():
@@ -152,3 +141,32 @@ def exports_in(base: str | os.PathLike[str]) -> list[Path]:
     folder = Path(base)
     children = folder.iterdir() if folder.is_dir() and os.access(folder, os.R_OK | os.X_OK) else ()
     return sorted(child for child in children if versions(child))
+
+
+def write_metadata(export_dir: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
+    """Writes the metadata of a version folder, in their order."""
+    text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
+    write_atomically(Path(export_dir) / METADATA_FILE, text)
+
+
+def read_metadata(export_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Reads the metadata of a version folder.
+
+    These are class, name and version; labels, max_sequence_length and pair where the model has
+    them; signatures: name -> inputs and outputs in order, each with name, dtype and shape; and the
+    versions of kbert, Keras and TensorFlow that wrote it. Raises FileNotFoundError for a folder
+    that is not an export of kbert, and ValueError for a damaged file.
+    """
+    file = Path(export_dir) / METADATA_FILE
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"`export_dir` must be an export of kbert, with {METADATA_FILE}. Received: "
+            f"export_dir={str(export_dir)!r}"
+        )
+    try:
+        metadata = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"`{file}` must be JSON. Received: {error}") from error
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("signatures"), dict):
+        raise ValueError(f"`{file}` must hold an object with `signatures`. Received: {metadata!r}")
+    return metadata

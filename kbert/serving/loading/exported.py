@@ -1,4 +1,4 @@
-"""Exports loaded back into Python: the same graph that TF Serving runs."""
+"""SavedModels loaded back into Python: the same graph that TF Serving runs."""
 
 import functools
 import os
@@ -7,28 +7,54 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the ops that the graphs use)
 
 from kbert.pipelines.base.text_inputs import checked_texts, read_columns
 from kbert.pipelines.inference.size_batches import answers_of_rows
-from kbert.serving.format.metadata import METADATA_FILE, read_metadata
-from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.serving.format.version_folders import exports_in, find_export
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.format.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
+from kbert.serving.format.version_folders import (
+    METADATA_FILE,
+    exports_in,
+    find_export,
+    read_metadata,
+)
 from kbert.serving.loading.row_batches import in_batches, size_of
 from kbert.tasks.load import load as load_model
 from kbert.tasks.registry import json_answer
+
+
+class LoadedModel:
+    """The graph for serving and the weights of a version folder; thread-safe."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.meta_graph = read_meta_graph(path)
+        # Clients only see the signatures; the nodes would stay in memory for nothing.
+        self.meta_graph.ClearField("graph_def")
+        self.signatures = signatures_of(self.meta_graph)
+        # The object keeps the weights alive; the signatures alone do not.
+        self._loaded: Any = tf.saved_model.load(str(path))
+
+    def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes."""
+        tensors = {
+            name: tf.constant(tensor.batch(name, inputs[name]), tensor.dtype)
+            for name, tensor in self.signatures[signature].inputs.items()
+        }
+        answers = self._loaded.signatures[signature](**tensors)
+        return {name: answer.numpy() for name, answer in answers.items()}
+
 
 _BATCH_ROWS = 32
 
 
 class Exported:
-    """A loaded export, made by `load_export`.
+    """A loaded export of kbert, made by `load_export`.
 
-    Args:
-        path: The version folder.
-
-    Raises:
-        FileNotFoundError: The folder is not an export of kbert.
+    `path` is its version folder, `metadata` the contents of kbert.json. `labels` are the class
+    names in the order of the scores, None for a model without classes; `tasks` the signatures of
+    the tasks that share the export, none if it has one task.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,18 +62,11 @@ class Exported:
         self.metadata = read_metadata(path)
         self._model = LoadedModel(path)
         self.signatures = self._model.signatures
-
-    @property
-    def labels(self) -> list[str] | None:
-        """Returns the class names in the order of the scores; None for a model without classes."""
-        return self.metadata.get("labels")
+        self.labels: list[str] | None = self.metadata.get("labels")
+        self.tasks = list(self.metadata.get("tasks") or {})
 
     def input_names(self, signature: str = SERVING_DEFAULT) -> list[str]:
-        """Returns the names of a signature's inputs, in the order of the arguments.
-
-        Raises:
-            ValueError: There is no such signature.
-        """
+        """Returns the names of a signature's inputs, in the order of the arguments."""
         signatures = self.metadata["signatures"]
         if signature not in signatures:
             raise ValueError(
@@ -59,17 +78,9 @@ class Exported:
     def run(
         self, inputs: Mapping[str, Any], signature: str = SERVING_DEFAULT
     ) -> dict[str, np.ndarray]:
-        """Calls a signature once.
+        """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes.
 
-        Args:
-            inputs: Name of each input -> its batch, an array or nested list (B, ...).
-            signature: The name of the signature.
-
-        Returns:
-            Name of each output -> its batch, (B, ...). Strings are bytes.
-
-        Raises:
-            ValueError: The signature is unknown, it has other inputs, or one has another rank.
+        Raises ValueError for an unknown signature, other inputs or another rank.
         """
         names = self.input_names(signature)
         if set(inputs) != set(names):
@@ -79,55 +90,26 @@ class Exported:
             )
         return self._model.run(signature, inputs)
 
-    @property
-    def tasks(self) -> list[str]:
-        """Returns the signatures of the tasks that share the export; none if it has one task."""
-        return list(self.metadata.get("tasks") or {})
-
     def predict(
-        self,
-        *texts: Sequence[Any],
-        batch_size: int = _BATCH_ROWS,
-        signature: str = SERVING_DEFAULT,
+        self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS, signature: str = SERVING_DEFAULT
     ) -> dict[str, np.ndarray]:
-        """Runs a signature on raw texts.
+        """Runs a signature on raw texts, and returns name of each output -> n answers, (n, ...).
 
-        Batches are length-bucketed; the answers are in the order of the texts.
-
-        Args:
-            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`; or
-                one dict or table with these columns.
-            batch_size: Rows a batch, fewer of long texts; see
-                `kbert.pipelines.inference.size_batches`.
-            signature: The name of the signature, which of several tasks is the task's name.
-
-        Returns:
-            Name of each output -> n answers, (n, ...).
-
-        Raises:
-            ValueError: The number of sequences is not that of the inputs, they differ in length, or
-                there is no such signature.
-            TypeError: An entry is not a text.
+        `texts` are a sequence of n str or bytes for each input, such as `text_a` and `text_b`; or
+        one dict or table with these columns. Batches have `batch_size` rows of similar length,
+        fewer of long texts; the answers are in the order of the texts. Of several tasks,
+        `signature` is the task's name. Raises ValueError if the texts are not as many as the
+        inputs, or differ in length, and TypeError for an entry that is no text.
         """
         run = functools.partial(self.run, signature=signature)
         return in_batches(run, self._columns(texts, signature), batch_size)
 
     def answers(
-        self,
-        *texts: Sequence[Any],
-        batch_size: int = _BATCH_ROWS,
-        signature: str = SERVING_DEFAULT,
+        self, *texts: Sequence[Any], batch_size: int = _BATCH_ROWS, signature: str = SERVING_DEFAULT
     ) -> list[dict[str, Any]]:
-        """Returns readable answers for raw texts.
+        """Returns a dict of plain Python values for each row; the arguments are those of `predict`.
 
-        Args:
-            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`; or
-                one dict or table with these columns.
-            batch_size: Rows a batch, fewer of long texts.
-            signature: The name of the signature, which of several tasks is the task's name.
-
-        Returns:
-            A dict a row, of plain Python values; see `kbert.tasks.registry.json_answer`.
+        For their keys see `kbert.tasks.registry.json_answer`.
         """
         columns = self._columns(texts, signature)
 
@@ -141,7 +123,6 @@ class Exported:
         return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), batch_size)]
 
     def _columns(self, texts: Sequence[Any], signature: str) -> dict[str, list[Any]]:
-        """Returns name of each input -> its texts."""
         names = self.input_names(signature)
         if len(texts) == 1:
             table = read_columns(texts[0], tuple(names))
@@ -163,70 +144,35 @@ class Exported:
                 f"`texts` must be {len(names)} list(s) of the same length, for {names}. Received: "
                 f"{len(columns)} of {[len(column) for column in columns]} texts"
             )
-        kinds = {given["name"]: given for given in self.metadata["signatures"][signature]["inputs"]}
-        for name, column in zip(names, columns, strict=True):
-            if len(kinds[name]["shape"]) == 1 and kinds[name]["dtype"] == "string":
-                checked_texts(name, column)
+        for given, column in zip(self.metadata["signatures"][signature]["inputs"], columns):
+            if len(given["shape"]) == 1 and given["dtype"] == "string":
+                checked_texts(given["name"], column)
         return dict(zip(names, columns))
 
     def __repr__(self) -> str:
-        """Returns the model's class, name and version."""
         what = f"{self.metadata.get('class')} {self.metadata.get('name')!r}"
         return f"<Exported {what} version {self.metadata.get('version')}>"
 
 
 def load_export(path: str | os.PathLike[str]) -> Exported:
-    """Loads an export into Python.
-
-    Args:
-        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-
-    Returns:
-        The export: `run`, `predict`, `answers`, `labels`, `metadata`.
-
-    Raises:
-        FileNotFoundError: There is none; the message lists what exists.
-    """
+    """Loads BASE/<model>/<version>, or the highest version of BASE/<model>; see `find_export`."""
     return Exported(find_export(path))
 
 
 class ExportedTask:
-    """One of several tasks of an export.
-
-    Args:
-        export: The export.
-        name: The task, which is the name of its signature.
-    """
+    """One of several tasks of an export; its name is that of its signature."""
 
     def __init__(self, export: Exported, name: str) -> None:
         self.export = export
         self.name = name
-
-    @property
-    def labels(self) -> list[str] | None:
-        """Returns the class names in the order of the scores; None for a model without classes."""
-        return self.export.metadata["tasks"][self.name].get("labels")
+        self.labels: list[str] | None = export.metadata["tasks"][name].get("labels")
 
     def predict(self, *texts: Sequence[Any]) -> dict[str, np.ndarray]:
-        """Runs the task on raw texts.
-
-        Args:
-            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`.
-
-        Returns:
-            Name of each output -> n answers, (n, ...).
-        """
+        """Runs the task on n raw texts for each input; see `Exported.predict`."""
         return self.export.predict(*texts, signature=self.name)
 
     def answers(self, *texts: Sequence[Any]) -> list[dict[str, Any]]:
-        """Returns readable answers for raw texts.
-
-        Args:
-            *texts: A sequence of n str or bytes for each input, such as `text_a` and `text_b`.
-
-        Returns:
-            A dict a row, of plain Python values.
-        """
+        """Returns a dict of plain Python values for each row; see `Exported.answers`."""
         return self.export.answers(*texts, signature=self.name)
 
 
@@ -250,28 +196,22 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             given arguments, or `directory` is a folder of several exports.
         FileNotFoundError: There is no such folder, file or name.
     """
-    path = _export(directory)
-    if path is None:
+    try:
+        path = find_export(directory)
+        is_export = (path / METADATA_FILE).is_file()
+    except FileNotFoundError:
+        if exports := exports_in(directory):
+            raise ValueError(
+                f"`directory` must be one export. Received: {directory}, which holds exports: "
+                f"{', '.join(map(os.fspath, exports))}"
+            ) from None
+        is_export = False
+    if not is_export:
         return load_model(directory, **kwargs)
     if kwargs:
         raise ValueError(
             "`kbert.load` must have no further arguments for an export, which is as it was "
             f"written. Received: {', '.join(kwargs)} for {directory}"
         )
-    found = load_export(path)
+    found = Exported(path)
     return {name: ExportedTask(found, name) for name in found.tasks} or found
-
-
-def _export(directory: str | os.PathLike[str]) -> Path | None:
-    """Returns the version folder of an export of kbert; None if a path or name is not one."""
-    try:
-        path = find_export(directory)
-    except FileNotFoundError:
-        exports = exports_in(directory)
-        if exports:
-            raise ValueError(
-                f"`directory` must be one export. Received: {directory}, which holds exports: "
-                f"{', '.join(map(os.fspath, exports))}"
-            ) from None
-        return None
-    return path if (path / METADATA_FILE).is_file() else None

@@ -17,15 +17,9 @@ def in_batches(
 ) -> dict[str, np.ndarray]:
     """Runs rows a batch at a time, the longest first, and returns the outputs in the rows' order.
 
-    Dimensions that each batch pads to its longest row are padded to the longest of all.
-
-    Args:
-        run: Takes name -> a column of some rows, and returns name -> their answers (B, ...).
-        columns: Name -> n values, such as texts or lists of numbers.
-        batch_size: Rows a batch, fewer of long texts; see `kbert.pipelines.inference.size_batches`.
-
-    Raises:
-        ValueError: `batch_size` is not positive.
+    `run` takes name -> a column of some rows, and returns name -> their answers (B, ...).
+    Dimensions that each batch pads to its longest row are padded to the longest of all. A batch has
+    `batch_size` rows, fewer of long texts; see `kbert.pipelines.inference.size_batches`.
     """
     if not batch_size > 0:
         raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")
@@ -49,10 +43,7 @@ def size_of(value: Any) -> int:
 
 
 def joined_batches(batches: Sequence[np.ndarray]) -> np.ndarray:
-    """Concatenates batches (B, ...) whose further dimensions may differ.
-
-    Each is padded to the largest of all with 0 or b"".
-    """
+    """Concatenates batches (B, ...), padded with 0 or b"" to the largest further dimensions."""
     sizes = [max(sizes) for sizes in zip(*(batch.shape[1:] for batch in batches))]
     empty = b"" if batches[0].dtype == object else 0
     padded = [

@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.tables.columns import without_surrogates
-from kbert.serving.format.server_versions import libraries_with
+from kbert.serving.format.servable import libraries_with, ops_of
 from kbert.serving.format.signatures import checked_call, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import find_export
 
@@ -40,14 +40,9 @@ class SessionError(RuntimeError):
 def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
     """Compiles the C program with $CC, or gcc, against the installed TensorFlow, once.
 
-    Args:
-        folder: Folder of the program; by default $XDG_CACHE_HOME/kbert/session_loader, where
-            XDG_CACHE_HOME is ~/.cache if it is not set. Another source, TensorFlow or compiler has
-            another file name.
-
-    Raises:
-        FileNotFoundError: There is no compiler, or TensorFlow has no C++ library.
-        SessionError: The compiler failed; the message holds its output.
+    It lies in `folder`, by default kbert/session_loader in $XDG_CACHE_HOME or ~/.cache, under a
+    name for source, TensorFlow and compiler. Raises FileNotFoundError without a compiler or
+    TensorFlow's C++ library, and SessionError with the compiler's output.
     """
     compiler = os.environ.get("CC") or "gcc"
     if shutil.which(compiler) is None:
@@ -86,15 +81,10 @@ def build_session_loader(folder: str | os.PathLike[str] | None = None) -> Path:
 class Session(AbstractContextManager["Session"]):
     """A SavedModel in a process of its own without Python. A context manager.
 
-    Args:
-        path: BASE/<model>/<version>, or BASE/<model> for its highest version.
-        libraries: Shared objects with ops to load first; by default those of tensorflow-text that
-            the graph needs, which TF Serving has linked.
-        folder: Folder of the program, see `build_session_loader`.
-
-    Raises:
-        FileNotFoundError: There is no export, no compiler or no C++ library of TensorFlow.
-        SessionError: The loader refuses the SavedModel; the message holds TensorFlow's.
+    `path` is as for `find_export`. `libraries` are shared objects with ops to load first; by
+    default those of tensorflow-text that the graph needs, which TF Serving has linked. For `folder`
+    see `build_session_loader`. Raises SessionError, with TensorFlow's message, if the loader
+    refuses it.
     """
 
     def __init__(
@@ -107,9 +97,7 @@ class Session(AbstractContextManager["Session"]):
         meta_graph = read_meta_graph(self.path)
         self.signatures = signatures_of(meta_graph)
         if libraries is None:
-            graph = meta_graph.graph_def
-            nodes = [graph.node, *(function.node_def for function in graph.library.function)]
-            libraries = libraries_with(node.op for group in nodes for node in group)
+            libraries = libraries_with(ops_of(meta_graph.graph_def))
         command = [build_session_loader(folder), self.path, *libraries]
         self._log: IO[bytes] = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
@@ -127,9 +115,8 @@ class Session(AbstractContextManager["Session"]):
     def run(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Calls a signature once; inputs and outputs are batches (B, ...), strings are bytes.
 
-        Raises:
-            ValueError: The signature is unknown, it has other inputs, or one has another rank.
-            SessionError: The graph failed; the message holds TensorFlow's.
+        Raises ValueError for a call that is not the signature's, and SessionError if the graph
+        fails.
         """
         called = checked_call(self.signatures, signature, inputs)
         arrays = {name: tensor.batch(name, inputs[name]) for name, tensor in called.inputs.items()}

@@ -20,10 +20,9 @@ import kbert
 from kbert.export_check.check import check
 from kbert.serving.export import export as saved_model
 from kbert.serving.export.export import export
-from kbert.serving.format.metadata import read_metadata
 from kbert.serving.format.servable import check_export
 from kbert.serving.format.signatures import read_meta_graph
-from kbert.serving.format.version_folders import versions
+from kbert.serving.format.version_folders import read_metadata, versions
 from kbert.serving.loading.exported import Exported, load_export
 from kbert.tasks.classification.model import Classifier
 from tests.serving.killed_exports import KEEP, content_of

@@ -13,8 +13,8 @@ from kbert.export_check.check import check
 from kbert.models.adapter_bert import AdapterBert
 from kbert.models.encoder_arrays import named_weights
 from kbert.serving.export.multi_task_export import Together, export_together
-from kbert.serving.format.metadata import read_metadata
 from kbert.serving.format.signatures import read_meta_graph
+from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.ner.model import EntityRecognizer

@@ -12,9 +12,8 @@ from kbert.export_check.check import check
 from kbert.models.bert import Bert
 from kbert.serving.export import precision
 from kbert.serving.export.export import export
-from kbert.serving.export.precision import computes_bfloat16, in_precision
-from kbert.serving.export.weight_substitutes import rounded_to_int8
-from kbert.serving.format.metadata import read_metadata
+from kbert.serving.export.precision import computes_bfloat16, in_precision, rounded_to_int8
+from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.classification.model import Classifier
 from tests.serving.tiny_models import Meter

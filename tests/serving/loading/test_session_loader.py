@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbert.serving.format.server_versions import libraries_with
+from kbert.serving.format.servable import libraries_with
 from kbert.serving.loading import session_loader
 from kbert.serving.loading.exported import Exported
 from kbert.serving.loading.session_loader import (

@@ -2,12 +2,11 @@
 
 tf_serving_warmup_requests, each record a message PredictionLog, is what a server runs when it loads
 the export: a process's work at its first request (memory, kernels, threads) is then done before any
-client waits. A record that fails makes the loading fail, so the file tests the export too. Source:
-tensorflow/serving, `g3doc/saved_model_warmup.md` and `saved_model_warmup_util.cc`.
+client waits. A record that fails makes the loading fail. Source: tensorflow/serving,
+`g3doc/saved_model_warmup.md` and `saved_model_warmup_util.cc`.
 
 golden_answers.json holds requests with the answers of the model in Python, in the columnar format
-of TF Serving's REST API. With it a recipient of an export can check that it still gives the right
-answers: with `kbert check`, or by posting a request to a server and comparing.
+of TF Serving's REST API, for `kbert check`, or to be posted to a server and compared.
 """
 
 import json
@@ -37,13 +36,7 @@ TOLERANCES = {"float32": 1e-4, "bfloat16": 3e-2, "float16": 1e-2}
 
 @dataclass(frozen=True)
 class PredictRequest:
-    """A request to a model.
-
-    Args:
-        model: The model's name on the server.
-        signature: The name of the signature.
-        inputs: Name of each input -> its batch, (B, ...). Strings are bytes in an array of objects.
-    """
+    """A request: input -> its batch, (B, ...), whose strings are bytes in an array of objects."""
 
     model: str
     signature: str
@@ -66,16 +59,13 @@ def encode_request(request: PredictRequest) -> bytes:
 
 
 def decode_request(record: bytes) -> PredictRequest:
-    """Parses the request of a PredictionLog.
-
-    Raises:
-        ValueError: It is not such a message, or one without a predict request.
-    """
+    """Parses the request of a PredictionLog; ValueError if it does not hold one."""
     try:
         request = message_class("PredictionLog").FromString(record).predict_log.request
         if not request.HasField("model_spec"):
             raise DecodeError("no predict request")
-        inputs = {name: _array(tensor) for name, tensor in request.inputs.items()}
+        tensors = {k: tensor_pb2.TensorProto.FromString(v) for k, v in request.inputs.items()}
+        inputs = {name: np.asarray(tf.make_ndarray(tensor)) for name, tensor in tensors.items()}
     except (DecodeError, IndexError, ValueError, TypeError, MemoryError) as error:
         raise ValueError(
             f"`record` must be a PredictionLog with a predict request. Received: {error!r}"
@@ -84,11 +74,7 @@ def decode_request(record: bytes) -> PredictRequest:
 
 
 def write_warmup(export_dir: str | os.PathLike[str], requests: Iterable[PredictRequest]) -> int:
-    """Writes the requests of a version folder, at most 1,000, and returns their number.
-
-    Raises:
-        ValueError: There are more.
-    """
+    """Writes the requests of a version folder, at most 1,000, and returns their number."""
     records = [encode_request(request) for request in requests]
     if len(records) > MAX_RECORDS:
         raise ValueError(
@@ -104,11 +90,7 @@ def write_warmup(export_dir: str | os.PathLike[str], requests: Iterable[PredictR
 
 
 def read_warmup(export_dir: str | os.PathLike[str]) -> list[PredictRequest] | None:
-    """Reads the requests of a version folder, in order; None if there is no file.
-
-    Raises:
-        ValueError: The file is damaged, or a record is not a predict request.
-    """
+    """Reads the requests of a version folder, in order; None without a file."""
     file = Path(export_dir) / WARMUP_FILE
     if not file.is_file():
         return None
@@ -117,10 +99,6 @@ def read_warmup(export_dir: str | os.PathLike[str]) -> list[PredictRequest] | No
     except tf.errors.DataLossError as error:
         raise ValueError(f"`{file}` must be a TFRecord file. Received: {error.message}") from error
     return [decode_request(record) for record in records]
-
-
-def _array(content: bytes) -> np.ndarray:
-    return np.asarray(tf.make_ndarray(tensor_pb2.TensorProto.FromString(content)))
 
 
 @dataclass(frozen=True)
@@ -151,11 +129,7 @@ def write_golden(export_dir: str | os.PathLike[str], answers: Sequence[GoldenAns
 def read_golden(
     export_dir: str | os.PathLike[str], signatures: Mapping[str, Signature]
 ) -> list[GoldenAnswer] | None:
-    """Reads the answers of a version folder, in the dtypes of its signatures; None without a file.
-
-    Raises:
-        ValueError: The file is damaged, or has other signatures, inputs or outputs.
-    """
+    """Reads the answers of a version folder, in its signatures' dtypes; None without a file."""
     file = Path(export_dir) / GOLDEN_FILE
     if not file.is_file():
         return None

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.recorded_requests import read_golden, read_warmup
 from kbert.serving.export.export import export
 from kbert.serving.format.batching_file import read_batching
-from kbert.serving.format.metadata import read_metadata
+from kbert.serving.format.recorded_requests import read_golden, read_warmup
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
+from kbert.serving.format.version_folders import read_metadata
 from tests.serving.tiny_models import Chooser, Meter
 from tests.small_pipelines import computed
 

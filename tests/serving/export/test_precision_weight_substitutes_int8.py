@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.serving.export.weight_substitutes import (
+from kbert.serving.export.precision import (
     Int8Weight,
     int8_codes,
     is_stored_as_int8,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kbert.serving.bundle.model_card import CARD_FILE, model_card, write_card
+from kbert.serving.export.base_files import CARD_FILE, model_card, write_card
 
 METADATA: dict[str, Any] = {
     "class": "EntityRecognizer",

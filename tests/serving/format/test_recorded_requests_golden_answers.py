@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.recorded_requests import (
+from kbert.serving.format.recorded_requests import (
     GOLDEN_FILE,
     GoldenAnswer,
     differences,

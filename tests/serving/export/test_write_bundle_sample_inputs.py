@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.write_bundle import HARD_TEXTS, sample_inputs, text_lengths
+from kbert.serving.export.write_bundle import HARD_TEXTS, sample_inputs, text_lengths
 from tests.serving.tiny_models import Meter
 
 

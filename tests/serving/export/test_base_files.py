@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf import text_format
 
-from kbert.serving.bundle.base_files import write_base_files
+from kbert.serving.export.base_files import write_base_files
 from kbert.serving.export.export import export
 from tests.serving.tiny_models import Chooser, Meter
 

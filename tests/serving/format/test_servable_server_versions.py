@@ -7,7 +7,7 @@ they are asked for by ops whose history is known.
 import pytest
 import tensorflow as tf
 
-from kbert.serving.format.server_versions import (
+from kbert.serving.format.servable import (
     NEW_OPS,
     SERVERS,
     TEXT_OPS,

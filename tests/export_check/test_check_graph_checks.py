@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from kbert.export_check.graph_checks import graph_checks
+from kbert.export_check.check import graph_checks
 from kbert.serving.format.servable import sizes_of
 from kbert.serving.format.signatures import read_meta_graph
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from kbert.serving.format.saved_graph import SavedTensor, read_saved_graph
+from kbert.serving.format.messages import SavedTensor, read_saved_graph
 from kbert.serving.format.servable import check_export, core_ops, nodes_of
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
 from tests.serving.written_model import write_model

@@ -7,7 +7,7 @@ import tensorflow_text
 from tensorflow.core.framework import op_def_pb2
 from tensorflow.python.client import pywrap_tf_session
 
-from kbert.serving.format.server_versions import ICU_OPS, LIBRARIES, TEXT_OPS, libraries_with
+from kbert.serving.format.servable import ICU_OPS, LIBRARIES, TEXT_OPS, libraries_with
 
 FOLDER = Path(tensorflow_text.__file__).parent / "python"
 

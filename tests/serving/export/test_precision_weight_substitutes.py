@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from kbert.layers.core.embeddings import TokenEmbedding
 from kbert.layers.core.linear import Linear
-from kbert.serving.export.weight_substitutes import WeightSubstitutes, rounded_to_int8
+from kbert.serving.export.precision import WeightSubstitutes, rounded_to_int8
 
 
 class Small(keras.Model):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from kbert.serving.format.weights_on_disk import stored_twice, weights_of
+from kbert.serving.format.signatures import stored_twice, weights_of
 
 
 def save(folder: Path, **arrays: tf.Tensor) -> Path:

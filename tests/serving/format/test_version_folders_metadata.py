@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.serving.format.metadata import METADATA_FILE, read_metadata, write_metadata
+from kbert.serving.format.version_folders import METADATA_FILE, read_metadata, write_metadata
 
 
 def test_what_is_written_is_read_in_the_same_order(tmp_path: Path):

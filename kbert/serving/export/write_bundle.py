@@ -16,32 +16,25 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.samples import sample_path
-from kbert.serving.bundle.model_card import write_card
-from kbert.serving.bundle.recorded_requests import (
+from kbert.serving.export.base_files import write_card
+from kbert.serving.format.batching_file import Batching, batching_for, write_batching
+from kbert.serving.format.recorded_requests import (
     TOLERANCES,
     GoldenAnswer,
     PredictRequest,
     write_golden,
     write_warmup,
 )
-from kbert.serving.format.batching_file import Batching, batching_for, write_batching
-from kbert.serving.format.metadata import write_metadata
-from kbert.serving.format.servable import ExportReport
-from kbert.serving.format.server_versions import least_server
-from kbert.serving.format.version_folders import SAVED_MODEL_FILE
-from kbert.serving.format.weights_on_disk import weights_of
+from kbert.serving.format.servable import ExportReport, least_server
+from kbert.serving.format.signatures import weights_of
+from kbert.serving.format.version_folders import SAVED_MODEL_FILE, write_metadata
 from kbert.tasks.registry import task_of
 
 _TOKENS = ("token_ids", "segment_ids", "lengths")
 _SHORTEST_LONG = 8
 # Edge cases for tokenizers: empty, white space, cases, accents, other scripts, invalid UTF-8.
 HARD_TEXTS: tuple[str | bytes, ...] = (
-    "",
-    " \t\n",
-    "WHY NOT?",
-    "Ünïcödé naïve café",
-    "中文 שלום \U0001f600",
-    b"\xff broken \xc3",
+    *("", " \t\n", "WHY NOT?", "Ünïcödé naïve café", "中文 שלום \U0001f600", b"\xff broken \xc3"),
 )
 _EVERY_MASK = 6
 # Name of a signature -> its function in the graph, and the specs of its inputs.
@@ -59,14 +52,8 @@ def write_bundle(
 ) -> None:
     """Writes these files into a version folder that holds the SavedModel already.
 
-    Args:
-        export_dir: The folder.
-        model: The model.
-        traced: Its signatures. Others of the SavedModel are aliases of the first of these.
-        report: Report of the check of the SavedModel.
-        metadata: The contents of kbert.json; sizes and batching are added here.
-        max_batch_size: As for `batching_for`.
-        about: As for `write_card`.
+    Signatures of the SavedModel that are not in `traced` are aliases of the first of these.
+    `metadata` is what kbert.json holds besides sizes and batching, `report` that of `check_export`.
     """
     first = next(iter(traced))
     called = {name: traced[name if name in traced else first] for name in report.signatures}
@@ -93,8 +80,7 @@ def warmup_requests(
 ) -> Iterator[PredictRequest]:
     """Yields requests to a model, known to a server by `name`, for each signature and batch size.
 
-    There are three requests of one row, one of each length; in larger batches the lengths
-    alternate. Without batching all have one row.
+    There is one row of each length; in larger batches the lengths alternate.
     """
     sizes = (1,) if batching is None else batching.allowed_batch_sizes
     for signature, (_, specs) in signatures.items():
@@ -118,7 +104,6 @@ def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
 
 
 def _model_of(model: Any, signature: str) -> Any:
-    """The model that a signature belongs to, where there are several in one."""
     return getattr(model, "models_by_signature", {}).get(signature, model)
 
 
@@ -129,8 +114,7 @@ def _compute_dtype(model: Any) -> str:
 def text_lengths(model: Any) -> tuple[int, int, int]:
     """Returns the lengths of long, short and medium texts for a model, in words.
 
-    The long texts fill its maximum length, or two windows of a model that reads in windows; a
-    translator gets sentences, since its time grows with the length of its output.
+    The long texts fill its maximum length, or as many windows as the task asks for.
     """
     longest = int(
         getattr(model, "max_sequence_length", None) or getattr(model, "max_source_length", 0) or 64
@@ -147,21 +131,23 @@ def sample_inputs(
 ) -> dict[str, np.ndarray]:
     """Makes a request of several rows: name of each input -> its batch.
 
-    Args:
-        specs: The inputs of a signature. Strings become texts; token ids with `lengths` are made
-            from texts by the model's `preprocess`; other numbers count up from 0.
-        model: The model.
-        words: The length of each row's text, in words.
-        hard: Whether `HARD_TEXTS` follow as further rows, where all inputs are texts.
+    Strings become texts, of so many `words` a row; token ids with `lengths` are made from texts by
+    the model's `preprocess`; other numbers count up from 0. With `hard`, where all inputs are
+    texts, `HARD_TEXTS` follow as further rows.
     """
     names = [spec.name for spec in specs]
     if set(names) == set(_TOKENS) and getattr(model, "preprocess", None) is not None:
-        return _tokens(model, words)
+        texts = [_text("text", i, n, False) for i, n in enumerate(words)]
+        columns = 2 if getattr(model, "pair", False) else 1
+        packed = model.preprocess(*[tf.constant(texts)] * columns)
+        return {name: np.asarray(getattr(packed, name), np.int32) for name in _TOKENS}
     masks = bool(getattr(getattr(model, "tokenizer", None), "special_tokens_in_text", False))
     inputs = {}
     for place, spec in enumerate(specs):
         if spec.dtype != tf.string:
-            inputs[spec.name] = _numbers(spec, len(words))
+            shape = [len(words), *(size or 1 for size in spec.shape[1:])]
+            numbers = np.arange(int(np.prod(shape))).reshape(shape)
+            inputs[spec.name] = numbers.astype(spec.dtype.as_numpy_dtype)
             continue
         rows: list[Any] = [_text(spec.name, i + place, n, masks) for i, n in enumerate(words)]
         if hard:
@@ -170,18 +156,6 @@ def sample_inputs(
     if hard and len({len(batch) for batch in inputs.values()}) > 1:
         return {name: batch[: len(words)] for name, batch in inputs.items()}
     return inputs
-
-
-def _tokens(model: Any, words: Sequence[int]) -> dict[str, np.ndarray]:
-    texts = [_text("text", i, n, False) for i, n in enumerate(words)]
-    pair = [texts] * (2 if getattr(model, "pair", False) else 1)
-    packed = model.preprocess(*(tf.constant(column) for column in pair))
-    return {name: np.asarray(getattr(packed, name), np.int32) for name in _TOKENS}
-
-
-def _numbers(spec: tf.TensorSpec, rows: int) -> np.ndarray:
-    shape = [rows, *(size or 1 for size in spec.shape[1:])]
-    return np.arange(int(np.prod(shape))).reshape(shape).astype(spec.dtype.as_numpy_dtype)
 
 
 def _text(name: str, number: int, words: int, masks: bool) -> str:
@@ -210,7 +184,6 @@ def _strings(rows: list[str | bytes], rank: int) -> np.ndarray:
 
 @functools.cache
 def _reports() -> tuple[list[str], list[str]]:
-    """Reads the contexts and the questions of the sample data."""
     found = json.loads(sample_path("questions/questions.json").read_text(encoding="utf-8"))
     paragraphs = [part for article in found["data"] for part in article["paragraphs"]]
     questions = [one["question"] for part in paragraphs for one in part["qas"]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tensorflow.core.protobuf import meta_graph_pb2
 
-from kbert.export_check.graph_checks import path_problems
+from kbert.export_check.check import path_problems
 
 
 def graph_with(*texts: str, op: str = "Const") -> Any:

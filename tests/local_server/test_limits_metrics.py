@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kbert.local_server.metrics import Metrics
+from kbert.local_server.limits import Metrics
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, frozenset[str]], float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.recorded_requests import (
+from kbert.serving.format.recorded_requests import (
     MAX_RECORDS,
     WARMUP_FILE,
     PredictRequest,

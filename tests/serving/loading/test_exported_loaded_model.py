@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.serving.loading.loaded_model import LoadedModel
+from kbert.serving.loading.exported import LoadedModel
 
 
 def test_it_needs_nothing_but_the_saved_model(meter: Path):

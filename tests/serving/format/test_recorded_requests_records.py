@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.serving.bundle.recorded_requests import PredictRequest, decode_request, encode_request
+from kbert.serving.format.recorded_requests import PredictRequest, decode_request, encode_request
 
 TEXTS = np.array(["größer".encode(), b"", b"\xff\0", b"x" * 300], object)
 REQUEST = PredictRequest(
