@@ -22,7 +22,7 @@ from kbert.data.questions.squad import read_squad
 from kbert.metrics.answers import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.base.saved_pipeline import save_adapters
+from kbert.pipelines.saved_pipeline import save_adapters
 from kbert.storage.atomic_directory import write_atomically
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from

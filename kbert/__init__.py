@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from kbert.keras_names import when_keras_loads
 
 if TYPE_CHECKING:
-    from kbert.models.albert.albert import Albert
+    from kbert.models.albert import Albert
     from kbert.models.bert import Bert
     from kbert.models.bert_fused_transformer import BertFusedTransformer
     from kbert.models.transformer import Transformer
@@ -41,7 +41,7 @@ __version__ = "0.1.0"
 
 # Public name -> the module that holds it.
 _MODULE_OF = {
-    "Albert": "kbert.models.albert.albert",
+    "Albert": "kbert.models.albert",
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.bert_fused_transformer",
     "Classifier": "kbert.tasks.classification.model",

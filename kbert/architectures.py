@@ -28,8 +28,8 @@ class EncoderParts:
 
 
 ENCODERS = {
-    "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.adapter_bert.AdapterBert"),
-    "albert": EncoderParts("kbert.models.albert.albert.Albert"),
+    "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.bert.AdapterBert"),
+    "albert": EncoderParts("kbert.models.albert.Albert"),
 }
 ENCODER_DECODERS = {
     "transformer": "kbert.models.transformer.Transformer",

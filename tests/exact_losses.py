@@ -20,8 +20,8 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.next_token_losses import LabelSmoothedCrossEntropy
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy
-from kbert.pipelines.base.task_model import TaskModel
-from kbert.pipelines.replication.replication import Replication
+from kbert.pipelines.replication import Replication
+from kbert.pipelines.task_model import TaskModel
 from tests.replica_process import two_devices
 
 CLASSES, WORDS, LONGEST = 3, 7, 5

@@ -37,9 +37,7 @@ FLOORS = {
 }
 # Room -> its sub-rooms from the lowest floor up, with the same rule; "." are the room's own files.
 SUB_FLOORS = {
-    "layers": (("core",), ("attention",), ("blocks",), ("bert",)),
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
-    "models": ((".",), ("albert",)),
     "text": ((".",), ("wordpiece",), ("sequences",)),
     "data": (
         ("tables",),
@@ -48,7 +46,6 @@ SUB_FLOORS = {
         ("translation",),
         (".",),
     ),
-    "pipelines": (("inference", "replication"), ("base",)),
     "tasks": (
         (".",),
         ("classification", "pretraining", "question_answering", "translation"),
@@ -89,7 +86,7 @@ KERAS_ONLY = ("storage", "layers", "decoding", "optimization", "checkpoints", "m
 # Objects of tasks, which name their parts.
 TASK_FILES = "kbert/tasks/*task.py"
 KERAS_ONLY_FILES = (
-    "kbert/pipelines/base/task_model.py",
+    "kbert/pipelines/task_model.py",
     "kbert/tasks/*/head.py",
     "kbert/tasks/pretraining/objectives.py",
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kbert.models.bert import Bert
-from kbert.models.encoder_arrays import assign_arrays
+from kbert.models.weights import assign_arrays
 from tests import numpy_reference as reference
 
 CONFIG = {

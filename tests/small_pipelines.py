@@ -10,7 +10,7 @@ import numpy as np
 
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.models.bert import Bert
-from kbert.pipelines.base.signatures import model_inputs
+from kbert.pipelines.signatures import model_inputs
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer

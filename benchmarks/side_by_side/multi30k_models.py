@@ -10,7 +10,7 @@ from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer
-from kbert.pipelines.base.saved_pipeline import tokenizer_of
+from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
 

@@ -1,4 +1,4 @@
-"""BERT, the bidirectional Transformer encoder (Devlin et al. 2019).
+"""BERT, the bidirectional Transformer encoder (Devlin et al. 2019), and BERT with adapters.
 
 Shapes: B batch, T length, D hidden, N heads, V vocabulary.
 """
@@ -9,11 +9,15 @@ from typing import Any
 import keras
 
 from kbert.architectures import BERT
-from kbert.layers.bert.bert_embeddings import BertEmbeddings
-from kbert.layers.blocks.encoder_block import EncoderBlock
-from kbert.layers.core.linear import Linear
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.layers.adapters import AdapterEncoderBlock
+from kbert.layers.configured import constructor_arguments
+from kbert.layers.encoder_block import EncoderBlock
 from kbert.models.encoder_model import EncoderModel
 from kbert.models.sizes import bert_size
+from kbert.models.weights import weight_name
+
+_ADAPTER = "/adapter/"
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -76,40 +80,14 @@ class Bert(EncoderModel):
         self.activation, self.layer_norm_epsilon = activation, layer_norm_epsilon
         self.initializer_range = initializer_range
         self.gradient_checkpointing, self.causal = gradient_checkpointing, causal
-        self.embeddings = BertEmbeddings(
-            vocabulary_size,
-            hidden_dim,
-            max_sequence_length,
-            num_segments,
-            dropout,
-            layer_norm_epsilon,
-            self._initializer(),
-            dtype=self.dtype_policy,
-            name="embeddings",
-        )
+        self.embeddings = self._embeddings(hidden_dim)
         self.blocks = [self._block(index) for index in range(num_layers)]
-        self.pooler = Linear(
-            hidden_dim, "tanh", True, self._initializer(), dtype=self.dtype_policy, name="pooler"
-        )
+        self.pooler = self._linear("tanh", "pooler")
         self.build()
 
     @property
     def layer_blocks(self) -> Sequence[EncoderBlock]:
         return self.blocks
-
-    def _block(self, index: int) -> EncoderBlock:
-        return EncoderBlock(
-            self.num_heads,
-            self.intermediate_dim,
-            self.dropout,
-            self.attention_dropout,
-            self.activation,
-            "post",
-            self.layer_norm_epsilon,
-            self._initializer(),
-            dtype=self.dtype_policy,
-            name=f"encoder_block_{index}",
-        )
 
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs: Any) -> "Bert":
@@ -126,12 +104,14 @@ class Bert(EncoderModel):
         """Creates all weights; their shapes do not depend on the input."""
         if getattr(self, "built", False):
             return
-        sequence = (None, None, self.hidden_dim)
         self.embeddings.build()
         for block in self.blocks:
-            block.build(sequence)
+            block.build((None, None, self.hidden_dim))
         self.pooler.build((None, self.hidden_dim))
         self.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **constructor_arguments(self)}
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
         """Encodes a batch.
@@ -149,21 +129,74 @@ class Bert(EncoderModel):
         """
         return self._outputs(inputs, training)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "layer_norm_epsilon": self.layer_norm_epsilon,
-            "initializer_range": self.initializer_range,
-            "gradient_checkpointing": self.gradient_checkpointing,
-            "causal": self.causal,
-        }
+
+@keras.saving.register_keras_serializable("kbert")
+class AdapterBert(Bert):
+    """A `Bert` whose blocks have adapters; only these and the LayerNorms of the blocks train.
+
+    Source: Houlsby et al. 2019. With m = `adapter_dim`, an encoder of L layers and width D has
+    2 L (2 D m + m + D) weights more.
+
+    Args:
+        *args: positional arguments of `Bert`.
+        adapter_dim: m, the width of the adapters.
+        **kwargs: further arguments of `Bert`.
+    """
+
+    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
+        self.adapter_dim = adapter_dim
+        super().__init__(*args, **kwargs)
+        self._freeze_body()
+
+    @property
+    def trainable(self) -> bool:
+        """Returns whether adapters and LayerNorms are trainable; the rest never is."""
+        return bool(Bert.trainable.fget(self))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        Bert.trainable.fset(self, value)
+        self._freeze_body()
+
+    def _freeze_body(self) -> None:
+        for variable in self.trainable_variables:
+            if not is_adapted(variable.path):
+                variable.trainable = False
+
+    def _block(self, index: int) -> AdapterEncoderBlock:
+        return AdapterEncoderBlock(self.adapter_dim, **self._block_arguments(index))
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "AdapterBert":
+        """Makes an encoder with the weights of a checkpoint, and its adapters or new ones."""
+        if checkpoint.adapters:
+            down = f"{_ADAPTER}down/kernel"
+            width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(down)}
+            kwargs = {**kwargs, "adapter_dim": width.pop()}
+        model = super().from_checkpoint(checkpoint, **kwargs)
+        expected = {weight_name(model, v) for v in model.weights if _ADAPTER in v.path}
+        missing = sorted(expected - set(checkpoint.adapters))
+        if checkpoint.adapters and missing:
+            raise ValueError(
+                f"`checkpoint.adapters` must be all or none of the model's. Missing: {missing}"
+            )
+        return model
+
+    @staticmethod
+    def may_be_absent(name: str) -> bool:
+        """Returns whether a checkpoint may lack a weight; those of adapters come from elsewhere."""
+        return _ADAPTER in name or Bert.may_be_absent(name)
+
+    def to_checkpoint(self) -> Checkpoint:
+        """Returns the weights as a checkpoint, the adapters apart from the encoder's weights."""
+        checkpoint = super().to_checkpoint()
+        del checkpoint.config["adapter_dim"]
+        arrays = checkpoint.arrays
+        checkpoint.adapters = {n: a for n, a in arrays.items() if _ADAPTER in n}
+        checkpoint.arrays = {n: a for n, a in arrays.items() if _ADAPTER not in n}
+        return checkpoint
+
+
+def is_adapted(path: str) -> bool:
+    """Returns whether a variable of an `AdapterBert` is trainable, by its path."""
+    return _ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)

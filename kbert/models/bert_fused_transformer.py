@@ -10,16 +10,11 @@ import keras
 from keras import ops
 
 from kbert.architectures import BERT_FUSED
-from kbert.layers.attention.masks import padding_attention_mask
-from kbert.layers.bert.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
+from kbert.layers.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
+from kbert.layers.masks import padding_attention_mask
 from kbert.models.encoder import Encoder
-from kbert.models.encoder_arrays import (
-    assign_arrays,
-    encoder_arrays,
-    misshapen,
-    named_weights,
-)
 from kbert.models.transformer import Transformer
+from kbert.models.weights import assign_arrays, encoder_arrays, misshapen, named_weights
 
 _NEW = "/bert_attention/"
 # Settings that the function depends on but the weights do not show.
@@ -28,19 +23,12 @@ _FUNCTION = ("num_heads", "activation", "norm", "positions", "tied", "layer_norm
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The result of a warm start: names of weights.
+    """The result of a warm start: names of weights."""
 
-    Attributes:
-        loaded: copied from the other model.
-        new: only in this model, unchanged.
-        missing: of the other model, without a counterpart here.
-        mismatched: of another shape.
-    """
-
-    loaded: list[str]
-    new: list[str]
-    missing: list[str]
-    mismatched: list[str]
+    loaded: list[str]  # copied from the other model
+    new: list[str]  # only in this model, unchanged
+    missing: list[str]  # of the other model, without a counterpart here
+    mismatched: list[str]  # of another shape
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -48,7 +36,7 @@ class BertFusedTransformer(Transformer):
     """A `Transformer` with an attention to BERT in every block.
 
     BERT reads the source in its own tokens, with its own mask; [CLS] and [SEP] are visible. Each
-    fused attention has a drop-net, see `kbert.layers.bert.fused_blocks`. BERT is normally frozen;
+    fused attention has a drop-net, see `kbert.layers.fused_blocks`. BERT is normally frozen;
     it then runs without dropout, also in training (in the paper's code with it), so that its hidden
     states of a text are always the same and can be cached.
 
@@ -86,16 +74,12 @@ class BertFusedTransformer(Transformer):
         self.bert.trainable = self.train_bert
 
     def _encoder_block(self, name: str) -> FusedEncoderBlock:
-        arguments = self._block_arguments()
-        return FusedEncoderBlock(
-            *arguments, drop_net=self.drop_net, dtype=self.dtype_policy, name=name
-        )
+        given = {"drop_net": self.drop_net, "dtype": self.dtype_policy, "name": name}
+        return FusedEncoderBlock(*self._block_arguments(), **given)
 
     def _decoder_block(self, name: str) -> FusedDecoderBlock:
-        arguments = self._block_arguments()
-        return FusedDecoderBlock(
-            *arguments, drop_net=self.drop_net, dtype=self.dtype_policy, name=name
-        )
+        given = {"drop_net": self.drop_net, "dtype": self.dtype_policy, "name": name}
+        return FusedDecoderBlock(*self._block_arguments(), **given)
 
     def _build_blocks(self, states: Any) -> None:
         bert = (None, None, self.bert.hidden_dim)
@@ -129,10 +113,7 @@ class BertFusedTransformer(Transformer):
             inputs: dict of `bert_token_ids` int (B, L) and `bert_padding_mask` bool (B, L).
             training: whether dropout is on, if BERT is trained.
         """
-        wanted = {
-            "token_ids": inputs["bert_token_ids"],
-            "padding_mask": inputs["bert_padding_mask"],
-        }
+        wanted = {name: inputs[f"bert_{name}"] for name in ("token_ids", "padding_mask")}
         states = self.bert(wanted, training=bool(training) and self.train_bert)["sequence_output"]
         return states if self.train_bert else ops.stop_gradient(states)
 
@@ -215,15 +196,6 @@ class BertFusedTransformer(Transformer):
             raise ValueError(
                 f"`vanilla` must compute as this model does. Received: {', '.join(told)}"
             )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "branch_weights": self.branch_weights,
-            "bert": keras.saving.serialize_keras_object(self.bert),
-            "drop_net": self.drop_net,
-            "train_bert": self.train_bert,
-        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:

@@ -1,11 +1,19 @@
-"""`Encoder`: what heads, text models and checkpoints ask of an encoder.
+"""`Encoder`, what heads, text models and checkpoints ask of an encoder, and how one is made.
 
 Shapes: B rows, T tokens, N heads, D width.
 """
 
 from typing import Any, Protocol, runtime_checkable
 
+from kbert.architectures import encoder_class
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+
+# Hugging Face's names of the inputs.
+_NAMES_ELSEWHERE = {
+    "input_ids": "token_ids",
+    "token_type_ids": "segment_ids",
+    "attention_mask": "padding_mask",
+}
 
 
 @runtime_checkable
@@ -15,55 +23,55 @@ class Encoder(Protocol):
     Called with a dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
     (B, T), of which the last two may be absent, it returns `sequence_output` (B, T, D), undefined
     at padded positions, and `pooled_output` (B, D).
-
-    Attributes:
-        vocabulary_size: number of token embeddings.
-        max_sequence_length: most tokens of a sequence.
-        hidden_dim: D.
-        num_layers: number of blocks.
-        causal: whether a token attends to those before it only.
-        initializer_range: standard deviation of new weights, of heads too.
-        activation: name of the activation of its blocks, which a head on tokens shares.
-        layer_norm_epsilon: added to the variance in layer normalization.
-        embeddings: the layer of its embeddings, with the table of tokens as
-            `token_embedding.embeddings`.
-        pooler: the layer from the first state to `pooled_output`.
     """
 
-    vocabulary_size: int
-    max_sequence_length: int
-    hidden_dim: int
-    num_layers: int
-    causal: bool
-    initializer_range: float
-    activation: str
-    layer_norm_epsilon: float
-    embeddings: Any
-    pooler: Any
+    vocabulary_size: int  # number of token embeddings
+    max_sequence_length: int  # most tokens of a sequence
+    hidden_dim: int  # D
+    num_layers: int  # number of blocks
+    causal: bool  # whether a token attends to those before it only
+    initializer_range: float  # standard deviation of new weights, of heads too
+    activation: str  # name of the activation of its blocks, which a head on tokens shares
+    layer_norm_epsilon: float  # added to the variance in layer normalization
+    embeddings: Any  # a layer with the table of tokens as `token_embedding.embeddings`
+    pooler: Any  # the layer from the first state to `pooled_output`
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Encodes a batch.
-
-        Args:
-            inputs: the dict of token ids.
-            *args: as Keras' call.
-            **kwargs: as Keras' call, such as `training`.
-        """
+        """Encodes a batch, with the arguments of Keras' call, such as `training`."""
 
     def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
-        """Returns the embeddings and the output of each block: num_layers + 1 arrays (B, T, D).
-
-        Args:
-            inputs: the dict of token ids.
-            training: whether dropout is on.
-        """
+        """Returns the embeddings and the output of each block: num_layers + 1 arrays (B, T, D)."""
 
     def attention_scores(self, inputs: Any) -> list[Any]:
-        """Returns the attention probabilities of each block, without dropout: (B, N, T, T).
-
-        Args:
-            inputs: the dict of token ids.
-        """
+        """Returns the attention probabilities of each block, without dropout: (B, N, T, T)."""
 
     def to_checkpoint(self) -> Checkpoint:
         """Returns configuration and weights under the canonical names."""
+
+
+def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
+    """Makes the `Encoder` of a checkpoint that was read, of whatever architecture.
+
+    `kwargs` are those of `EncoderModel.from_checkpoint`. With `adapter_dim`, or for a checkpoint
+    that has adapters, the encoder is the one with adapters.
+
+    Raises:
+        ValueError: the architecture is unknown, it has no adapters, or weights do not fit.
+    """
+    adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
+    return encoder_class(checkpoint.architecture, adapted).from_checkpoint(checkpoint, **kwargs)
+
+
+def check_inputs(inputs: Any) -> None:
+    """Raises a ValueError unless the inputs of an encoder have kbert's names."""
+    received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
+    if isinstance(inputs, dict):
+        if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
+            return
+        received = f"a dict of {sorted(inputs)}"
+        named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
+        received += f"; here {', '.join(named)}" if named else ""
+    raise ValueError(
+        "`inputs` must be a dict of `token_ids` int (B, T), and `segment_ids` int (B, T) and "
+        f"`padding_mask` bool (B, T) where they are needed. Received: {received}"
+    )

@@ -21,83 +21,48 @@ class EncoderDecoder(Protocol):
 
     A model that is saved also has `architecture`, its name in `kbert.architectures`, and Keras'
     `get_config`.
-
-    Attributes:
-        source_vocabulary_size: size of the source vocabulary.
-        vocabulary_size: V.
-        max_sequence_length: most tokens of a source or target.
-        hidden_dim: width of the decoder's states.
-        num_decoder_layers: layers whose attention to the source `memory_scores` returns.
-        num_heads: heads of each.
-        bert: an encoder that reads the source too, in its own tokens; None in most models.
     """
 
     source_vocabulary_size: int
-    vocabulary_size: int
-    max_sequence_length: int
-    hidden_dim: int
-    num_decoder_layers: int
-    num_heads: int
-    bert: Any
+    vocabulary_size: int  # V
+    max_sequence_length: int  # most tokens of a source or target
+    hidden_dim: int  # width of the decoder's states
+    num_decoder_layers: int  # layers whose attention to the source `memory_scores` returns
+    num_heads: int  # heads of each
+    bert: Any  # an encoder that reads the source too, in its own tokens; None in most models
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Maps a batch with known targets to float32 logits (B, T, V).
-
-        Args:
-            inputs: dict of the inputs of `encode`, and `target_token_ids` int (B, T).
-            *args: as Keras' call.
-            **kwargs: as Keras' call, such as `training`.
-        """
+        """Maps inputs of `encode` and `target_token_ids` int (B, T) to float32 logits (B, T, V)."""
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of the constructor, as Keras models do."""
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Encodes the source.
+        """Encodes `source_token_ids` int (B, S) and `source_padding_mask` bool (B, S).
 
-        Args:
-            inputs: dict of `source_token_ids` int (B, S) and `source_padding_mask` bool (B, S).
-            training: whether dropout is on.
-
-        Returns:
-            The memory of the decoder: tensors whose first dimension is B.
+        The result is the memory of the decoder: tensors whose first dimension is B.
         """
 
     def target_states(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """Decodes a known target.
+        """Decodes a known target, int (B, T), which begins with the start token.
 
-        Args:
-            target_token_ids: int (B, T), which begin with the start token.
-            memory: from `encode`.
-            training: whether dropout is on.
-
-        Returns:
-            The states (B, T, D) that `logits` takes; that at t sees no later token.
+        The result is the states (B, T, D) that `logits` takes; that at t sees no later token.
         """
 
     def logits(self, states: Any) -> Any:
-        """Maps states (..., D) to float32 logits (..., V).
-
-        Args:
-            states: (..., D), hidden states of the decoder.
-        """
+        """Maps hidden states (..., D) of the decoder to float32 logits (..., V)."""
 
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
         """Returns the state of `decode_step` before the first step, with room for K slots.
 
-        Args:
-            memory: from `encode`.
-            slots: K.
-            capacity: the most steps, where shapes must be static; else None.
+        `capacity` is the most steps, where shapes must be static; else None.
         """
 
-    def decode_step(
-        self, token_ids: Any, time: Any, slots: Any, state: Any
-    ) -> tuple[Any, Any]:
+    def decode_step(self, token_ids: Any, time: Any, slots: Any, state: Any) -> tuple[Any, Any]:
         """Decodes one more token of every hypothesis.
 
         Args:
@@ -113,10 +78,5 @@ class EncoderDecoder(Protocol):
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
         """Returns what each step of a known target attends to in the source.
 
-        Args:
-            target_token_ids: int (B, T), which begin with the start token.
-            memory: from `encode`.
-
-        Returns:
-            `num_decoder_layers` arrays (B, N, T, S) of probabilities.
+        The result is `num_decoder_layers` arrays (B, N, T, S) of probabilities.
         """

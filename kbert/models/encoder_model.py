@@ -11,21 +11,22 @@ from typing import Any, Self
 
 import keras
 
-from kbert.architectures import encoder_class
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
-from kbert.layers.attention.masks import (
+from kbert.layers.embeddings import BertEmbeddings
+from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.linear import Linear
+from kbert.layers.masks import (
     UnpaddedTokens,
     last_real_state,
     sequence_attention_mask,
     unpadded_tokens,
 )
-from kbert.layers.blocks.encoder_block import EncoderBlock
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
-from kbert.models.new_weights import NewWeights, weights_follow
+from kbert.models.encoder import check_inputs
+from kbert.models.weights import NewWeights, assign_arrays, encoder_arrays, weights_follow
 
 logger = logging.getLogger(__name__)
 _WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
@@ -33,12 +34,6 @@ _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 # Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
 # of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
 _TRAINING_GROUPS = 4
-# Hugging Face's names of the inputs.
-_NAMES_ELSEWHERE = {
-    "input_ids": "token_ids",
-    "token_type_ids": "segment_ids",
-    "attention_mask": "padding_mask",
-}
 
 
 class EncoderModel(keras.Model):
@@ -46,23 +41,16 @@ class EncoderModel(keras.Model):
 
     A subclass makes `embeddings`, blocks and `pooler`, and says in `call` what it computes; one of
     other layers has its own `hidden_states` and `attention_scores`.
-
-    Attributes:
-        architecture: its name in `kbert.architectures.ENCODERS`.
-        embeddings: layer from ids, segments and positions to the input of the first block, or of
-            what `_embedded` puts between.
-        layer_blocks: the block of each layer; layers may share one.
-        pooler: layer from (B, D) to (B, D).
-        gradient_checkpointing: whether blocks are recomputed in the backward pass.
-        initializer_range: standard deviation of the truncated normal initializer.
     """
 
-    architecture: str
+    architecture: str  # its name in `kbert.architectures.ENCODERS`
     causal: bool
+    # From ids, segments and positions to the input of the first block, or of what `_embedded` puts
+    # between.
     embeddings: Any
-    pooler: Any
-    gradient_checkpointing: bool
-    initializer_range: float
+    pooler: Any  # layer from (B, D) to (B, D)
+    gradient_checkpointing: bool  # whether blocks are recomputed in the backward pass
+    initializer_range: float  # standard deviation of the truncated normal initializer
 
     @classmethod
     def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Self:
@@ -138,7 +126,7 @@ class EncoderModel(keras.Model):
         lowercase: bool = True,
         overwrite: bool = False,
     ) -> Path:
-        """Writes the encoder for `from_pretrained`, or for other packages.
+        """Writes the encoder for `from_pretrained`, or for other packages; returns the directory.
 
         Args:
             directory: the directory to make.
@@ -146,9 +134,6 @@ class EncoderModel(keras.Model):
             vocabulary: a vocabulary file to put beside the weights.
             lowercase: whether its tokenizer lower-cases; written for readers of the directory.
             overwrite: whether an existing directory may be replaced, with all that it holds.
-
-        Returns:
-            The directory.
 
         Raises:
             ValueError: the format is unknown, or is not "kbert" for an encoder with adapters.
@@ -171,11 +156,44 @@ class EncoderModel(keras.Model):
 
     @property
     def layer_blocks(self) -> Sequence[EncoderBlock]:
-        """Returns the block of each layer, the first layer's first."""
+        """Returns the block of each layer, the first layer's first; layers may share one."""
         raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
 
     def _initializer(self) -> dict[str, Any]:
         return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
+
+    def _embeddings(self, width: int) -> BertEmbeddings:
+        return BertEmbeddings(
+            self.vocabulary_size,
+            width,
+            self.max_sequence_length,
+            self.num_segments,
+            self.dropout,
+            self.layer_norm_epsilon,
+            self._initializer(),
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+
+    def _block(self, index: int) -> EncoderBlock:
+        return EncoderBlock(**self._block_arguments(index))
+
+    def _block_arguments(self, index: int) -> dict[str, Any]:
+        return {
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation": self.activation,
+            "epsilon": self.layer_norm_epsilon,
+            "kernel_initializer": self._initializer(),
+            "dtype": self.dtype_policy,
+            "name": f"encoder_block_{index}",
+        }
+
+    def _linear(self, activation: str | None, name: str) -> Linear:
+        given = {"kernel_initializer": self._initializer(), "dtype": self.dtype_policy}
+        return Linear(self.hidden_dim, activation, **given, name=name)
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         check_inputs(inputs)  # before Keras converts it to tensors or raises its own error
@@ -237,8 +255,7 @@ class EncoderModel(keras.Model):
 
     def _mask(self, inputs: Any) -> Any:
         check_inputs(inputs)
-        padding_mask = inputs.get("padding_mask")
-        return sequence_attention_mask(inputs["token_ids"], padding_mask, self.causal)
+        return sequence_attention_mask(inputs["token_ids"], inputs.get("padding_mask"), self.causal)
 
     def _embed(self, inputs: Any, training: bool | None) -> Any:
         return self._embedded(inputs["token_ids"], inputs.get("segment_ids"), None, training)
@@ -258,40 +275,3 @@ class EncoderModel(keras.Model):
             lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
         )
         return recomputed(hidden)
-
-
-def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
-    """Makes the encoder of a checkpoint, of whatever architecture.
-
-    Args:
-        checkpoint: a checkpoint that was read.
-        **kwargs: of `EncoderModel.from_checkpoint`. With `adapter_dim`, or where the
-            checkpoint has adapters, the encoder is the one with adapters.
-
-    Returns:
-        A model with the protocol `kbert.models.encoder.Encoder`.
-
-    Raises:
-        ValueError: the architecture is unknown, it has no adapters, or weights do not fit.
-    """
-    adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
-    return encoder_class(checkpoint.architecture, adapted).from_checkpoint(checkpoint, **kwargs)
-
-
-def check_inputs(inputs: Any) -> None:
-    """Raises a ValueError unless the inputs of an encoder have kbert's names.
-
-    Args:
-        inputs: the argument that the encoder was called with.
-    """
-    received = f"{type(inputs).__name__}{getattr(inputs, 'shape', '')}"
-    if isinstance(inputs, dict):
-        if "token_ids" in inputs and not set(inputs) & set(_NAMES_ELSEWHERE):
-            return
-        received = f"a dict of {sorted(inputs)}"
-        named = [f"{key} is `{_NAMES_ELSEWHERE[key]}`" for key in inputs if key in _NAMES_ELSEWHERE]
-        received += f"; here {', '.join(named)}" if named else ""
-    raise ValueError(
-        "`inputs` must be a dict of `token_ids` int (B, T), and `segment_ids` int (B, T) and "
-        f"`padding_mask` bool (B, T) where they are needed. Received: {received}"
-    )

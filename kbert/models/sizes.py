@@ -15,17 +15,7 @@ BERT_SIZES: dict[str, dict[str, int]] = {
 
 
 def bert_size(name: str) -> dict[str, Any]:
-    """Returns the constructor arguments of a published size.
-
-    Args:
-        name: "tiny", "mini", "small", "medium", "base" or "large".
-
-    Returns:
-        num_layers, hidden_dim, num_heads and intermediate_dim.
-
-    Raises:
-        ValueError: the name is unknown.
-    """
+    """Returns the arguments of `Bert` for a published size, or raises a ValueError."""
     if name not in BERT_SIZES:
         raise ValueError(f"`size` must be one of {list(BERT_SIZES)}. Received: size={name!r}")
     return dict(BERT_SIZES[name])
@@ -42,16 +32,9 @@ TRANSFORMER_SIZES: dict[str, dict[str, int]] = {
 
 
 def transformer_size(name: str) -> dict[str, Any]:
-    """Returns the constructor arguments of a known size, with as many encoder as decoder blocks.
+    """Returns the arguments of `Transformer` for a known size, or raises a ValueError.
 
-    Args:
-        name: "tiny", "small", "base" or "big".
-
-    Returns:
-        num_encoder_layers, num_decoder_layers, hidden_dim, num_heads and intermediate_dim.
-
-    Raises:
-        ValueError: the name is unknown.
+    There are as many encoder as decoder blocks.
     """
     if name not in TRANSFORMER_SIZES:
         known = list(TRANSFORMER_SIZES)

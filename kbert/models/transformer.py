@@ -10,14 +10,22 @@ import keras
 from keras import ops
 
 from kbert.architectures import TRANSFORMER
-from kbert.layers.attention.key_value_cache import path_mask
-from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.configured import constructor_arguments
+from kbert.layers.decoder_block import DecoderBlock
+from kbert.layers.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.key_value_cache import path_mask
+from kbert.layers.linear import Bias, Linear
+from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.residual import Dropout, LayerNorm
 from kbert.models.sizes import transformer_size
-from kbert.models.transformer_layers import TransformerLayers
+
+POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
+TIED = ("all", "target", "none")
 
 
 @keras.saving.register_keras_serializable("kbert")
-class Transformer(TransformerLayers):
+class Transformer(keras.Model):
     """Encoder and decoder, from ids of the source to logits over the target vocabulary.
 
     Args:
@@ -46,6 +54,127 @@ class Transformer(TransformerLayers):
     architecture = TRANSFORMER
     bert: Any = None
 
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        num_encoder_layers: int,
+        num_decoder_layers: int,
+        num_heads: int,
+        intermediate_dim: int,
+        max_sequence_length: int = 512,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "post",
+        positions: str = "sinusoidal",
+        tied: str = "all",
+        source_vocabulary_size: int | None = None,
+        output_bias: bool = False,
+        layer_norm_epsilon: float = 1e-5,
+        **kwargs: Any,
+    ) -> None:
+        kwargs.setdefault("name", "transformer")
+        super().__init__(**kwargs)
+        for name, value, known in (("positions", positions, POSITIONS), ("tied", tied, TIED)):
+            if value not in known:
+                raise ValueError(
+                    f"`{name}` must be one of {list(known)}. Received: {name}={value!r}"
+                )
+        if tied == "all" and source_vocabulary_size not in (None, vocabulary_size):
+            raise ValueError(
+                '`tied` must not be "all" for vocabularies of different sizes. Received: '
+                f"vocabulary_size={vocabulary_size}, source_vocabulary_size="
+                f"{source_vocabulary_size}"
+            )
+        self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
+        self.num_encoder_layers, self.num_decoder_layers = num_encoder_layers, num_decoder_layers
+        self.num_heads, self.intermediate_dim = num_heads, intermediate_dim
+        self.max_sequence_length = max_sequence_length
+        self.dropout, self.attention_dropout = dropout, attention_dropout
+        self.activation, self.norm, self.positions = activation, norm, positions
+        self.tied, self.source_vocabulary_size = tied, source_vocabulary_size
+        self.output_bias, self.layer_norm_epsilon = output_bias, layer_norm_epsilon
+        self._make_layers()
+        self.build()
+
+    def _make_layers(self) -> None:
+        dtype = self.dtype_policy
+        self.source_embedding = self._embedding("source_embedding", self.source_vocabulary_size)
+        self.target_embedding = self.source_embedding
+        if self.tied != "all":
+            self.target_embedding = self._embedding("target_embedding", None)
+        self.source_positions = self._positions("source_positions")
+        self.target_positions = self._positions("target_positions")
+        self.embedding_dropout = Dropout(self.dropout, dtype=dtype, name="embedding_dropout")
+        layers = range(self.num_encoder_layers)
+        self.encoder_blocks = [self._encoder_block(f"encoder_block_{i}") for i in layers]
+        layers = range(self.num_decoder_layers)
+        self.decoder_blocks = [self._decoder_block(f"decoder_block_{i}") for i in layers]
+        if self.norm == "pre":
+            self.encoder_norm = LayerNorm(self.layer_norm_epsilon, dtype=dtype, name="encoder_norm")
+            self.decoder_norm = LayerNorm(self.layer_norm_epsilon, dtype=dtype, name="decoder_norm")
+        self.output_linear: Any = None
+        if self.tied == "none":
+            self.output_linear = Linear(
+                self.vocabulary_size, use_bias=self.output_bias, dtype=dtype, name="output"
+            )
+        elif self.output_bias:
+            self.output_linear = Bias(self.vocabulary_size, dtype=dtype, name="output")
+
+    def _embedding(self, name: str, size: int | None) -> TokenEmbedding:
+        # Scaled by sqrt(D) on look-up, so that a vector has about the norm of the position vectors.
+        initializer = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
+        start, rows = keras.initializers.serialize(initializer), size or self.vocabulary_size
+        return TokenEmbedding(rows, self.hidden_dim, start, dtype=self.dtype_policy, name=name)
+
+    def _positions(self, name: str) -> Any:
+        sizes = (self.max_sequence_length, self.hidden_dim)
+        if self.positions == "learned":
+            return LearnedPositions(*sizes, dtype=self.dtype_policy, name=name)
+        interleaved = self.positions == "sinusoidal"
+        return SinusoidalPositions(*sizes, interleaved, dtype=self.dtype_policy, name=name)
+
+    def _block_arguments(self) -> tuple[Any, ...]:
+        sizes = (self.num_heads, self.intermediate_dim, self.dropout, self.attention_dropout)
+        return (*sizes, self.activation, self.norm, self.layer_norm_epsilon)
+
+    def _encoder_block(self, name: str) -> Any:
+        return EncoderBlock(*self._block_arguments(), dtype=self.dtype_policy, name=name)
+
+    def _decoder_block(self, name: str) -> Any:
+        return DecoderBlock(*self._block_arguments(), dtype=self.dtype_policy, name=name)
+
+    def build(self, input_shape: Any = None) -> None:
+        if getattr(self, "built", False):
+            return
+        states = (None, None, self.hidden_dim)
+        self.source_embedding.build()
+        if self.tied != "all":
+            self.target_embedding.build()
+        if self.positions == "learned":
+            self.source_positions.build()
+            self.target_positions.build()
+        self.embedding_dropout.build()
+        self._build_blocks(states)
+        if self.norm == "pre":
+            self.encoder_norm.build(states)
+            self.decoder_norm.build(states)
+        if self.tied == "none":
+            self.output_linear.build(states)
+        elif self.output_bias:
+            self.output_linear.build()
+        self.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **constructor_arguments(self)}
+
+    def _build_blocks(self, states: Any) -> None:
+        for block in self.encoder_blocks:
+            block.build(states)
+        for block in self.decoder_blocks:
+            block.build(states, states)
+
     @classmethod
     def from_size(cls, size: str, vocabulary_size: int, **kwargs: Any) -> Any:
         """Makes a randomly initialized Transformer of a known size, see `kbert.models.sizes`.
@@ -58,16 +187,13 @@ class Transformer(TransformerLayers):
         return cls(vocabulary_size, **{**transformer_size(size), **kwargs})
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """Computes the logits of a known target (teacher forcing).
+        """Computes float32 logits (B, T, V) of the tokens after a known target (teacher forcing).
 
         Args:
             inputs: `source_token_ids` int (B, S); `source_padding_mask` bool (B, S), True for a
                 real token; `target_token_ids` int (B, T), which begin with the start token.
                 Padding after the target needs no mask: no position before sees it.
             training: whether dropout is on.
-
-        Returns:
-            float32 (B, T, V): at each position the logits of the next token.
         """
         memory = self.encode(inputs, training)
         return self.decode(inputs["target_token_ids"], memory, training)
@@ -156,14 +282,21 @@ class Transformer(TransformerLayers):
             memory: the dict that `encode` returns.
             training: whether dropout is on.
         """
-        mask = _own_mask(target_token_ids)
-        states = self._embedded(
-            target_token_ids, self.target_embedding, self.target_positions, training
-        )
+        states, mask = self._target(target_token_ids, training)
         seen, seen_mask = self._seen(memory)
         for block in self.decoder_blocks:
             states = block(states, seen, mask, seen_mask, training=training)
         return self.decoder_norm(states) if self.norm == "pre" else states
+
+    def _target(self, token_ids: Any, training: bool | None) -> tuple[Any, Any]:
+        """Returns the input of the first decoder block, and its causal mask, bool (B, 1, T, T)."""
+        tables = (self.target_embedding, self.target_positions)
+        states = self._embedded(token_ids, *tables, training)
+        # One mask for all rows would do; but where it is added to their scores, TensorFlow's graph
+        # on a CPU uses a oneDNN matmul that is then twenty times slower.
+        rows, length = ops.shape(token_ids)
+        mask = ops.broadcast_to(causal_attention_mask(length), (rows, 1, length, length))
+        return states, mask
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
         """Returns the cross-attention probabilities for a known target.
@@ -177,10 +310,7 @@ class Transformer(TransformerLayers):
             dropout. Row t is of the step that predicts the token after `target_token_ids[:, t]`.
             For a fused model those of the attention to the encoder, not of the one to BERT.
         """
-        mask = _own_mask(target_token_ids)
-        states = self._embedded(
-            target_token_ids, self.target_embedding, self.target_positions, None
-        )
+        states, mask = self._target(target_token_ids, None)
         seen, seen_mask = self._seen(memory)
         scores = []
         for block in self.decoder_blocks:
@@ -241,13 +371,3 @@ class Transformer(TransformerLayers):
         if self.norm == "pre":
             states = self.decoder_norm(states)
         return self.logits(states), {**state, "caches": caches}
-
-
-def _own_mask(token_ids: Any) -> Any:
-    """Returns the causal mask of (B, T) ids: bool (B, 1, T, T).
-
-    One mask for all rows would do; but where it is added to their scores, TensorFlow's graph on a
-    CPU uses a oneDNN matmul that is then twenty times slower.
-    """
-    rows, length = ops.shape(token_ids)
-    return ops.broadcast_to(causal_attention_mask(length), (rows, 1, length, length))

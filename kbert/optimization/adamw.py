@@ -62,10 +62,8 @@ class AdamW(keras.optimizers.Optimizer):
             raise ValueError(
                 f"`weight_decay` must not be negative. Received: weight_decay={weight_decay}"
             )
-        self.decay = weight_decay
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        self.decay, self.epsilon = weight_decay, epsilon
+        self.beta_1, self.beta_2 = beta_1, beta_2
 
     def build(self, variables: Any) -> None:
         """Creates both moments of every variable."""
@@ -149,14 +147,8 @@ class AdamW(keras.optimizers.Optimizer):
         self.assign_sub(variable, scaled * momentum / (ops.sqrt(velocity) + epsilon))
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            weight_decay=self.decay,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            epsilon=self.epsilon,
-        )
-        return config
+        numbers = {"beta_1": self.beta_1, "beta_2": self.beta_2, "epsilon": self.epsilon}
+        return {**super().get_config(), "weight_decay": self.decay, **numbers}
 
 
 def dense_where_fixed(gradient: Any) -> Any:
@@ -197,12 +189,8 @@ def apply_in_one_pass(
 ) -> None:
     """Runs TensorFlow's fused Adam kernel: one pass over the weights, not eight single operations.
 
-    Args:
-        variable: a TensorFlow variable; of a mirrored one, this replica's copy is updated.
-        momentum: a Keras variable.
-        velocity: a Keras variable.
-        gradient: an array or `IndexedSlices` of the variable's shape.
-        numbers: b1^t, b2^t, the rate, b1, b2 and epsilon.
+    `variable` is TensorFlow's (of a mirrored one, this replica's copy is updated), the moments are
+    Keras', and `numbers` are b1^t, b2^t, the rate, b1, b2 and epsilon.
     """
     tf = tensorflow()
     names = ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon")

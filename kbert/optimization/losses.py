@@ -48,15 +48,7 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
         self.class_weights = None if class_weights is None else [float(w) for w in class_weights]
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the loss of each example.
-
-        Args:
-            y_true: class ids (B,) or (B, 1), or distributions (B, C).
-            y_pred: logits (B, C).
-
-        Returns:
-            (B,).
-        """
+        """Returns the loss (B,) of examples with labels as in `class_distribution`."""
         log_probabilities = ops.log_softmax(widened(y_pred), axis=-1)
         distribution = class_distribution(y_true, y_pred)
         terms = ops.cast(distribution, log_probabilities.dtype) * log_probabilities
@@ -69,11 +61,9 @@ class SoftmaxCrossEntropy(keras.losses.Loss):
 
 
 def class_distribution(y_true: Any, y_pred: Any) -> Any:
-    """Returns the labels as one distribution per example, float32 (B, C).
+    """Returns class ids (B,) or (B, 1), or distributions (B, C), as distributions, float32 (B, C).
 
-    Args:
-        y_true: class ids (B,) or (B, 1), or distributions (B, C).
-        y_pred: anything of shape (B, C); only C is read.
+    Of `y_pred` (B, C) only C is read.
     """
     if len(y_true.shape) == 2 and y_true.shape[-1] == 1 and y_pred.shape[-1] != 1:
         y_true = ops.squeeze(y_true, -1)
@@ -85,14 +75,9 @@ def class_distribution(y_true: Any, y_pred: Any) -> Any:
 
 @keras.saving.register_keras_serializable("kbert")
 def label_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Returns 1 where the predicted class is the true one (of a distribution: its argmax), else 0.
+    """Returns float32 (B,): 1 where the predicted class is the true one, else 0.
 
-    Args:
-        y_true: class ids (B,) or (B, 1), or distributions (B, C).
-        y_pred: logits (B, C).
-
-    Returns:
-        float32 (B,).
+    The true class of a distribution is its argmax.
     """
     truth = ops.argmax(class_distribution(y_true, y_pred), axis=-1)
     return ops.cast(ops.equal(truth, ops.argmax(y_pred, axis=-1)), "float32")
@@ -128,11 +113,7 @@ def whole_batch_loss(loss: Any, rows: Any) -> Any:
     With l_r the mean over the n_r examples of replica r, the loss of the batch is
     L = sum_r n_r l_r / sum_r n_r. Keras computes l_r / R, with R replicas. What is returned has the
     gradient of n_r l_r / sum_r n_r, so that the sum over the replicas is the gradient of L; and the
-    value L / R, from which Keras reports L.
-
-    Args:
-        loss: scalar, from Keras' `compute_loss`.
-        rows: n_r, the number of examples.
+    value L / R, from which Keras reports L. `loss` is l_r, from Keras' `compute_loss`, `rows` n_r.
     """
     context = replica_context()
     if context is None:
@@ -161,16 +142,11 @@ def accumulation_weights(tokens: Sequence[int], steps: int) -> list[float]:
     length Keras' own optimizers count one batch too many; kbert's AdamW does not.)
 
     Args:
-        tokens: the number of tokens that count (targets other than -1) of each batch, in the order
-            of the training.
+        tokens: the n_i of each batch (targets other than -1), in the order of the training.
         steps: batches per update.
 
     Returns:
         One weight per batch; all are 0 in an update without tokens.
-
-    Raises:
-        ValueError: `steps` is less than 1, a number of tokens is negative, or the batches are not
-            a whole number of updates.
     """
     if steps < 1:
         raise ValueError(f"`steps` must be at least 1. Received: steps={steps}")

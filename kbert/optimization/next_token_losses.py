@@ -27,11 +27,6 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
         smoothing: probability mass that is spread over the vocabulary, in [0, 1).
         per: "token": the sum over the batch, divided by its number of tokens that count;
             "sequence": the mean of the sums of its sequences.
-        name: of the loss.
-        reduction: name of a reduction of `keras.losses.Loss`.
-
-    Raises:
-        ValueError: `smoothing` is not in [0, 1), or `per` is neither.
     """
 
     def __init__(
@@ -49,22 +44,10 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
 
     @property
     def dtype(self) -> None:
-        """None, so that Keras passes logits and targets unchanged.
-
-        By default it would cast both to float32 first, a copy of all low-precision logits.
-        """
+        """None, so that Keras does not cast to float32, a copy of all low-precision logits."""
         return None
 
     def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Returns the summed loss of each sequence, and how many tokens of the batch count.
-
-        Args:
-            y_true: int (B, T), -1 where a token does not count.
-            y_pred: logits (B, T, V).
-
-        Returns:
-            (B,) and a scalar, float32 (float64 for logits in float64).
-        """
         losses = token_cross_entropy(y_true, y_pred, self.smoothing)
         counts = ops.cast(ops.greater_equal(y_true, 0), losses.dtype)
         return ops.sum(losses, axis=-1), ops.sum(counts)
@@ -74,25 +57,15 @@ class LabelSmoothedCrossEntropy(TokenCrossEntropy):
 
 
 class NextTokenMean(StreamingMean):
-    """The mean of one number per token that counts.
-
-    A subclass implements `of_tokens`, from targets and logits to the numbers.
-    """
+    """The mean of a number, `of_tokens` of a subclass, per token that counts."""
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: int (B, T), -1 where a token does not count.
-            y_pred: logits (B, T, V).
-            sample_weight: a weight per sequence (B,), or None.
-        """
+        """Adds a batch: int (B, T), -1 where a token does not count, and logits (B, T, V)."""
         numbers = self.of_tokens(y_true, y_pred)
         self.add(numbers, ops.greater_equal(y_true, 0), sample_weight)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
         """Returns a number (B, T) of each token; any value where it does not count."""
-        # A subclass without it is a bug of its author's, raised where it first shows.
         raise NotImplementedError(f"{type(self).__name__} must say what it measures")
 
 
@@ -101,16 +74,12 @@ class Perplexity(NextTokenMean):
     """exp of the mean cross-entropy, not smoothed, over the tokens that count.
 
     It is at most e^88, which float32 still holds, and 1 before any token counted.
-
-    Args:
-        name: of the metric.
     """
 
     def __init__(self, name: str = "perplexity", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the cross-entropy of each token."""
         return token_cross_entropy(y_true, y_pred)
 
     def result(self) -> Any:
@@ -124,26 +93,17 @@ class NextTokenAccuracy(NextTokenMean):
 
     `TokenAccuracy` without the argmax: over a large vocabulary that takes as long as a tenth of a
     training step, and the loss needs the largest logit itself anyway.
-
-    Args:
-        name: of the metric.
     """
 
     def __init__(self, name: str = "accuracy", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
     def of_tokens(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns whether each token is the likeliest."""
         return is_likeliest(y_true, y_pred)
 
 
 def is_likeliest(y_true: Any, y_pred: Any) -> Any:
-    """Returns whether no token is likelier than the true one, bool (B, T).
-
-    Args:
-        y_true: int (B, T), -1 where a token does not count; the result is any value there.
-        y_pred: logits (B, T, V).
-    """
+    """Returns whether no token is likelier than the true one, bool (B, T); any value at -1."""
     targets = ops.maximum(ops.cast(y_true, "int32"), 0)[..., None]
     largest = ops.max(y_pred, axis=-1, initial=-np.inf)
     return ops.take_along_axis(y_pred, targets, axis=-1)[..., 0] >= largest
@@ -155,15 +115,10 @@ def perplexity(cross_entropy: Any) -> Any:
 
 
 def token_cross_entropy(y_true: Any, y_pred: Any, smoothing: float = 0.0) -> Any:
-    """-sum_j q_ij log p_ij of each token i, the terms of `LabelSmoothedCrossEntropy`.
+    """-sum_j q_ij log p_ij of each token i, (B, T), the terms of `LabelSmoothedCrossEntropy`.
 
-    Args:
-        y_true: int (B, T), -1 where a token does not count.
-        y_pred: logits (B, T, V); the softmax is float32 whatever their dtype (or float64).
-        smoothing: probability mass that is spread over the vocabulary.
-
-    Returns:
-        (B, T), float32 or float64, 0 where a token does not count.
+    It is 0 where a token does not count, float64 for logits in float64 and otherwise float32, in
+    which the softmax is computed whatever their dtype.
     """
     y_true, y_pred = ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred)
     counts = ops.greater_equal(y_true, 0)
@@ -222,13 +177,7 @@ class _Predictions(keras.metrics.Metric):
         self.accuracy = StreamingMean(name="accuracy")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: int (B, T), -1 where a prediction does not count.
-            y_pred: logits (B, T, V).
-            sample_weight: a weight per sequence (B,), or None.
-        """
+        """Adds a batch: int (B, T), -1 where a prediction does not count, and logits (B, T, V)."""
         counts = ops.greater_equal(y_true, 0)
         self.loss.add(token_cross_entropy(y_true, y_pred), counts, sample_weight)
         self.accuracy.add(is_likeliest(y_true, y_pred), counts, sample_weight)
@@ -238,11 +187,8 @@ class _Predictions(keras.metrics.Metric):
 class PredictedTokenMetrics(_Predictions):
     """`masked_loss`, `masked_accuracy` and `perplexity` of the tokens to predict.
 
-    The softmax over the vocabulary, most of the work, is computed once for all three.
-
-    Args:
-        prefix: "masked", or another prefix of the first two names.
-        name: of the metric.
+    The softmax over the vocabulary, most of the work, is computed once for all three. `prefix`
+    replaces the "masked" of the first two names.
     """
 
     def __init__(
@@ -266,23 +212,13 @@ class PredictedTokenMetrics(_Predictions):
 
 @keras.saving.register_keras_serializable("kbert")
 class NextSentenceMetrics(_Predictions):
-    """`next_sentence_loss` and `next_sentence_accuracy` of pairs of sentences.
-
-    Args:
-        name: of the metric.
-    """
+    """`next_sentence_loss` and `next_sentence_accuracy` of pairs of sentences."""
 
     def __init__(self, name: str = "next_sentence", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: int (B,), the class of each pair.
-            y_pred: logits (B, 2).
-            sample_weight: a weight per pair (B,), or None.
-        """
+        """Adds a batch: int (B,), the class of each pair, and logits (B, 2)."""
         y_true = ops.reshape(y_true, (-1, 1))
         super().update_state(y_true, ops.expand_dims(y_pred, 1), sample_weight)
 

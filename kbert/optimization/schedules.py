@@ -15,11 +15,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         peak: the highest learning rate.
         total_steps: steps of the whole training; the rate is 0 from there on.
-        warmup_steps: steps of the warmup.
-
-    Raises:
-        ValueError: `peak` is negative, or not 0 <= warmup_steps <= total_steps with
-            total_steps >= 1.
+        warmup_steps: steps of the warmup, at most `total_steps`.
     """
 
     def __init__(self, peak: float, total_steps: int, warmup_steps: int = 0) -> None:
@@ -35,16 +31,10 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
                 f"`warmup_steps` must be in [0, total_steps={total_steps}]. "
                 f"Received: warmup_steps={warmup_steps}"
             )
-        self.peak = peak
-        self.total_steps = total_steps
-        self.warmup_steps = warmup_steps
+        self.peak, self.total_steps, self.warmup_steps = peak, total_steps, warmup_steps
 
     def __call__(self, step: Any) -> Any:
-        """Returns the rate at a step, a float32 scalar.
-
-        Args:
-            step: scalar, the number of finished steps.
-        """
+        """Returns the rate after a number of finished steps, a float32 scalar."""
         step = ops.cast(step, "float32")
         falling = (self.total_steps - step) / max(1, self.total_steps - self.warmup_steps)
         rising = step / max(1, self.warmup_steps)
@@ -52,11 +42,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         return self.peak * fraction
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "peak": self.peak,
-            "total_steps": self.total_steps,
-            "warmup_steps": self.warmup_steps,
-        }
+        return {key: getattr(self, key) for key in ("peak", "total_steps", "warmup_steps")}
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -79,11 +65,6 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
         peak: the highest learning rate, instead of `hidden_dim`.
         total_steps: updates of the whole training; needed for a cool-down.
         cooldown_steps: k, the last updates of these, in which the rate falls to nearly 0.
-
-    Raises:
-        ValueError: `warmup_steps` is less than 1, `hidden_dim` is less than 1, `peak` is negative,
-            or not exactly one of the two is given; or `cooldown_steps` is not between 0 and
-            `total_steps`.
     """
 
     def __init__(
@@ -113,18 +94,11 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
                 "`cooldown_steps` must be between 0 and `total_steps`. Received: "
                 f"cooldown_steps={cooldown_steps}, total_steps={total_steps}"
             )
-        self.warmup_steps = warmup_steps
-        self.hidden_dim = hidden_dim
-        self.peak = peak
-        self.total_steps = total_steps
-        self.cooldown_steps = cooldown_steps
+        self.warmup_steps, self.hidden_dim, self.peak = warmup_steps, hidden_dim, peak
+        self.total_steps, self.cooldown_steps = total_steps, cooldown_steps
 
     def __call__(self, step: Any) -> Any:
-        """Returns the rate at a step, a float32 scalar.
-
-        Args:
-            step: scalar, the number of finished steps.
-        """
+        """Returns the rate after a number of finished steps, a float32 scalar."""
         peak = self.peak
         if self.hidden_dim is not None:
             peak = (self.hidden_dim * self.warmup_steps) ** -0.5
@@ -136,10 +110,5 @@ class InverseSquareRootDecay(keras.optimizers.schedules.LearningRateSchedule):
         return rate * ops.clip((self.total_steps - step) / self.cooldown_steps, 0.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "warmup_steps": self.warmup_steps,
-            "hidden_dim": self.hidden_dim,
-            "peak": self.peak,
-            "total_steps": self.total_steps,
-            "cooldown_steps": self.cooldown_steps,
-        }
+        names = ("warmup_steps", "hidden_dim", "peak", "total_steps", "cooldown_steps")
+        return {name: getattr(self, name) for name in names}

@@ -24,13 +24,7 @@ class StreamingMean(keras.metrics.Metric):
         self._sums = [self.add_variable((), "zeros", dtype="float32", name=name) for name in names]
 
     def add(self, values: Any, counts: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            values: float or bool (B, T), one per token.
-            counts: float or bool (B, T), 1 where a token counts, else 0.
-            sample_weight: a weight per sequence (B,), or None.
-        """
+        """Adds a batch: values (B, T), counts (B, T), 1 where a token counts, and weights (B,)."""
         values, counts = ops.cast(values, "float32"), ops.cast(counts, "float32")
         if sample_weight is not None:
             counts = counts * ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
@@ -69,14 +63,11 @@ class SpanCrossEntropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, **kwargs)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the loss of each sequence.
+        """Returns the loss (B,) of each sequence.
 
         Args:
             y_true: int (B, 2), start and end, or (B, K, 2), up to K of each; -1 is none.
             y_pred: logits (B, T, 2).
-
-        Returns:
-            (B,).
         """
         log_probabilities = ops.log_softmax(widened(y_pred), axis=1)
         # Two spans may share a start: a position counts once, however often it is given.
@@ -88,14 +79,9 @@ class SpanCrossEntropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("kbert")
 def span_accuracy(y_true: Any, y_pred: Any) -> Any:
-    """Returns 1 where the likeliest start and the likeliest end are among the given ones, else 0.
+    """Returns float32 (B,): 1 where the likeliest start and end are among the given ones, else 0.
 
-    Args:
-        y_true: int (B, 2) or (B, K, 2); -1 is none.
-        y_pred: logits (B, T, 2).
-
-    Returns:
-        float32 (B,).
+    Arguments have the shapes of `SpanCrossEntropy.call`.
     """
     best = ops.cast(ops.argmax(y_pred, axis=1), "int32")[:, None, :]  # (B, 1, 2)
     right = ops.any(ops.equal(best, _positions(y_true)), axis=1)
@@ -109,11 +95,6 @@ class TokenCrossEntropy(keras.losses.Loss):
     Args:
         per: "sequence": the mean of these sums over the batch; "token": their sum over the batch,
             divided by the number of tokens that count.
-        name: of the loss.
-        reduction: name of a reduction of `keras.losses.Loss`.
-
-    Raises:
-        ValueError: `per` is neither.
     """
 
     def __init__(
@@ -129,15 +110,12 @@ class TokenCrossEntropy(keras.losses.Loss):
         self.per = per
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
-        """Returns the loss of each sequence; its mean over the batch is the loss of the batch.
+        """Returns the loss (B,) of each sequence; its mean over the batch is that of the batch.
 
         Args:
             y_true: class ids (B, T), -1 where a token does not count, or distributions (B, T, C),
                 all 0 where a token does not count.
             y_pred: logits (B, T, C).
-
-        Returns:
-            (B,).
         """
         sums, counted = self.sums(y_true, y_pred)
         if self.per == "sequence":
@@ -147,15 +125,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         return sums * (rows / ops.maximum(counted, 1.0))
 
     def sums(self, y_true: Any, y_pred: Any) -> tuple[Any, Any]:
-        """Returns the summed loss of each sequence, and how many tokens of the batch count.
-
-        Args:
-            y_true: class ids (B, T) or distributions (B, T, C), see `call`.
-            y_pred: logits (B, T, C).
-
-        Returns:
-            (B,) and a scalar, of one float dtype.
-        """
+        """Returns the summed loss (B,) of each sequence, and how many tokens of the batch count."""
         log_probabilities = ops.log_softmax(widened(y_pred), axis=-1)
         distribution = ops.cast(token_distribution(y_true, y_pred), log_probabilities.dtype)
         counted = ops.sum(ops.cast(counting_tokens(y_true), distribution.dtype))
@@ -167,25 +137,13 @@ class TokenCrossEntropy(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("kbert")
 class TokenAccuracy(StreamingMean):
-    """The fraction of the tokens that count whose likeliest class is the true one.
-
-    It is 0 before any token counted.
-
-    Args:
-        name: of the metric.
-    """
+    """The fraction of the tokens that count whose likeliest class is the true one; 0 at first."""
 
     def __init__(self, name: str = "accuracy", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Adds a batch.
-
-        Args:
-            y_true: class ids (B, T) or distributions (B, T, C), see `TokenCrossEntropy.call`.
-            y_pred: logits (B, T, C).
-            sample_weight: a weight per sequence (B,), or None.
-        """
+        """Adds a batch of targets and logits as in `TokenCrossEntropy.call`, and weights (B,)."""
         truth = ops.argmax(y_true, axis=-1) if len(y_true.shape) == 3 else y_true
         best = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
         same = ops.equal(ops.cast(truth, "int32"), best)
@@ -200,11 +158,9 @@ def counting_tokens(y_true: Any) -> Any:
 
 
 def token_distribution(y_true: Any, y_pred: Any) -> Any:
-    """Returns the labels as one distribution per token, float32 (B, T, C), all 0 where none counts.
+    """Returns such targets as distributions, float32 (B, T, C), all 0 where a token does not count.
 
-    Args:
-        y_true: class ids (B, T), -1 where a token does not count, or distributions (B, T, C).
-        y_pred: anything of shape (B, T, C); only C is read.
+    Of `y_pred` (B, T, C) only C is read.
     """
     if len(y_true.shape) == 3:
         return ops.cast(y_true, "float32")

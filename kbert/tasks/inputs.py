@@ -10,7 +10,7 @@ from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan, padding_share, whole_batches
 from kbert.data.batches.windowed_examples import WindowedExamples, choose_windows
 from kbert.options.configuration import TPU
-from kbert.pipelines.base.batching import EVALUATION_TOKENS
+from kbert.pipelines.batching import EVALUATION_TOKENS
 
 
 def batch_sizes(config: Any) -> dict[str, int | None]:

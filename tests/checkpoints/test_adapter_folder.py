@@ -6,7 +6,7 @@ import pytest
 
 from kbert.checkpoints.adapter_folder import read_adapters, write_adapters
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.adapter_bert import AdapterBert
+from kbert.models.bert import AdapterBert
 from tests.small_bert import small_bert
 
 INPUTS = {"token_ids": np.array([[2, 5, 6, 3]])}

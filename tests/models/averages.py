@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
-from kbert.layers.core.embeddings import TokenEmbedding
-from kbert.layers.core.linear import Linear
+from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.linear import Linear
 from kbert.models.encoder_model import EncoderModel
 
 NAME = "averages"

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.embeddings import TokenEmbedding
-from kbert.layers.core.linear import Linear
+from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.linear import Linear
 
 NAME = "running-sums"
 

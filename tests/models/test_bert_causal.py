@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.bert import Bert
+from kbert.models.bert import AdapterBert, Bert
 from tests.small_bert import CONFIG, INPUTS, MASK, SEGMENTS, TOKENS, expected_outputs, small_bert
 
 PLAIN = {"dropout": 0.0, "attention_dropout": 0.0}

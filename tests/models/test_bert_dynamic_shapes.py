@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.adapter_bert import AdapterBert
+from kbert.models.bert import AdapterBert
 from tests.small_bert import CONFIG, INPUTS, MASK, SEGMENTS, expected_outputs, small_bert
 
 DOUBLE = "float64"

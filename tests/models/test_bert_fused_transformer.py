@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
 from kbert.models.transformer import Transformer
+from kbert.models.weights import assign_arrays, encoder_arrays
 from tests import translation_reference as reference
 from tests.models.test_transformer import (
     DECODER,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.encoder_arrays import weight_name
+from kbert.models.weights import weight_name
 from tests import numpy_reference as reference
 from tests.small_bert import ARRAYS, INPUTS, MASK, SEGMENTS, SHAPES, TOKENS, small_bert
 

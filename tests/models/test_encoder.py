@@ -1,10 +1,11 @@
-"""The protocol of encoders."""
+"""The protocol of encoders, their inputs, and the one of a checkpoint."""
 
 import pytest
 
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.bert import Bert
-from kbert.models.encoder import Encoder
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.models.bert import AdapterBert, Bert
+from kbert.models.encoder import Encoder, check_inputs, encoder_of
+from tests.small_bert import small_bert
 
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
 
@@ -16,3 +17,23 @@ def test_the_encoders_have_it(kind, more):
 
 def test_anything_else_has_not():
     assert not isinstance(object(), Encoder)
+
+
+def test_names_of_inputs():
+    check_inputs({"token_ids": 0})
+    with pytest.raises(ValueError, match="`inputs` must be a dict of `token_ids`.*here input_ids"):
+        check_inputs({"input_ids": 0})
+
+
+def test_an_encoder_of_any_architecture(tmp_path):
+    folder = small_bert().save_pretrained(tmp_path / "saved")
+    checkpoint = read_checkpoint(folder)
+    assert type(encoder_of(checkpoint)) is Bert
+    adapted = encoder_of(checkpoint, adapter_dim=2)
+    assert type(adapted) is AdapterBert and adapted.adapter_dim == 2
+    assert type(encoder_of(adapted.to_checkpoint())) is AdapterBert
+    checkpoint.architecture = "gpt"
+    with pytest.raises(ValueError, match="`architecture` must be one of bert.*='gpt'"):
+        encoder_of(checkpoint)
+    with pytest.raises(ValueError, match="architecture bert, as Bert is. Received: .*='gpt'"):
+        Bert.from_checkpoint(checkpoint)

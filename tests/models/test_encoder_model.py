@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.adapter_bert import AdapterBert
 from kbert.models.bert import Bert
-from kbert.models.encoder_model import encoder_of
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, write_hf, write_vocabulary
 from tests.small_bert import CONFIG as SMALL
 from tests.small_bert import DEFAULTS, INPUTS, small_bert
@@ -140,17 +137,3 @@ def test_arguments_that_do_not_fit_the_weights(tmp_path):
         Bert.from_pretrained(folder, num_layers=3)
     with pytest.raises(ValueError, match="dropuot"):
         Bert.from_pretrained(folder, dropuot=0.5)
-
-
-def test_an_encoder_of_any_architecture(tmp_path):
-    folder = small_bert().save_pretrained(tmp_path / "saved")
-    checkpoint = read_checkpoint(folder)
-    assert type(encoder_of(checkpoint)) is Bert
-    adapted = encoder_of(checkpoint, adapter_dim=2)
-    assert type(adapted) is AdapterBert and adapted.adapter_dim == 2
-    assert type(encoder_of(adapted.to_checkpoint())) is AdapterBert
-    checkpoint.architecture = "gpt"
-    with pytest.raises(ValueError, match="`architecture` must be one of bert.*='gpt'"):
-        encoder_of(checkpoint)
-    with pytest.raises(ValueError, match="architecture bert, as Bert is. Received: .*='gpt'"):
-        Bert.from_checkpoint(checkpoint)

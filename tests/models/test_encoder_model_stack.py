@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbert.models.encoder_model import EncoderModel, check_inputs
+from kbert.models.encoder_model import EncoderModel
 from tests.small_bert import INPUTS, MASK, small_bert
 
 
@@ -48,9 +48,3 @@ def test_layers_may_share_a_block_and_embeddings_may_be_changed():
 def test_blocks_must_be_named():
     with pytest.raises(NotImplementedError, match="EncoderModel must name the blocks"):
         EncoderModel().layer_blocks
-
-
-def test_names_of_inputs():
-    check_inputs({"token_ids": 0})
-    with pytest.raises(ValueError, match="`inputs` must be a dict of `token_ids`.*here input_ids"):
-        check_inputs({"input_ids": 0})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kbert.models.encoder_arrays import encoder_arrays
 from kbert.models.transformer import Transformer
+from kbert.models.weights import encoder_arrays
 from tests.models.test_transformer import SIZES, VARIANTS, arrays_of
 
 LEARNED = {"source_positions/embeddings": (9, 12), "target_positions/embeddings": (9, 12)}

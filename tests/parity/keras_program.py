@@ -10,17 +10,19 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.layers.attention.attention import SelfAttention
-from kbert.layers.attention.cross_attention import CrossAttention
-from kbert.layers.attention.masks import causal_attention_mask, padding_attention_mask
-from kbert.layers.bert.adapters import Adapter, AdapterEncoderBlock, AdapterResidual
-from kbert.layers.bert.bert_embeddings import BertEmbeddings
-from kbert.layers.blocks.encoder_block import EncoderBlock
-from kbert.layers.core.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
-from kbert.layers.core.linear import FeedForward, Linear, activate
-from kbert.layers.core.residual import Dropout, LayerNorm, Residual
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.bert import Bert
+from kbert.layers.adapters import Adapter, AdapterEncoderBlock, AdapterResidual
+from kbert.layers.attention import CrossAttention, SelfAttention
+from kbert.layers.embeddings import (
+    BertEmbeddings,
+    LearnedPositions,
+    SinusoidalPositions,
+    TokenEmbedding,
+)
+from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.linear import FeedForward, Linear, activate
+from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.residual import Dropout, LayerNorm, Residual
+from kbert.models.bert import AdapterBert, Bert
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy, span_accuracy

@@ -49,7 +49,7 @@ def test_every_task_that_reads(tmp_path, format, made):
 def test_weights_are_read_once(tmp_path, monkeypatch):
     folder = small_regressor().save_pretrained(tmp_path / "saved")
     read = []
-    for module in ("tasks.load", "pipelines.base.saved_pipeline"):
+    for module in ("tasks.load", "pipelines.saved_pipeline"):
         monkeypatch.setattr(
             f"kbert.{module}.read_checkpoint",
             lambda path: read.append(path) or read_checkpoint(path),

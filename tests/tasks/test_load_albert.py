@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.models.albert.albert import Albert
+from kbert.models.albert import Albert
 from kbert.tasks.load import load
 from tests.checkpoints.synthetic_albert import albert_tensors, write_albert
 

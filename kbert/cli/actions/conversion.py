@@ -14,7 +14,7 @@ from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.cli.actions.model_kinds import check_format, is_translator
-from kbert.models.encoder_model import encoder_of
+from kbert.models.encoder import encoder_of
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2, search_arguments

@@ -7,8 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kbert.cli.actions.model_kinds import columns_of, task_of
-from kbert.data.classification.glue_tasks import write_glue_submission
-from kbert.data.classification.glue_tasks import glue_task, read_glue
+from kbert.data.classification.glue_tasks import glue_task, read_glue, write_glue_submission
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.questions.squad import write_predictions
 from kbert.data.translation.parallel_text import read_parallel
@@ -17,9 +16,8 @@ from kbert.tasks.registry import finetuned_task
 from kbert.tasks.translation.model import Translator
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
-from kbert.training.runs.load_model import predict_average
 from kbert.training.pretraining.model import config_of_model, measure_pretrained
-from kbert.training.runs.load_model import Averaged, load_model, predict_average
+from kbert.training.runs.load_model import load_model, predict_average
 from kbert.training.runs.run_directory import is_run, load_run
 from kbert.training.translation.evaluation import measure_translator
 from kbert.training.translation.examples import read_table_of_pairs

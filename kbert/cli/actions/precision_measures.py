@@ -11,7 +11,7 @@ import numpy as np
 
 from kbert.cli.actions.answering import Row, live_answering
 from kbert.cli.actions.model_kinds import columns_of
-from kbert.models.encoder_arrays import named_weights
+from kbert.models.weights import named_weights
 from kbert.serving.export.precision import (
     WeightSubstitutes,
     in_precision,

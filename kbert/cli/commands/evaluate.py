@@ -6,9 +6,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
-from kbert.tasks.task import TFDS, FinetunedTask
 from kbert.tasks.registry import FINETUNED, finetuned_task
-from kbert.tasks.task import TFDS
+from kbert.tasks.task import TFDS, FinetunedTask
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 

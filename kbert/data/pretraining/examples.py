@@ -16,8 +16,8 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
-from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.sentences import joined_lines, split_sentences
+from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from kbert import __version__
-from kbert.layers.core.linear import without_gradients
+from kbert.layers.linear import without_gradients
 from kbert.serving.export.base_files import write_base_files
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.export.write_bundle import Traced, write_bundle

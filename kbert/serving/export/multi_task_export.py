@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.models.adapter_bert import is_adapted
-from kbert.models.encoder_arrays import named_weights
+from kbert.models.bert import is_adapted
+from kbert.models.weights import named_weights
 from kbert.serving.export.export import described, write_export
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE

@@ -20,9 +20,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.layers.core.embeddings import TokenEmbedding
-from kbert.models.encoder_arrays import named_weights
-from kbert.pipelines.inference.captured_weights import CapturedWeights
+from kbert.layers.embeddings import TokenEmbedding
+from kbert.models.weights import named_weights
+from kbert.pipelines.inference import CapturedWeights
 from kbert.serving.format.version_folders import PRECISIONS
 
 logger = logging.getLogger(__name__)

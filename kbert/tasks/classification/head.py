@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import tree
 
-from kbert.layers.core.linear import Linear, normal_linear
-from kbert.layers.core.residual import Dropout
+from kbert.layers.linear import Linear, normal_linear
+from kbert.layers.residual import Dropout
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import (
     SoftmaxCrossEntropy,
@@ -14,7 +14,7 @@ from kbert.optimization.losses import (
     label_accuracy,
     widened,
 )
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 
 HEADS = ("pooler", "two_layer")
 # Prefixes of Keras' losses and metrics that take one number per class.

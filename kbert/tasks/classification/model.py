@@ -10,16 +10,10 @@ import tensorflow as tf
 from keras import ops
 
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.sequence_batching import SequenceBatching
-from kbert.pipelines.base.signatures import (
-    Signature,
-    label_maps,
-    text_specs,
-    token_inputs,
-    token_specs,
-)
+from kbert.pipelines.inference import packed_chunks
+from kbert.pipelines.saved_pipeline import load_pipeline
+from kbert.pipelines.sequence_batching import SequenceBatching
+from kbert.pipelines.signatures import Signature, label_maps, text_specs, token_inputs, token_specs
 from kbert.tasks.classification.head import SequenceClassification
 from kbert.text.wordpiece.wordpiece import WordPiece
 

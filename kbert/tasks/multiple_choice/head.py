@@ -5,10 +5,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.linear import Linear
+from kbert.layers.linear import Linear
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import SoftmaxCrossEntropy, class_distribution, label_accuracy
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 from kbert.tasks.classification.head import need_distributions, sequence_head
 
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
 from kbert.data.batches.packed_examples import PackedExamples, text_tensor
 from kbert.data.batches.plans import batch_plan
-from kbert.pipelines.base.sequence_batching import SequenceBatching
-from kbert.pipelines.base.signatures import model_inputs
-from kbert.pipelines.base.text_inputs import (
+from kbert.pipelines.sequence_batching import SequenceBatching
+from kbert.pipelines.signatures import model_inputs
+from kbert.pipelines.text_inputs import (
     as_column,
     checked_texts,
     holds_texts,

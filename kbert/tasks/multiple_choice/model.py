@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.signatures import Signature, model_inputs
+from kbert.pipelines.signatures import Signature, model_inputs
 from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.multiple_choice.inputs import ChoiceBatching
 from kbert.text.wordpiece.wordpiece import WordPiece

@@ -4,12 +4,12 @@ from typing import Any
 
 import keras
 
-from kbert.layers.core.linear import Linear, normal_linear
-from kbert.layers.core.residual import Dropout
+from kbert.layers.linear import Linear, normal_linear
+from kbert.layers.residual import Dropout
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 
 
 @keras.saving.register_keras_serializable("kbert")

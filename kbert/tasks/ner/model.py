@@ -11,9 +11,9 @@ import tensorflow as tf
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import ABSENT
-from kbert.pipelines.base.saved_pipeline import load_pipeline
-from kbert.pipelines.base.signatures import Signature, label_maps, text_specs
-from kbert.pipelines.base.text_inputs import read_single_texts
+from kbert.pipelines.saved_pipeline import load_pipeline
+from kbert.pipelines.signatures import Signature, label_maps, text_specs
+from kbert.pipelines.text_inputs import read_single_texts
 from kbert.tasks.answers import plain_values
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.ner.task import TASK

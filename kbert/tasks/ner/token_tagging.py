@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.windowed_examples import WindowedExamples
-from kbert.pipelines.base.text_inputs import as_column, read_columns
-from kbert.pipelines.base.window_batching import WindowBatching
+from kbert.pipelines.text_inputs import as_column, read_columns
+from kbert.pipelines.window_batching import WindowBatching
 from kbert.text.graph_functions import map_in_chunks, places_in_chunks
-from kbert.text.sequences.entities import Entities, TagRules, best_path, find_entities, tag_rules
+from kbert.text.sequences.entities import Entities, best_path, find_entities, tag_rules
 from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import SpanText, cut_spans
 from kbert.text.sequences.word_boundaries import Units

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.bert.masked_language_head import MaskedLanguageHead
-from kbert.layers.core.linear import normal_linear
+from kbert.layers.linear import normal_linear
+from kbert.layers.masked_language_head import MaskedLanguageHead
 from kbert.models.encoder import Encoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, widened
@@ -16,7 +16,7 @@ from kbert.optimization.next_token_losses import (
     PredictedTokenMetrics,
 )
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 from kbert.tasks.pretraining.objectives import (
     LEARNING_RATE,
     OBJECTIVES,

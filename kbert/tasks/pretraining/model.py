@@ -11,13 +11,13 @@ import tensorflow as tf
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.signatures import Signature, model_inputs, text_specs
-from kbert.pipelines.base.text_inputs import holds_texts, read_single_texts
-from kbert.pipelines.base.window_batching import WindowBatching
+from kbert.pipelines.inference import packed_chunks
+from kbert.pipelines.signatures import Signature, model_inputs, text_specs
+from kbert.pipelines.text_inputs import holds_texts, read_single_texts
+from kbert.pipelines.window_batching import WindowBatching
 from kbert.tasks.answers import plain_values
 from kbert.tasks.pretraining.head import Pretraining
-from kbert.tasks.pretraining.task import TASK
+from kbert.tasks.pretraining.task import ARCHITECTURES, TASK
 from kbert.text.graph_functions import map_in_chunks
 from kbert.text.sequences.masking import filled
 from kbert.text.sequences.packing import cut_windows, lay_out, pack

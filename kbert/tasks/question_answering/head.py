@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.linear import Linear, normal_linear
+from kbert.layers.linear import Linear, normal_linear
 from kbert.models.encoder import Encoder
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 
 # The logit of padded positions: far below every other logit, yet finite.
 _NEVER = -1e9

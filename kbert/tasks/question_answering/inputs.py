@@ -8,7 +8,7 @@ import numpy as np
 
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.optimization.sequence_losses import ABSENT
-from kbert.pipelines.base.text_inputs import (
+from kbert.pipelines.text_inputs import (
     as_column,
     checked_texts,
     dict_of_texts,

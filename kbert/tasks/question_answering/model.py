@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.signatures import Signature, question_specs
-from kbert.pipelines.base.window_batching import WindowBatching
+from kbert.pipelines.signatures import Signature, question_specs
+from kbert.pipelines.window_batching import WindowBatching
 from kbert.tasks.answers import plain_values
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.question_answering.inputs import (

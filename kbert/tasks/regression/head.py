@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.core.linear import Linear
+from kbert.layers.linear import Linear
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 from kbert.tasks.classification.head import sequence_head
 
 

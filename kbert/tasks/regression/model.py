@@ -6,9 +6,9 @@ import keras
 import numpy as np
 
 from kbert.models.encoder import Encoder
-from kbert.pipelines.base.packed_chunks import packed_chunks
-from kbert.pipelines.base.sequence_batching import SequenceBatching
-from kbert.pipelines.base.signatures import Signature, text_specs, token_inputs, token_specs
+from kbert.pipelines.inference import packed_chunks
+from kbert.pipelines.sequence_batching import SequenceBatching
+from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression.head import SequenceRegression
 from kbert.text.wordpiece.wordpiece import WordPiece
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.models.encoder import Encoder
 from kbert.optimization.sequence_losses import TokenCrossEntropy
-from kbert.pipelines.base.signatures import Signature, label_maps, question_specs
+from kbert.pipelines.signatures import Signature, label_maps, question_specs
 from kbert.tasks.answers import plain_values
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.ner.token_tagging import TaggedTexts, TokenTagging, owned_targets

@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from kbert.decoding.search import Hypotheses
 from kbert.tasks.translation.batching import SourceChunks
+from kbert.text.piece_words import piece_words
 
 
 def check_layer(translator: Any) -> None:

@@ -10,14 +10,14 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import pack_examples, token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
-from kbert.pipelines.base.batching import Batching, check_targets
-from kbert.pipelines.base.text_inputs import (
+from kbert.pipelines.batching import Batching, check_targets
+from kbert.pipelines.inference import captured_weights
+from kbert.pipelines.text_inputs import (
     checked_texts,
     listed,
     read_columns,
     read_single_texts,
 )
-from kbert.pipelines.inference.captured_weights import captured_weights
 from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 
 # Positions of a batch, pairs times longest side.

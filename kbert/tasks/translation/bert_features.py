@@ -23,7 +23,7 @@ from kbert.data.translation.feature_cache import (
 )
 from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
 from kbert.models.encoder import Encoder
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
+from kbert.models.weights import assign_arrays, encoder_arrays
 
 # Constructor arguments without effect on the outputs of an encoder in inference.
 _WITHOUT_PART = (

@@ -12,7 +12,7 @@ from kbert.optimization.next_token_losses import (
     Perplexity,
 )
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 
 WARMUP_STEPS = 4000
 

@@ -19,9 +19,9 @@ from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, beam_search, greedy_search
 from kbert.models.encoder_decoder import EncoderDecoder
-from kbert.pipelines.base.signatures import Signature, text_specs
-from kbert.pipelines.base.text_inputs import listed, read_single_texts
-from kbert.pipelines.inference.size_batches import size_batches
+from kbert.pipelines.signatures import Signature, text_specs
+from kbert.pipelines.size_batches import size_batches
+from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.tasks.answers import plain_values
 from kbert.tasks.translation.alignment import aligned_translations, check_layer
 from kbert.tasks.translation.batching import PairBatching, SourceChunks

@@ -9,9 +9,9 @@ import numpy as np
 from kbert.architectures import TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays
-from kbert.models.encoder_model import encoder_of
-from kbert.pipelines.base.saved_pipeline import rules_of, tokenizer_of
+from kbert.models.encoder import encoder_of
+from kbert.models.weights import assign_arrays, encoder_arrays
+from kbert.pipelines.saved_pipeline import rules_of, tokenizer_of
 from kbert.text.subword import Subword
 
 SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"

@@ -218,7 +218,7 @@ class RunningMetrics(keras.callbacks.Callback):
     Metrics consist of sums over batches. The saved sums are added to zeros before the first batch,
     where the metrics have their variables by then; else after the first batch, to its sums, which
     is equivalent. (A call of several steps always has them: see
-    `kbert.pipelines.replication.replication`.) It must be the first callback.
+    `kbert.pipelines.replication`.) It must be the first callback.
     """
 
     def __init__(self, sums: Sequence[np.ndarray]) -> None:

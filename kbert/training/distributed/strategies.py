@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.data.tables.table import nearest
 from kbert.options import configuration as options
-from kbert.pipelines.replication.row_splitting import check_divisible
+from kbert.pipelines.row_splitting import check_divisible
 from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left

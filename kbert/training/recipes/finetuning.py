@@ -11,7 +11,7 @@ import numpy as np
 from kbert.architectures import BERT, encoder_class
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.metrics.glue_names import GLUE_METRICS
-from kbert.models.encoder_model import encoder_of
+from kbert.models.encoder import encoder_of
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay

@@ -18,16 +18,15 @@ from kbert.architectures import BERT_FUSED, TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.arrays.safetensors_files import write_safetensors
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert_fused_transformer import WarmStart
-from kbert.models.encoder_arrays import assign_arrays, encoder_arrays, named_weights
-from kbert.models.encoder_model import encoder_of
+from kbert.models.encoder import encoder_of
 from kbert.models.sizes import transformer_size
+from kbert.models.weights import assign_arrays, encoder_arrays, named_weights
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.pipelines.base.saved_pipeline import tokenizer_of
+from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
-from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import model_of

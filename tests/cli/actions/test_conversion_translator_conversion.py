@@ -5,6 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from kbert.checkpoints.translation_folder import read_translation
+from kbert.cli.actions.conversion import convert_checkpoint
+from kbert.cli.actions.model_kinds import is_translator
 from kbert.cli.main import app
 from tests.checkpoints.synthetic_marian import write_marian
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbert.data.batches.packed_examples import text_tensor
-from kbert.pipelines.base.task_model import TaskModel
+from kbert.pipelines.task_model import TaskModel
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import Exported, load_export
 from kbert.serving.loading.session_loader import Session

@@ -10,8 +10,8 @@ import pytest
 import kbert
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.export_check.check import check
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.encoder_arrays import named_weights
+from kbert.models.bert import AdapterBert
+from kbert.models.weights import named_weights
 from kbert.serving.export.multi_task_export import Together, export_together
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.layers.core.embeddings import TokenEmbedding
-from kbert.layers.core.linear import Linear
+from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.linear import Linear
 from kbert.serving.export.precision import WeightSubstitutes, rounded_to_int8
 
 

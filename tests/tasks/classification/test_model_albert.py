@@ -9,7 +9,7 @@ import pytest
 
 import kbert
 from kbert.export_check.check import check
-from kbert.models.albert.albert import Albert
+from kbert.models.albert import Albert
 from kbert.tasks.classification.model import Classifier
 from tests.small_pipelines import TOKENIZER, VOCABULARY
 

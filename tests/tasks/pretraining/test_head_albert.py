@@ -4,7 +4,7 @@ import numpy as np
 
 from kbert.tasks.pretraining.head import Pretraining
 from tests import numpy_reference as reference
-from tests.models.albert.test_albert import ARRAYS, expected, small_albert
+from tests.models.test_albert import ARRAYS, expected, small_albert
 from tests.small_bert import INPUTS
 
 # D is 12, E is 5, V is 23.

@@ -9,7 +9,7 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from kbert.models.bert import Bert
-from kbert.models.encoder_arrays import encoder_arrays
+from kbert.models.weights import encoder_arrays
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.pretraining.model import MaskedLanguageModel

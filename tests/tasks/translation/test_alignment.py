@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.encoder_arrays import encoder_arrays
+from kbert.models.weights import encoder_arrays
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.translation.model import Translator

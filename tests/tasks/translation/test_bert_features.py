@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.translation.feature_cache import cached_features
-from kbert.models.adapter_bert import AdapterBert
-from kbert.models.bert import Bert
+from kbert.models.bert import AdapterBert, Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.tasks.translation.bert_features import (
     bert_features,

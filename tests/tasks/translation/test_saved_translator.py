@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.albert.albert import Albert
+from kbert.models.albert import Albert
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.encoder_arrays import encoder_arrays
 from kbert.models.transformer import Transformer
+from kbert.models.weights import encoder_arrays
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword_training import train_subwords

@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 import tensorflow as tf
 
-from kbert.layers.core.embeddings import sinusoidal_table
+from kbert.layers.embeddings import sinusoidal_table
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.transformer import Transformer

@@ -1,4 +1,4 @@
-"""Strategies by name; how they train is in tests/pipelines/replication/test_replication.py."""
+"""Strategies by name; how they train is in tests/pipelines/test_replication.py."""
 
 import re
 import socket

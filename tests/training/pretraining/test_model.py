@@ -3,7 +3,7 @@ import logging
 import numpy as np
 import pytest
 
-from kbert.models.encoder_arrays import encoder_arrays
+from kbert.models.weights import encoder_arrays
 from kbert.tasks.load import load
 from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.training.pretraining.model import build_pretrained, compile_pretrained

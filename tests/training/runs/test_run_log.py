@@ -29,7 +29,7 @@ def test_warnings_become_lines(capsys):
 
 
 def test_what_kbert_logs_as_a_warning_becomes_a_line(capsys):
-    log, logger = RunLog(), logging.getLogger("kbert.pipelines.base.saved_pipeline")
+    log, logger = RunLog(), logging.getLogger("kbert.pipelines.saved_pipeline")
     with log.listening():
         with log.listening():  # as a run of several seeds does
             pass

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.encoder_arrays import encoder_arrays
+from kbert.models.weights import encoder_arrays
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords

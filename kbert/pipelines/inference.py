@@ -1,0 +1,89 @@
+"""Graph code of inference: weights read once before loops, and texts in chunks of one length."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from kbert.pipelines.signatures import model_inputs
+from kbert.text.graph_functions import map_in_chunks, places_in_chunks
+from kbert.text.sequences.packing import PackedText
+
+# Enough rows for matrix products at full speed, few enough to leave most of the padding out.
+CHUNK_CELLS = 512
+
+
+class CapturedWeights(keras.StatelessScope):
+    """Scope from which Keras takes the value of each variable.
+
+    `value` returns the tensor for a variable, as graph code, or None for the variable itself. It is
+    called once per graph, outside the loops that read the variable, and only for those that are
+    read: a graph stores what it captures.
+    """
+
+    def __init__(self, value: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self._value = value
+        self._graph = tf.compat.v1.get_default_graph()
+        self._made: dict[int, Any] = {}
+
+    def get_current_value(self, variable: Any) -> Any:
+        """Returns the tensor that replaces a variable, or None."""
+        if id(variable) not in self._made:
+            with self._graph.as_default():
+                self._made[id(variable)] = self._value(variable)
+        return self._made[id(variable)]
+
+
+@contextmanager
+def captured_weights() -> Iterator[None]:
+    """Makes the layers of a graph use the weights' values at the start of the context.
+
+    A loop that reads variables counts as one with side effects, and its iterations wait for each
+    other, even independent ones. Nothing may be assigned within. Without a graph it does nothing.
+    """
+    if tf.executing_eagerly():
+        yield
+        return
+
+    def value(variable: Any) -> Any:
+        around = scope.original_scope  # an export's substitutes for weights
+        found = None if around is None else around.get_current_value(variable)
+        # Not `.value`: that asks the scope, and in a layer it has the layer's precision.
+        return tf.convert_to_tensor(variable._value) if found is None else found
+
+    with (scope := CapturedWeights(value)):
+        yield
+
+
+def packed_chunks(
+    function: Callable[[dict[str, Any]], tf.Tensor],
+    packed: PackedText,
+    width: int,
+    chunk_cells: int = CHUNK_CELLS,
+) -> tf.Tensor:
+    """Applies a function to packed texts, in chunks of similar length.
+
+    A batch in the order of its requests is up to half padding; here each chunk is only as long as
+    its own longest text, and has at most `chunk_cells` positions, padding included.
+
+    Args:
+        function: maps the inputs of `Bert`, (k, T), to floats (k, width).
+        packed: B packed texts.
+        width: numbers that the function returns a text.
+
+    Returns:
+        float32 (B, width), in the order of the texts.
+    """
+
+    def run(chosen: tf.Tensor) -> list[tf.Tensor]:
+        longest = tf.reduce_max(tf.gather(packed.lengths, chosen))
+        inputs = model_inputs(packed)
+        found = function({k: tf.gather(v[:, :longest], chosen) for k, v in inputs.items()})
+        return [tf.cast(found, tf.float32)]
+
+    outputs = [tf.TensorSpec((None, width), tf.float32)]
+    (found,) = map_in_chunks(run, packed.lengths, chunk_cells, outputs)
+    return tf.gather(found, places_in_chunks(packed.lengths))

@@ -1,0 +1,266 @@
+"""Loading and saving of whole text models: encoder, head, vocabulary and task settings."""
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kbert.checkpoints.adapter_folder import write_adapters
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.encoder_folder import write_native
+from kbert.checkpoints.huggingface_files import write_huggingface
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.data.tables.table import nearest
+from kbert.models.encoder import encoder_of
+from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+logger = logging.getLogger(__name__)
+# A model saved as this class is an encoder to every other task.
+PRETRAINED = "MaskedLanguageModel"
+_ENCODER_ARGUMENTS = (
+    *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
+    *("initializer_range", "layer_norm_epsilon", "encoder_dropout"),
+)
+_RULES = ("strip_accents", "handle_cjk")
+_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", *_RULES)
+
+
+def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
+    """Returns the tokenizer that a checkpoint was made with, or with arguments of `WordPiece`.
+
+    Raises:
+        ValueError: the checkpoint has no vocabulary, or an invalid one.
+    """
+    if checkpoint.vocabulary_path is not None:
+        vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
+    elif checkpoint.vocabulary_tokens is not None:
+        vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
+    else:
+        unread = checkpoint.unread_vocabulary
+        received = f"{unread} alone, SentencePiece, which is not read here yet"
+        raise ValueError(
+            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
+            f"Received: {received if unread else 'none'}"
+        )
+    saved = {rule: checkpoint.pipeline[rule] for rule in _RULES if rule in checkpoint.pipeline}
+    rules = {"lowercase": checkpoint.lowercase, **checkpoint.tokenizer_rules, **saved, **kwargs}
+    return WordPiece(vocabulary, **rules)
+
+
+def rules_of(tokenizer: WordPiece) -> dict[str, Any]:
+    """Returns a tokenizer's settings for accents and Chinese characters, for a `Checkpoint`."""
+    return {name: getattr(tokenizer, name) for name in _RULES}
+
+
+def load_pipeline(
+    cls: Any,
+    name_or_directory: str | os.PathLike[str],
+    labels: Sequence[str] | None = None,
+    from_other_task: bool = False,
+    checkpoint: Checkpoint | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Loads a text model of class `cls`; see `TaskModel.from_pretrained`.
+
+    `checkpoint` is given where the directory has been read already.
+    """
+    if checkpoint is None:
+        checkpoint = read_checkpoint(name_or_directory)
+    is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
+    if not is_own:
+        _check_other_task(checkpoint, cls, name_or_directory, from_other_task)
+    # The settings of another task's tokenizer are read by `tokenizer_of`.
+    saved = {k: v for k, v in checkpoint.pipeline.items() if k != "class"} if is_own else {}
+    rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
+    tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
+    # Lengths for encoders with fewer positions than the default of the class.
+    positions = checkpoint.config["max_sequence_length"]
+    defaults = cls.batching_type.default_lengths(cls, positions) | cls.default_settings(checkpoint)
+    settings = {**defaults, **saved, **kwargs}
+    encoder_settings = {k: settings.pop(k) for k in _ENCODER_ARGUMENTS if k in settings}
+    if "encoder_dropout" in encoder_settings:
+        encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
+    if "dtype" in settings:
+        encoder_settings["dtype"] = settings["dtype"]
+    encoder = encoder_of(checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings)
+    head = _head(checkpoint, cls) if is_own else {}
+    own_head = checkpoint.pipeline.get("head", "pooler")  # Hugging Face knows no other
+    if head and settings.get("head", own_head) != own_head:
+        raise ValueError(
+            f"`head` must be {own_head!r}, as that of {name_or_directory}. "
+            f"Received: head={settings['head']!r}"
+        )
+    if hasattr(cls, "labels"):
+        settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
+    model = cls(encoder, tokenizer, **settings)
+    if head or cls.head_may_be_partial:
+        _assign_head(model, head, name_or_directory)
+    return model
+
+
+def save_adapters(
+    model: Any, directory: str | os.PathLike[str], base: str, dtype: str = "float16"
+) -> Path:
+    """Writes a text model's changes to a published encoder: adapters, head, changed weights.
+
+    `base` is the name of the encoder that its training started from, of the same size, and `dtype`
+    that of the written weights, "float16" or "float32". `from_pretrained` reads the directory where
+    the base can be found.
+    """
+    checkpoint = pipeline_checkpoint(model)
+    checkpoint.pipeline = _pipeline_config(model)
+    return write_adapters(checkpoint, read_checkpoint(base), base, directory, dtype)
+
+
+def pipeline_checkpoint(model: Any) -> Checkpoint:
+    """Returns the weights of encoder and head as named arrays, with the vocabulary."""
+    checkpoint = model.encoder.to_checkpoint()
+    checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
+    checkpoint.lowercase = model.tokenizer.lowercase
+    checkpoint.tokenizer_rules = rules_of(model.tokenizer)
+    for name, layer in model.head_layers().items():
+        _check_head_layer(model, name, layer)
+        for part, (variable, transposed) in _parts(layer).items():
+            array = np.asarray(variable)
+            array = np.ascontiguousarray(array.T) if transposed else array
+            checkpoint.heads[f"{name}.{part}"] = array
+    return checkpoint
+
+
+def _check_head_layer(model: Any, name: str, layer: Any) -> None:
+    """Checks that a saved layer would be read again, with all of its weights."""
+    known = [variable for variable, _ in _parts(layer).values()]
+    others = [v.path for v in layer.weights if not any(v is one for one in known)]
+    if others:
+        raise ValueError(
+            f"`{type(model).__name__}.head_layers()` must have no other weights than kernel, bias, "
+            f"gamma and beta. Received: {', '.join(others)} in {name!r}"
+        )
+    if not f"{name}.".startswith(model.head_names):
+        raise ValueError(
+            f"`{type(model).__name__}.head_names` must have the beginnings of the names of "
+            f"`head_layers()`. Received: {model.head_names} for {name!r}"
+        )
+
+
+def save_pipeline(
+    model: Any, directory: str | os.PathLike[str], format: str, overwrite: bool = False
+) -> Path:
+    """Writes a text model; see `TaskModel.save_pretrained`."""
+    if format not in model.formats:
+        known = " or ".join(f'"{name}"' for name in model.formats)
+        near = nearest(format, model.formats)
+        raise ValueError(f"`format` must be {known}. Received: format={format!r}.{near}")
+    checkpoint = pipeline_checkpoint(model)
+    if format == "kbert":
+        checkpoint.pipeline = _pipeline_config(model)
+        return write_native(checkpoint, directory, overwrite)
+    if format == "tf1":
+        return write_tf1_bert(checkpoint, directory, overwrite)
+    if checkpoint.adapters:
+        raise ValueError(
+            f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
+        )
+    if getattr(model, "head", "pooler") != "pooler":
+        raise ValueError(
+            f'`head` must be "pooler" for format "huggingface", which knows no other. '
+            f"Received: head={model.head!r}"
+        )
+    checkpoint.source_config = model.huggingface_config()
+    architecture = model.huggingface_architecture
+    if architecture is None:
+        raise ValueError(
+            f"`format` must be \"kbert\" for a {type(model).__name__}, of which Hugging Face has "
+            f"none. Received: format={format!r}"
+        )
+    return write_huggingface(checkpoint, directory, overwrite, architecture)
+
+
+def _pipeline_config(model: Any) -> dict[str, Any]:
+    config = model.get_config()
+    for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
+        config.pop(key, None)
+    tokenizer = {key: getattr(model.tokenizer, key) for key in _TOKENIZER_ARGUMENTS}
+    return {"class": type(model).__name__, **config, **tokenizer}
+
+
+def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:
+    """Rejects another task's model unless its encoder is asked for; pretrained models pass."""
+    saved_class = checkpoint.pipeline["class"]
+    if saved_class == PRETRAINED:
+        return
+    if not is_allowed:
+        raise ValueError(
+            f"`name_or_directory` must hold a {cls.__name__} or an encoder. Received: "
+            f"{source}, a {saved_class} (`from_other_task=True` takes its encoder)"
+        )
+    logger.warning("%s is a %s: its encoder is taken, the head is new.", source, saved_class)
+
+
+def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
+    """Returns Hugging Face's name of each weight -> the weight, and whether it is transposed."""
+    named = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+    return {
+        part: (getattr(layer, own), own == "kernel")
+        for own, part in named.items()
+        if getattr(layer, own, None) is not None
+    }
+
+
+def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
+    """Returns the arrays of the head; none where the checkpoint's head is another task's."""
+    known = (None, *cls.huggingface_architectures())
+    if not checkpoint.pipeline and checkpoint.head_class not in known:
+        return {}
+    if checkpoint.source_config.get("problem_type") == "multi_label_classification":
+        raise ValueError(
+            "`problem_type` of a classification head must be single_label_classification or "
+            "regression. Received: multi_label_classification"
+        )
+    return {n: array for n, array in checkpoint.heads.items() if n.startswith(cls.head_names)}
+
+
+def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
+    """Returns the class names of a Hugging Face configuration."""
+    if not head:
+        raise ValueError(
+            "`labels` must be given for an encoder without a classification head. Received: None"
+        )
+    named = checkpoint.source_config.get("id2label") or {}
+    count = head["classifier.weight"].shape[0]
+    return [str(named.get(str(i), named.get(i, f"LABEL_{i}"))) for i in range(count)]
+
+
+def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:
+    """Assigns arrays to a head; a layer without any may keep its random initialization."""
+    layers = model.head_layers()
+    known = {f"{name}.{part}" for name, layer in layers.items() for part in _parts(layer)}
+    unknown = [n for n in head if n not in known and n.startswith(tuple(f"{x}." for x in layers))]
+    if unknown:
+        raise ValueError(
+            f"{source}: the head must have no other weights than {', '.join(sorted(known))}. "
+            f"Not known: {', '.join(unknown)}"
+        )
+    new = []
+    for name, layer in layers.items():
+        parts = _parts(layer)
+        if model.head_may_be_partial and not any(f"{name}.{part}" in head for part in parts):
+            new.append(name)
+            continue
+        for part, (variable, transposed) in parts.items():
+            array = head.get(f"{name}.{part}")
+            shape = tuple(variable.shape)[:: -1 if transposed else 1]
+            if array is None or array.shape != shape:
+                raise ValueError(
+                    f"{source}: the head `{name}` must have a {part} of shape {shape}. Received: "
+                    f"{None if array is None else array.shape}"
+                )
+            array = array.T if transposed else array
+            variable.assign(array.astype(variable.dtype))
+    if new:
+        logger.warning("%s has no %s: new, random weights are taken.", source, ", ".join(new))

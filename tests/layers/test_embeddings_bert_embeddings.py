@@ -1,0 +1,59 @@
+"""BERT's input against the NumPy reference."""
+
+import numpy as np
+import pytest
+
+from kbert.layers.embeddings import BertEmbeddings
+from tests import numpy_reference as reference
+from tests.check_layer import assign_weights, check_layer
+
+IDS = np.array([[1, 5, 2], [1, 9, 0]], "int32")
+SEGMENTS = np.array([[0, 1, 1], [0, 0, 1]], "int32")
+INIT = {"vocabulary_size": 10, "hidden_dim": 6, "max_sequence_length": 4, "epsilon": 1e-6}
+SHAPES = {
+    name.removeprefix("embeddings/"): shape
+    for name, shape in reference.bert_array_shapes(10, 6, 8, 0, 4).items()
+    if name.startswith("embeddings/")
+}
+
+
+def with_prefix(arrays):
+    return {f"embeddings/{name}": array for name, array in arrays.items()}
+
+
+def test_ritual_and_numbers():
+    layer = check_layer(BertEmbeddings, INIT, (IDS, SEGMENTS), (2, 3, 6), SHAPES)
+    arrays = reference.random_arrays(SHAPES)
+    assign_weights(layer, arrays)
+    expected = reference.bert_embeddings(IDS, SEGMENTS, with_prefix(arrays), 1e-6)
+    np.testing.assert_allclose(layer(IDS, SEGMENTS), expected, atol=1e-5)
+
+
+def test_absent_segments_are_zeros():
+    layer = check_layer(BertEmbeddings, INIT, IDS, (2, 3, 6), SHAPES)
+    arrays = reference.random_arrays(SHAPES)
+    assign_weights(layer, arrays)
+    expected = reference.bert_embeddings(IDS, np.zeros_like(IDS), with_prefix(arrays), 1e-6)
+    np.testing.assert_allclose(layer(IDS), expected, atol=1e-5)
+
+
+def test_more_kinds_of_segments():
+    init = {**INIT, "num_segments": 3}
+    shapes = {**SHAPES, "segment_embedding/embeddings": (3, 6)}
+    layer = check_layer(BertEmbeddings, init, (IDS, SEGMENTS * 2), (2, 3, 6), shapes)
+    arrays = reference.random_arrays(shapes)
+    assign_weights(layer, arrays)
+    expected = reference.bert_embeddings(IDS, SEGMENTS * 2, with_prefix(arrays), 1e-6)
+    np.testing.assert_allclose(layer(IDS, SEGMENTS * 2), expected, atol=1e-5)
+
+
+def test_dropout_only_in_training():
+    layer = BertEmbeddings(**INIT, dropout=0.5)
+    assert (np.asarray(layer(IDS, training=True)) == 0).any()
+    assert not (np.asarray(layer(IDS)) == 0).any()
+
+
+def test_too_long_a_sequence():
+    message = "must not be longer than `max_sequence_length`=4. Received: length 5"
+    with pytest.raises(ValueError, match=message):
+        BertEmbeddings(**INIT)(np.zeros((1, 5), "int32"))
