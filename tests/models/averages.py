@@ -1,6 +1,7 @@
 """An encoder of a package beside kbert: mean vectors, and no block of a Transformer."""
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -20,6 +21,7 @@ class Averages(EncoderModel):
     """The state of a token is tanh of its vector plus the mean of all."""
 
     architecture, causal, num_layers = NAME, False, 0
+    activation, layer_norm_epsilon = "tanh", 1e-12
 
     def __init__(
         self,
@@ -39,6 +41,10 @@ class Averages(EncoderModel):
         self.vectors.build()
         self.pooler.build((None, hidden_dim))
         self.built = True
+
+    @property
+    def embeddings(self) -> Any:
+        return SimpleNamespace(token_embedding=self.vectors)
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
         (states,) = self.hidden_states(inputs)

@@ -117,9 +117,17 @@ def test_a_run_that_was_stopped_anywhere_ends_with_the_same_weight(steps, tmp_pa
     assert f"goes on after step {steps}, in" in (tmp_path / "run" / "log.txt").read_text()
 
 
-def test_a_stop_when_the_model_is_measured_loses_no_step(tmp_path, monkeypatch):
+@pytest.fixture
+def sigint():
+    """A shell lets what it runs in the background ignore Ctrl-C, and so would the run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield signal.SIGINT
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_stop_when_the_model_is_measured_loses_no_step(tmp_path, monkeypatch, sigint):
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(LineRecipe, "finish", lambda self, folder: signal.raise_signal(2))
+        patched.setattr(LineRecipe, "finish", lambda self, folder: signal.raise_signal(sigint))
         run_recipe(LineRecipe(config(tmp_path / "run")))
     assert f"goes on after step {2 * BATCHES}" not in (
         (tmp_path / "run.incomplete" / "log.txt").read_text()
