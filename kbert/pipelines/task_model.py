@@ -27,16 +27,13 @@ class TaskModel(keras.Model):
     replication: Any = None
     tokenizer: Any = None
     max_sequence_length: int
-    # The class of transformers with the same head; None where there is none.
-    huggingface_architecture: str | None = None
+    huggingface_architecture: str | None = None  # the class of transformers with the same head
     formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
-    # Whether a checkpoint without a pooler is incomplete.
-    needs_pooler = True
+    needs_pooler = True  # whether a checkpoint without a pooler is incomplete
     # Prefixes of the head's tensor names in Hugging Face's format.
     head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
-    # Whether layers of the head may be new while others come from a checkpoint.
-    head_may_be_partial = False
+    head_may_be_partial = False  # whether some layers of the head may lack weights on disk
     # Arguments of the tokenizer that the task requires, whatever was saved.
     tokenizer_rules: dict[str, Any] = {}
     # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.
@@ -220,17 +217,20 @@ class TaskModel(keras.Model):
             validation_data: (x, y) or (x, y, weights) in the same forms, or a dataset.
             shuffle: whether to shuffle, differently in each epoch.
             sample_weight: a weight a text, where an example is one text or pair.
-            seed: seed of the shuffling of texts.
+            seed: seed of the shuffling of texts; Keras shuffles token ids by its own.
             **kwargs: further arguments of Keras' `fit`.
 
         Raises:
-            ValueError: texts and targets do not fit each other or the task.
+            ValueError: texts and targets do not fit each other, the task or `batch_tokens`.
             TypeError: an entry of `x` is neither str nor bytes.
         """
         given = {"x": x, "y": y, "batch_size": batch_size, "validation_data": validation_data}
         given |= {"shuffle": shuffle, "sample_weight": sample_weight, **kwargs}
         if self.batching is not None:
             given = self.batching.fit_arguments(batch_tokens=batch_tokens, seed=seed, **given)
+        elif batch_tokens is not None:
+            message = "`batch_tokens` must be None for token ids, which come as arrays or batches."
+            raise ValueError(f"{message} Received: batch_tokens={batch_tokens}")
         return super().fit(epochs=epochs, verbose=verbose, **given)
 
     def evaluate(

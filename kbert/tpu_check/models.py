@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.architectures import TRANSFORMER, encoder_decoder_class
+from kbert.architectures import encoder_decoder_class
 from kbert.data.classification.glue_tasks import glue_task
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.pretraining.records_dataset import records_dataset
@@ -30,7 +30,7 @@ from kbert.training.pretraining.model import build_pretrained, compile_pretraine
 from kbert.training.pretraining.sources import found_records
 from kbert.training.recipes.finetuning import RunData, build_model, compile_model
 from kbert.training.translation.inputs import translation_bucket
-from kbert.training.translation.model import compile_translator, transformer_arguments
+from kbert.training.translation.model import compile_translator, model_arguments
 
 logger = logging.getLogger(__name__)
 # Size and tokens of published encoders, which need not be downloaded to be compiled.
@@ -158,8 +158,8 @@ def _translation(config: TranslationConfig, cores: int) -> CheckedModel:
     # Only the number of subwords matters, and whether both languages share one model.
     source = range(config.vocabulary_size)
     pieces = (source, source if config.subwords == "joint" else range(config.vocabulary_size))
-    arguments = transformer_arguments(config, pieces)
-    transformer = encoder_decoder_class(TRANSFORMER)(**arguments, dtype=config.precision)
+    arguments = model_arguments(config, pieces)
+    transformer = encoder_decoder_class(config.architecture)(**arguments, dtype=config.precision)
     model = Translation(transformer, config.label_smoothing, dtype=config.precision)
     compile_translator(model, config)
     tokens = tf.TensorSpec((bucket.rows, bucket.length), tf.int32)

@@ -27,7 +27,7 @@ from kbert.training.config.pretraining_config import (
 )
 from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
-from kbert.training.runs.resumed_run import goes_on
+from kbert.training.runs.resumed_run import resumes
 from kbert.training.runs.run_directory import check_output, model_of
 
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
@@ -80,7 +80,7 @@ def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
 def _check_output(config: RunOptions) -> None:
     # Of several workers another one may have begun the run.
     if not os.environ.get(VARIABLE):
-        check_output(config.output or "", config.overwrite, goes_on(config))
+        check_output(config.output or "", config.overwrite, resumes(config))
 
 
 def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:

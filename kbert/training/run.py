@@ -12,7 +12,7 @@ from kbert.training.recipes.finetuning import Finetuning
 from kbert.training.recipes.pretraining import Pretraining
 from kbert.training.recipes.recipe import run_recipe
 from kbert.training.recipes.translation import TranslationTraining
-from kbert.training.runs.resumed_run import way_on
+from kbert.training.runs.resumed_run import how_to_resume
 from kbert.training.runs.stop_signals import stop_signals
 from kbert.training.several_runs import train_grid, train_seeds
 
@@ -46,7 +46,7 @@ def train(config: StoredConfig) -> Path:
 
 
 def _trained(config: Any) -> Path:
-    with stop_signals(way_on(config)):  # between the runs of several seeds, too
+    with stop_signals(how_to_resume(config)):  # between the runs of several seeds, too
         if getattr(config, "grid", False) is not False:
             return train_grid(config)
         recipe = _RECIPES[type(config)]

@@ -21,7 +21,7 @@ from kbert.training.config.finetuning_config import GRID_KEYS, RunConfig
 from kbert.training.recipes.finetuning import Finetuning, train_once
 from kbert.training.recipes.recipe import EpochRecipe, environment, run_recipe
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.resumed_run import changed_data, changed_keys, goes_on, kept_run
+from kbert.training.runs.resumed_run import changed_data, changed_keys, kept_run, resumes
 from kbert.training.runs.run_log import RunLog
 
 GRID = {"batch_size": [16, 32], "learning_rate": [5e-5, 3e-5, 2e-5], "epochs": [3, 4]}
@@ -126,7 +126,7 @@ def folder_of_parts(
     `parts` are the runs by the names of their folders. If they belong `together`, all are trained
     again if one is: the models of some are gone. Yields the folder to write into, and the examples.
     """
-    output, resume = config.output or "", goes_on(config)
+    output, resume = config.output or "", resumes(config)
     runs.check_output(output, config.overwrite, resume)
     with log.listening():
         kept = kept_run(config, log)

@@ -167,8 +167,8 @@ def test_a_row_that_is_stopped_stays_as_it_is_among_others_that_go_on(patience, 
     first = {"": {".": 0.1, "a": 0.9}, "a": {".": 0.1, "a": 0.9}, "aa": {".": 0.5, "a": 0.5}}
     stopped = table_of({**first, "aaa": {".": 1.0}}, ".#a", LONGEST - 1)
     # The others find nothing before their last token, and one row of 24 alone does not leave.
-    goes_on = table_of({"a" * n: {"a": 1.0} for n in range(LONGEST)}, ".#a", LONGEST - 1)
-    tables = np.stack([stopped] + [goes_on] * 23)
+    resumes = table_of({"a" * n: {"a": 1.0} for n in range(LONGEST)}, ".#a", LONGEST - 1)
+    tables = np.stack([stopped] + [resumes] * 23)
     options = {"beam_size": 5, "penalty": "power", "nbest": nbest, "patience": patience}
     alone, _ = run(tables[:1], np.array([6]), **options)
     together, _ = run(tables, np.full(24, 6), **options)

@@ -68,6 +68,13 @@ def test_what_is_given_stays():
     assert sorted(model.evaluate(INPUTS, TARGETS, verbose=0, return_dict=True)) == ["loss", "mse"]
 
 
+def test_token_ids_have_no_budget_of_positions():
+    model = made_model()
+    model.compile()
+    with pytest.raises(ValueError, match="must be None for token ids, .* batch_tokens=64"):
+        model.fit(INPUTS, TARGETS, batch_tokens=64)
+
+
 def test_the_optimizer_has_its_state_before_the_step_is_traced():
     model = made_model()
     model.compile()

@@ -21,6 +21,7 @@ class TokenClassification(TaskModel):
     Raises:
         ValueError: `num_labels` is below 1.
     """
+
     arguments: tuple[str, ...] = ("num_labels", "dropout")
 
     def __init__(

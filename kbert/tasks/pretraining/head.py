@@ -48,6 +48,7 @@ class Pretraining(TaskModel):
     Raises:
         ValueError: `objective` is none of these, or does not fit the encoder.
     """
+
     arguments: tuple[str, ...] = ("objective",)
 
     def __init__(self, encoder: Encoder, objective: str = "mlm_nsp", **kwargs: Any) -> None:

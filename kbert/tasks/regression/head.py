@@ -14,6 +14,7 @@ from kbert.tasks.classification.head import sequence_head
 @keras.saving.register_keras_serializable("kbert")
 class SequenceRegression(TaskModel):
     """Predicts one number for each sequence, or pair of sequences, with a `SequenceHead`."""
+
     arguments: tuple[str, ...] = ("head", "dropout")
 
     def __init__(

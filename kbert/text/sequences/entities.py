@@ -122,9 +122,9 @@ def find_entities(
     types = entity_types(tags)
     real = tf.sequence_mask(lengths, tf.shape(path)[1])
     inside = tf.gather(tf.constant([p != "O" for p, _ in split]), path) & real
-    goes_on = tf.gather(tf.constant([p in ("I", "E") for p, _ in split]), path) & real
-    begins = inside & ~goes_on
-    ends = inside & ~tf.pad(goes_on[:, 1:], [[0, 0], [0, 1]])
+    continues = tf.gather(tf.constant([p in ("I", "E") for p, _ in split]), path) & real
+    begins = inside & ~continues
+    ends = inside & ~tf.pad(continues[:, 1:], [[0, 0], [0, 1]])
     place = tf.broadcast_to(tf.range(tf.shape(path)[1]), tf.shape(path))
     first, last = (tf.ragged.boolean_mask(place, side) for side in (begins, ends))
     kinds = tf.constant([types.index(kind) if p != "O" else 0 for p, kind in split], tf.int32)

@@ -209,7 +209,7 @@ class StateSaver(keras.callbacks.Callback):
         if self._together:
             barrier()
         step = self.position.step
-        raise TrainingStopped(f"stopped by {asked} after step {step}. {self._stop.way_on}")
+        raise TrainingStopped(f"stopped by {asked} after step {step}. {self._stop.how_to_resume}")
 
 
 class RunningMetrics(keras.callbacks.Callback):

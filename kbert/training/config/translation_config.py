@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check_known
 from kbert.models.sizes import TRANSFORMER_SIZES
 from kbert.options.configuration import (
     TRAINING,
@@ -28,8 +29,8 @@ _LEARNED = (
 )
 # Fixed by the translator of a warm start.
 _SIZES = (
-    *("size", "num_encoder_layers", "num_decoder_layers", "hidden_dim", "num_heads"),
-    *("intermediate_dim", "max_sequence_length", "norm", "positions", "tied"),
+    *("architecture", "size", "num_encoder_layers", "num_decoder_layers", "hidden_dim"),
+    *("num_heads", "intermediate_dim", "max_sequence_length", "norm", "positions", "tied"),
 )
 _OF_BERT = ("drop_net", "train_bert", "features")
 _DATA, _SUBWORDS, _MODEL, _BERT = "Data", "Subwords", "Model", "BERT"
@@ -114,6 +115,9 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
     )
     target_subwords: str | None = option(
         None, text("a .model file"), _SUBWORDS, "That of the target; by default the source's."
+    )
+    architecture: str = option(
+        TRANSFORMER, text("an architecture"), _MODEL, "transformer, or another that was added."
     )
     size: str = option(
         "tiny", choice(*TRANSFORMER_SIZES), _MODEL, f"{', '.join(TRANSFORMER_SIZES)}."
@@ -229,6 +233,9 @@ def _check_subwords(config: TranslationConfig) -> None:
 
 
 def _check_model(config: TranslationConfig) -> None:
+    check_known(config.architecture, (name for name in ENCODER_DECODERS if name != BERT_FUSED))
+    if config.bert is not None and config.architecture != TRANSFORMER:
+        raise wrong("architecture", f"{TRANSFORMER} with bert", config.architecture)
     if config.warm_start is not None:
         ready = ("source_subwords", "target_subwords")
         check_default(config, (*_SIZES, *_LEARNED, *ready), "with warm_start, which has its own")

@@ -18,7 +18,7 @@ from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
 from kbert.training.distributed.tf_config import Cluster, read_cluster
-from kbert.training.runs.resumed_run import goes_on
+from kbert.training.runs.resumed_run import resumes
 from kbert.training.runs.run_directory import stopped_run
 
 Config = TypeVar("Config", bound=options.Configuration)
@@ -198,7 +198,7 @@ def _elsewhere(config: Config) -> Config:
     folder = own.enter_context(own_folder(WORKER))
     atexit.register(own.close)
     output = config.to_dict()["output"] or "run"
-    kept = stopped_run(output) if goes_on(config) else None
+    kept = stopped_run(output) if resumes(config) else None
     if kept is not None:
         shutil.copytree(kept, folder / kept.name)
     return config.with_values(output=str(folder / Path(output).name))

@@ -23,7 +23,7 @@ from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, f
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.resumed_run import goes_on, is_measured, kept_run, way_on
+from kbert.training.runs.resumed_run import how_to_resume, is_measured, kept_run, resumes
 from kbert.training.runs.run_log import RunLog, tell_stage
 from kbert.training.runs.stop_signals import StopSignals, stop_signals
 from kbert.training.runs.train_state import Position, position_in
@@ -84,11 +84,11 @@ def run_recipe(recipe: Recipe) -> Path:
     """
     config, log = recipe.config, recipe.log
     begin = time.perf_counter()
-    output, resume = config.output or "", goes_on(config)
+    output, resume = config.output or "", resumes(config)
     runs.check_output(output, config.overwrite, resume)
     if config.deterministic:  # TensorFlow cannot disable it again
         tf.config.experimental.enable_op_determinism()
-    with log.listening(), stop_signals(way_on(config)) as stop:
+    with log.listening(), stop_signals(how_to_resume(config)) as stop:
         keras.utils.set_random_seed(config.seed)
         recipe.prepare(kept_run(config, log))
         opened = runs.run_directory(output, config.overwrite, resume)

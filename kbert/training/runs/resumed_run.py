@@ -31,17 +31,17 @@ _HASH = "_sha256"
 _NOTE, _BEGUN = "KBERT_LAUNCH_NOTE", "KBERT_LAUNCH_BEGUN"
 
 
-def goes_on(config: Any) -> bool:
+def resumes(config: Any) -> bool:
     """Returns whether a configuration resumes a stopped run.
 
     A later attempt of a launcher always does: the run is its own.
     """
-    return is_begun() or _same_command_goes_on(config)
+    return is_begun() or _same_command_resumes(config)
 
 
-def way_on(config: Any) -> str:
+def how_to_resume(config: Any) -> str:
     """Returns how to resume a run after a stop, as a sentence without its full stop."""
-    if _same_command_goes_on(config):
+    if _same_command_resumes(config):
         return GO_ON
     if not config.overwrite:
         return "Set resume to go on from the last state"
@@ -66,7 +66,7 @@ def is_measured(folder: Path, config: Configuration, report: Mapping[str, Any]) 
 
 def kept_run(config: Any, log: RunLog) -> Path | None:
     """Returns the folder of the stopped run to resume, checked by `check_same_run`, or None."""
-    kept = stopped_run(config.output or "") if goes_on(config) else None
+    kept = stopped_run(config.output or "") if resumes(config) else None
     if kept is not None:
         check_same_run(kept, config)
         log.line(f"goes on with what is in {kept}")
@@ -151,7 +151,7 @@ def changed_data(folder: Path, hashes: Mapping[str, str], may_change: bool = Fal
     return changed
 
 
-def _same_command_goes_on(config: Any) -> bool:
+def _same_command_resumes(config: Any) -> bool:
     return bool(config.resume and not config.overwrite)
 
 

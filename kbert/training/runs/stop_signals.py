@@ -42,13 +42,13 @@ class TrainingStopped(Exception):
 class StopSignals:
     """The signals that this process has received; from `stop_signals`.
 
-    `received` is the name of the signal that waits until the training can stop, or None; `way_on`
-    tells how to resume the training, as a sentence without its full stop.
+    `received` is the name of the signal that waits until the training can stop, or None;
+    `how_to_resume` says it as a sentence without its full stop.
     """
 
-    def __init__(self, way_on: str) -> None:
+    def __init__(self, how_to_resume: str) -> None:
         self.received: str | None = None
-        self.way_on = way_on
+        self.how_to_resume = how_to_resume
         self._waits = False
 
     @contextmanager
@@ -63,7 +63,7 @@ class StopSignals:
         finally:
             self._waits = False
         if self.received is not None:
-            raise TrainingStopped(f"stopped by {self.received}. {self.way_on}")
+            raise TrainingStopped(f"stopped by {self.received}. {self.how_to_resume}")
 
     def handle(self, number: int, frame: FrameType | None = None) -> None:
         """Handles a signal.
@@ -76,7 +76,7 @@ class StopSignals:
         if number == signal.SIGINT and (not self._waits or self.received is not None):
             raise KeyboardInterrupt
         if not self._waits:
-            raise TrainingStopped(f"stopped by {name}. {self.way_on}")
+            raise TrainingStopped(f"stopped by {name}. {self.how_to_resume}")
         if self.received is None:
             self.received = name
             # The process may be in the middle of writing to sys.stderr, which is not reentrant.
@@ -84,14 +84,14 @@ class StopSignals:
 
 
 @contextmanager
-def stop_signals(way_on: str = GO_ON) -> Iterator[StopSignals]:
+def stop_signals(how_to_resume: str = GO_ON) -> Iterator[StopSignals]:
     """Handles SIGTERM and SIGINT while the block runs.
 
-    `way_on` tells how to resume the training, as a sentence without its full stop; within another
-    such block, the outer one's is used. For threads and ignored signals see `handled_by`.
+    `how_to_resume` is a sentence without its full stop; within another such block, the outer one's
+    is used. For threads and ignored signals see `handled_by`.
     """
-    stop = StopSignals(_outermost.get() or way_on)
-    token = _outermost.set(stop.way_on)
+    stop = StopSignals(_outermost.get() or how_to_resume)
+    token = _outermost.set(stop.how_to_resume)
     try:
         with handled_by(stop.handle, _SIGNALS):
             yield stop

@@ -3,6 +3,7 @@
 Averaging the weights of the last epochs is from Vaswani et al. 2017, section 6.1.
 """
 
+import inspect
 import re
 import shutil
 from collections.abc import Sequence, Sized
@@ -23,6 +24,7 @@ from kbert.models.sizes import transformer_size
 from kbert.models.weights import assign_arrays, encoder_arrays, named_weights
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
+from kbert.options.configuration import check_default
 from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.tasks.translation.model import Translator
@@ -62,6 +64,12 @@ def load_warm_start(config: TranslationConfig) -> Translator | None:
             f"`warm_start` must be a translator without BERT. Received: {config.warm_start}, "
             f"{received}"
         )
+    architecture = model.transformer.architecture
+    if config.bert is not None and architecture != TRANSFORMER:
+        raise ValueError(
+            f"`warm_start` must be a {TRANSFORMER} with `bert`. Received: {config.warm_start}, "
+            f"of the architecture {architecture}"
+        )
     return model
 
 
@@ -70,15 +78,17 @@ def build_translator(
 ) -> Built:
     """Creates the model of a run, on the subwords of source and target; with `warm` its own."""
     if warm is None:
-        arguments = transformer_arguments(config, subwords)
+        kind = encoder_decoder_class(config.architecture)
+        arguments = model_arguments(config, subwords)
     else:
+        kind = encoder_decoder_class(warm.transformer.architecture)
         saved = warm.transformer.get_config()
         arguments = {name: value for name, value in saved.items() if name not in _NOT_ARGUMENTS}
-        arguments |= {name: getattr(config, name) for name in _DROPOUT}
+        arguments |= {name: getattr(config, name) for name in _DROPOUT if name in arguments}
     typed: dict[str, Any] = {"dtype": config.precision}
     tokenizer, report = None, None
     if config.bert is None:
-        transformer = encoder_decoder_class(TRANSFORMER)(**arguments, **typed)
+        transformer = kind(**arguments, **typed)
         if warm is not None:
             arrays = encoder_arrays(warm.transformer)
             assign_arrays(transformer, arrays, lambda name: False)
@@ -123,12 +133,11 @@ def compile_translator(
     model.compile(optimizer, steps_per_execution=config.steps_per_execution)
 
 
-def transformer_arguments(
-    config: TranslationConfig, subwords: tuple[Sized, Sized]
-) -> dict[str, Any]:
-    """Returns the arguments of a new Transformer, for the numbers of pieces of source and target.
+def model_arguments(config: TranslationConfig, subwords: tuple[Sized, Sized]) -> dict[str, Any]:
+    """Returns the arguments of a new model, for the numbers of pieces of source and target.
 
-    They are a ValueError where two models would have to share the embeddings of `tied`.
+    They are a Transformer's, as far as the constructor of the architecture has them. An option that
+    it has not is a ValueError, and so are two subword models that would share embeddings by `tied`.
     """
     source, target = subwords
     numbers = {name: getattr(config, name) for name in _NUMBERS}
@@ -141,7 +150,7 @@ def transformer_arguments(
             "`tied` must be target or none where source and target have subwords of their own. "
             "Received: tied='all'"
         )
-    return {
+    arguments = {
         "vocabulary_size": len(target),
         "source_vocabulary_size": None if is_joint else len(source),
         **transformer_size(config.size),
@@ -149,6 +158,10 @@ def transformer_arguments(
         **{name: getattr(config, name) for name in _CHOICES},
         "tied": tied,
     }
+    taken = inspect.signature(encoder_decoder_class(config.architecture).__init__).parameters
+    lacking = [name for name in (*_NUMBERS, *_CHOICES, "tied") if name not in taken]
+    check_default(config, lacking, f"with architecture={config.architecture}, which has none")
+    return {name: value for name, value in arguments.items() if name in taken}
 
 
 _NAME = re.compile(r"epoch-(\d+)")

@@ -19,7 +19,7 @@ def graph_of(ngram):
     """`chosen_words` for any batch."""
     rows, row = tf.TensorSpec((None, None), tf.bool), tf.TensorSpec((None,), tf.int32)
     return tf.function(
-        lambda may, goes_on, budget, seeds: chosen_words(may, goes_on, budget, ngram, seeds),
+        lambda may, resumes, budget, seeds: chosen_words(may, resumes, budget, ngram, seeds),
         autograph=False,
         input_signature=[rows, rows, row, tf.TensorSpec((None,), tf.int64)],
     )
@@ -32,8 +32,8 @@ def choose(may_be_chosen, continues, budget, ngram, seeds):
 def words_of(may_be_chosen, continues):
     """Begin and end of each word of a row, token by token."""
     words = []
-    for i, (may, goes_on) in enumerate(zip(may_be_chosen, continues)):
-        if may and goes_on and words and words[-1][1] == i:
+    for i, (may, resumes) in enumerate(zip(may_be_chosen, continues)):
+        if may and resumes and words and words[-1][1] == i:
             words[-1][1] = i + 1
         elif may:
             words.append([i, i + 1])
@@ -50,7 +50,7 @@ def units_of(chosen, unit):
 def test_by_hand():
     """`[CLS] a ##b c ##d ##e [SEP] f [SEP]`: words of 2, 3 and 1 tokens."""
     may = [[False, True, True, True, True, True, False, True, False]]
-    goes_on = [[False, False, True, False, True, True, False, False, False]]
+    resumes = [[False, False, True, False, True, True, False, False, False]]
     two, three, one = (1, 3), (3, 6), (7, 8)
     # What fits into each budget, whatever comes first, and cannot be left out.
     expected = {
@@ -63,7 +63,7 @@ def test_by_hand():
         6: [{two, three, one}],
     }
     for budget, possible in expected.items():
-        rows = [np.repeat(row, 60, axis=0) for row in (may, goes_on)]
+        rows = [np.repeat(row, 60, axis=0) for row in (may, resumes)]
         found = choose(*rows, [budget] * 60, 1, row_seeds(budget, count=60))
         seen = [units_of(*row) for row in zip(*found)]
         assert all(units in possible for units in seen)
@@ -102,17 +102,17 @@ def batches(draw):
     bools = st.lists(st.booleans(), min_size=width, max_size=width)
     count = draw(st.integers(1, 4))
     may = draw(st.lists(bools, min_size=count, max_size=count))
-    goes_on = draw(st.lists(bools, min_size=count, max_size=count))
+    resumes = draw(st.lists(bools, min_size=count, max_size=count))
     budget = draw(st.lists(st.integers(0, 9), min_size=count, max_size=count))
-    return may, goes_on, budget, draw(st.integers(1, 4)), draw(st.integers(0, 2**31))
+    return may, resumes, budget, draw(st.integers(1, 4)), draw(st.integers(0, 2**31))
 
 
 @given(batches())
 def test_only_whole_words_and_never_too_many(batch):
-    may, goes_on, budget, ngram, seed = batch
-    chosen, unit = choose(may, goes_on, budget, ngram, row_seeds(seed, count=len(may)))
+    may, resumes, budget, ngram, seed = batch
+    chosen, unit = choose(may, resumes, budget, ngram, row_seeds(seed, count=len(may)))
     for i in range(len(may)):
-        words = words_of(may[i], goes_on[i])
+        words = words_of(may[i], resumes[i])
         begins = {begin: number for number, (begin, _) in enumerate(words)}
         ends = {end: number for number, (_, end) in enumerate(words)}
         covered = 0
@@ -138,9 +138,9 @@ def test_the_same_runs_as_model_garden_chooses(ngram):
     draw = np.random.default_rng(4)
     may = np.ones((count, width), bool)
     may[:, [0, 30, 59]] = False
-    goes_on = (draw.random((count, width)) < 0.3) & may
-    goes_on[:, [1, 31]] = False
-    chosen, unit = choose(may, goes_on, [budget] * count, ngram, row_seeds(5, count=count))
+    resumes = (draw.random((count, width)) < 0.3) & may
+    resumes[:, [1, 31]] = False
+    chosen, unit = choose(may, resumes, [budget] * count, ngram, row_seeds(5, count=count))
     ours = np.zeros((count, budget + 1))
     theirs = np.zeros((count, budget + 1))
     random.seed(6)  # Model Garden draws lengths from the module
@@ -148,7 +148,7 @@ def test_the_same_runs_as_model_garden_chooses(ngram):
     for i in range(count):
         for begin, end in units_of(chosen[i], unit[i]):
             ours[i, end - begin] += 1
-        grams = [_Gram(*word) for word in words_of(may[i], goes_on[i])]
+        grams = [_Gram(*word) for word in words_of(may[i], resumes[i])]
         for gram in _masking_ngrams(grams, ngram, budget, generator):
             theirs[i, gram.end - gram.begin] += 1
     deviation = np.sqrt((ours.var(axis=0) + theirs.var(axis=0)) / count)

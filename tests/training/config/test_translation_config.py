@@ -69,3 +69,11 @@ def test_every_field_says_what_it_is_for():
     for field in dataclasses.fields(TranslationConfig):
         assert field.metadata["help"].endswith((".", ",")), field.name
         assert field.metadata["panel"] in panels
+
+
+def test_which_architectures_there_are():
+    assert config().architecture == "transformer"
+    for name in ("lstm", "bert-fused"):
+        message = f"`architecture` must be one of transformer. Received: architecture='{name}'"
+        with pytest.raises(ValueError, match=message):
+            config(architecture=name)

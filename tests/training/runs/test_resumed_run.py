@@ -13,9 +13,9 @@ from kbert.training.runs.resumed_run import (
     attempt_variables,
     changed_data,
     check_same_run,
-    goes_on,
+    how_to_resume,
     kept_run,
-    way_on,
+    resumes,
 )
 from kbert.training.runs.run_directory import write_config, write_json
 from kbert.training.runs.run_log import RunLog
@@ -60,13 +60,13 @@ def test_another_configuration_goes_on_where_that_is_allowed(tmp_path, caplog):
 
 def test_when_a_run_goes_on(tmp_path, capsys):
     config = CONFIG.with_values(output=str(tmp_path / "run"))
-    assert goes_on(config) and kept_run(config, RunLog()) is None
+    assert resumes(config) and kept_run(config, RunLog()) is None
     (tmp_path / "run.incomplete").mkdir()
     assert kept_run(config, RunLog()) == tmp_path / "run.incomplete"
     assert "goes on with what is in" in capsys.readouterr().err
     for values in ({"resume": False}, {"overwrite": True}):
         other = config.with_values(**values)
-        assert not goes_on(other) and kept_run(other, RunLog()) is None
+        assert not resumes(other) and kept_run(other, RunLog()) is None
 
 
 def test_what_a_launcher_starts_again_goes_on_with_its_own_run(tmp_path, monkeypatch):
@@ -75,26 +75,27 @@ def test_what_a_launcher_starts_again_goes_on_with_its_own_run(tmp_path, monkeyp
     note = tmp_path / "begun"
     for name, value in attempt_variables(note, 0, begun=False).items():
         monkeypatch.setenv(name, value)
-    assert not goes_on(anew) and kept_run(anew, RunLog()) is None and not note.exists()
+    assert not resumes(anew) and kept_run(anew, RunLog()) is None and not note.exists()
     position_in(tmp_path / "run.incomplete", None, "order")  # where the training begins
-    assert note.exists() and not goes_on(anew)
+    assert note.exists() and not resumes(anew)
     for name, value in attempt_variables(note, 0, begun=True).items():
         monkeypatch.setenv(name, value)
-    assert goes_on(anew) and kept_run(anew, RunLog()) == tmp_path / "run.incomplete"
+    assert resumes(anew) and kept_run(anew, RunLog()) == tmp_path / "run.incomplete"
     # To the user the command still begins anew.
-    assert way_on(anew).startswith("To go on from the last state, leave out overwrite")
+    assert how_to_resume(anew).startswith("To go on from the last state, leave out overwrite")
 
 
 def test_how_a_stopped_run_goes_on(tmp_path):
     config = CONFIG.with_values(output=str(tmp_path / "run"))
-    assert way_on(config) == "The same command goes on from the last state"
-    assert way_on(config.with_values(resume=False)) == "Set resume to go on from the last state"
+    assert how_to_resume(config) == "The same command goes on from the last state"
+    by_hand = config.with_values(resume=False)
+    assert how_to_resume(by_hand) == "Set resume to go on from the last state"
     anew = config.with_values(overwrite=True)
-    assert way_on(anew) == (
+    assert how_to_resume(anew) == (
         "To go on from the last state, leave out overwrite, which begins anew"
     )
     (tmp_path / "run").mkdir()
-    assert f"move {tmp_path / 'run'} away and leave out overwrite" in way_on(anew)
+    assert f"move {tmp_path / 'run'} away and leave out overwrite" in how_to_resume(anew)
 
 
 def test_the_same_data(tmp_path, caplog):

@@ -31,7 +31,7 @@ def test_within_another_block_the_way_on_is_that_of_the_outer_one():
         with stop_signals("Inner") as stop, stop.deferred():
             send(signal.SIGTERM)
     with stop_signals("Inner") as stop:
-        assert stop.way_on == "Inner"
+        assert stop.how_to_resume == "Inner"
 
 
 def test_where_nothing_has_to_be_waited_for_it_stops_at_once():

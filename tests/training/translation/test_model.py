@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 
+from kbert.architectures import ENCODER_DECODERS
 from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.weights import encoder_arrays
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
 from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
+from tests.models import running_sums
 from tests.training.tiny_translations import SOURCES, TARGETS
 
 
@@ -33,6 +35,23 @@ def test_sizes_and_settings_reach_the_model(tiny_pairs, tmp_path, joint):
     )
     assert (model.beam_size, model.nbest, model.alpha, model.label_smoothing) == (2, 2, 0.5, 0.1)
     assert built.warm_start is None and inner.source_vocabulary_size is None
+
+
+def test_another_architecture_takes_the_options_that_it_has(
+    tiny_pairs, tmp_path, joint, monkeypatch
+):
+    name = f"{running_sums.__name__}.RunningSums"
+    monkeypatch.setitem(ENCODER_DECODERS, running_sums.NAME, name)
+    missing = ("num_encoder_layers", "num_decoder_layers", "num_heads", "intermediate_dim")
+    values = {**dict.fromkeys(missing), "architecture": running_sums.NAME}
+    config = tiny_pairs.config(tmp_path, **values)
+    inner = build_translator(config, (joint, joint)).model.transformer
+    assert isinstance(inner, running_sums.RunningSums)
+    assert (inner.hidden_dim, inner.vocabulary_size, inner.max_sequence_length) == (16, 46, 24)
+    config = tiny_pairs.config(tmp_path, **{**values, "num_heads": 2})
+    message = "`num_heads` must be left out with architecture=running-sums, which has none"
+    with pytest.raises(ValueError, match=message):
+        build_translator(config, (joint, joint))
 
 
 def test_two_subword_models_are_two_embeddings(tiny_pairs, tmp_path, joint, german):
