@@ -585,18 +585,16 @@ def questions_of_kind(house: House) -> list[Violation]:
     ]
 
 
-# The classes of architectures, which only `kbert.architectures` chooses among.
-_ARCHITECTURE_CLASSES = ("AdapterBert", "Albert", "Bert", "BertFusedTransformer", "Transformer")
-
-
 def imports_of_architectures(house: House) -> list[Violation]:
     """Only models/ knows the classes of encoders and translators; others ask by their names."""
+    tables = [m.text for m in house.modules if m.path == "kbert/architectures.py"]
+    classes = set(re.findall(r'"(kbert\.models\.\w+\.\w+)"', "".join(tables)))
     return [
         Violation(module.path, f"line {i.line}: take {i.module} through kbert.architectures")
         for module in house.modules
         if module.room not in (None, "models")
         for i in module.imports()
-        if i.module.startswith("kbert.") and i.module.split(".")[-1] in _ARCHITECTURE_CLASSES
+        if i.module in classes
     ]
 
 

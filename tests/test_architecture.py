@@ -260,6 +260,9 @@ PLANTED = [
     (
         rules.imports_of_architectures,
         {
+            "kbert/architectures.py": (
+                'A = "kbert.models.bert.Bert", "kbert.models.transformer.Transformer"'
+            ),
             "kbert/tasks/ner/head.py": "from kbert.models.bert import Bert",
             "kbert/cli/a.py": "def f():\n    from kbert.models.transformer import Transformer",
             "kbert/cli/good.py": "from kbert.models.bert import bert_size",

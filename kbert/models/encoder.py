@@ -31,10 +31,10 @@ class Encoder(Protocol):
     num_layers: int  # number of blocks
     causal: bool  # whether a token attends to those before it only
     initializer_range: float  # standard deviation of new weights, of heads too
-    activation: str  # name of the activation of its blocks, which a head on tokens shares
-    layer_norm_epsilon: float  # added to the variance in layer normalization
+    activation: str  # name of an activation, which the head of masked tokens has too
+    layer_norm_epsilon: float  # added to the variance in layer normalization, as in that head
     embeddings: Any  # a layer with the table of tokens as `token_embedding.embeddings`
-    pooler: Any  # the layer from the first state to `pooled_output`
+    pooler: Any  # the last layer before `pooled_output`
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Encodes a batch, with the arguments of Keras' call, such as `training`."""
@@ -43,7 +43,7 @@ class Encoder(Protocol):
         """Returns the embeddings and the output of each block: num_layers + 1 arrays (B, T, D)."""
 
     def attention_scores(self, inputs: Any) -> list[Any]:
-        """Returns the attention probabilities of each block, without dropout: (B, N, T, T)."""
+        """Returns each block's attention probabilities, without dropout: (B, N, T, T); or none."""
 
     def to_checkpoint(self) -> Checkpoint:
         """Returns configuration and weights under the canonical names."""

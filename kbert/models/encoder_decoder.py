@@ -19,11 +19,13 @@ class EncoderDecoder(Protocol):
     history, such as a cache of keys, is read through all of it; one that is replaced at each step,
     such as that of an RNN, through `slots[:, :, time - 1]`.
 
+    The first dimension of each tensor of a state is B. A row of a batch may be all padding.
+
     A model that is saved also has `architecture`, its name in `kbert.architectures`, and Keras'
     `get_config`.
     """
 
-    source_vocabulary_size: int
+    source_vocabulary_size: int | None  # None where source and target share one vocabulary
     vocabulary_size: int  # V
     max_sequence_length: int  # most tokens of a source or target
     hidden_dim: int  # width of the decoder's states

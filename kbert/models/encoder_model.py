@@ -3,6 +3,7 @@
 Shapes: B batch, T length, R real tokens of a batch, D hidden, N heads.
 """
 
+import inspect
 import logging
 import os
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any, Self
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
 from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint
@@ -30,6 +32,8 @@ from kbert.models.weights import NewWeights, assign_arrays, encoder_arrays, weig
 
 logger = logging.getLogger(__name__)
 _WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
+# Arguments that runs give to every encoder, and that one of other layers may lack.
+_OF_RUNS = ("attention_dropout", "causal", "gradient_checkpointing")
 _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 # Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
 # of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
@@ -96,7 +100,7 @@ class EncoderModel(keras.Model):
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
         # New adapters, which a checkpoint may lack too, have their own initializer.
         with weights_follow(checkpoint.has_pooler):
-            model = cls(**{**checkpoint.config, **kwargs})
+            model = cls(**{**checkpoint.config, **_taken(cls, kwargs)})
         # A plain encoder cannot hold adapters: an error, not different results.
         assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
         return model
@@ -136,7 +140,8 @@ class EncoderModel(keras.Model):
             overwrite: whether an existing directory may be replaced, with all that it holds.
 
         Raises:
-            ValueError: the format is unknown, or is not "kbert" for an encoder with adapters.
+            ValueError: the format is unknown, or is not "kbert" for an encoder with adapters; or
+                the vocabulary has more tokens than the encoder.
             FileExistsError: the directory exists, and may not be replaced.
         """
         checkpoint = self.to_checkpoint()
@@ -149,7 +154,9 @@ class EncoderModel(keras.Model):
                 '`format` must be "kbert" for an encoder with adapters. '
                 f"Received: format={format!r}"
             )
-        checkpoint.vocabulary_path = None if vocabulary is None else Path(vocabulary)
+        if vocabulary is not None:
+            checkpoint.vocabulary_path = Path(vocabulary)
+            find_vocabulary(Path(vocabulary).parent, self.vocabulary_size, Path(vocabulary).name)
         checkpoint.lowercase = lowercase
         _WRITERS[format](checkpoint, directory, overwrite=overwrite)
         return Path(directory)
@@ -275,3 +282,14 @@ class EncoderModel(keras.Model):
             lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
         )
         return recomputed(hidden)
+
+
+def _taken(kind: type, given: dict[str, Any]) -> dict[str, Any]:
+    """Returns the given arguments without those of runs that the encoder's constructor lacks."""
+    makers = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one)]
+    known = {name for maker in makers for name in inspect.signature(maker).parameters}
+    lacking = [name for name in _OF_RUNS if name in given and name not in known]
+    for name in lacking:
+        if given[name] is True:
+            raise ValueError(f"`{name}` must be False for a {kind.__name__}. Received: {name}=True")
+    return {name: value for name, value in given.items() if name not in lacking}

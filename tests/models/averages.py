@@ -52,7 +52,9 @@ class Averages(EncoderModel):
 
     def hidden_states(self, inputs: dict[str, Any], training: bool | None = None) -> list[Any]:
         vectors = self.vectors(inputs["token_ids"])
-        real = ops.cast(inputs["padding_mask"], vectors.dtype)[..., None]
+        mask = inputs.get("padding_mask")
+        mask = ops.ones_like(inputs["token_ids"]) if mask is None else mask
+        real = ops.cast(mask, vectors.dtype)[..., None]
         mean = ops.sum(vectors * real, axis=1, keepdims=True) / ops.sum(real, axis=1, keepdims=True)
         return [ops.tanh(vectors + mean)]
 

@@ -98,6 +98,13 @@ def test_without_a_pooler(tmp_path, caplog):
     assert np.abs(np.asarray(model.pooler.kernel)).max() > 0  # a random start
 
 
+def test_a_vocabulary_that_is_too_long_is_not_written(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join(f"token{i}" for i in range(24)))
+    with pytest.raises(ValueError, match="Received: 24 tokens, 23 rows"):
+        small_bert().save_pretrained(tmp_path / "model", vocabulary=tmp_path / "vocab.txt")
+    assert not (tmp_path / "model").exists()
+
+
 def test_an_unknown_format(tmp_path):
     message = r"`format` must be one of \['kbert', 'huggingface', 'tf1'\]. Received: format='onnx'"
     with pytest.raises(ValueError, match=message):

@@ -147,6 +147,10 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
     from kbert.plots.pictures import plot_attention
 
     tokens, scores = found
+    if not scores:
+        raise ValueError(
+            "`--picture attention` must be given for a model with attention. Received: one without"
+        )
     number = _layer(-1 if layer is None else layer, len(scores))
     chosen = scores[number]  # (N, T, T)
     _check_head(head, len(chosen))

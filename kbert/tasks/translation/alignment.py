@@ -162,7 +162,8 @@ def attention_of_source(model: Any, texts: Sequence[str]) -> tuple[list[str], li
     if len(texts) != 1:
         raise ValueError(f"`texts` must be one text for a translator. Received: {len(texts)}")
     inputs, _ = SourceChunks(model, tf.constant(texts)).take(tf.constant([0]))
-    scores = model.transformer.attention_scores(inputs)
+    # A model of another package need not have it.
+    found: Any = getattr(model.transformer, "attention_scores", lambda inputs: [])
     ids = inputs["source_token_ids"][0].numpy().tolist()
     tokens = [model.source_subwords.pieces[i] for i in ids]
-    return tokens, [tf.cast(layer[0], tf.float32).numpy() for layer in scores]
+    return tokens, [tf.cast(layer[0], tf.float32).numpy() for layer in found(inputs)]

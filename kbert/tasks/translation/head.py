@@ -40,7 +40,7 @@ class Translation(TaskModel):
         """Does nothing: the Transformer has its weights."""
 
     def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
-        """Maps the inputs of `Transformer` to float32 logits (B, T, V).
+        """Maps the inputs of an `EncoderDecoder` to float32 logits (B, T, V).
 
         Args:
             inputs: dict of `source_token_ids` int (B, S), `source_padding_mask` bool (B, S) and

@@ -50,7 +50,7 @@ class Translator(Translation):
     `target`; in `predict` it is texts, whose translations are returned as a list of str.
 
     Args:
-        transformer: an `EncoderDecoder`: a `Transformer` or a `BertFusedTransformer`.
+        transformer: an `EncoderDecoder`, such as a `Transformer` or a `BertFusedTransformer`.
         source_subwords: the subwords of the source.
         target_subwords: the subwords of the target; None for those of the source.
         bert_tokenizer: the tokenizer of a fused model's BERT; None for other models.

@@ -78,8 +78,8 @@ def save_ctranslate2(
     transformer = translator.transformer
     if transformer.architecture != TRANSFORMER:
         raise ValueError(
-            "`translator` must have a plain Transformer: CTranslate2 has no attention to a second "
-            f"encoder. Received: a {type(transformer).__name__}"
+            "`translator` must have a plain Transformer: CTranslate2 has no other model, and no "
+            f"attention to a second encoder. Received: a {type(transformer).__name__}"
         )
     arrays = encoder_arrays(transformer)
     if transformer.positions != "learned":

@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
+from kbert.models.encoder_model import EncoderModel
 from tests.small_pipelines import small_question_answerer
 from tests.small_translator import small_translator
 
@@ -117,4 +118,11 @@ def test_bad_options_of_a_translator(arguments, message, translator, tmp_path):
 )
 def test_bad_options(arguments, message, finished_run, tmp_path):
     done = plot(finished_run, tmp_path / "a.png", *arguments)
+    assert done.exit_code == 2 and message in " ".join(done.stderr.split())
+
+
+def test_a_model_without_attention(finished_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(EncoderModel, "attention_scores", lambda self, inputs: [])
+    done = plot(finished_run, tmp_path / "a.svg", "--text", "red")
+    message = "`--picture attention` must be given for a model with attention."
     assert done.exit_code == 2 and message in " ".join(done.stderr.split())

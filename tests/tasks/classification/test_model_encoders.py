@@ -47,6 +47,19 @@ def test_files(trained: Classifier, tmp_path: Path):
         np.testing.assert_allclose(again.predict(TEXTS, verbose=0), expected, atol=1e-6)
 
 
+def test_arguments_of_runs_that_it_lacks(trained: Classifier, tmp_path: Path):
+    encoder = trained.encoder.save_pretrained(tmp_path / "encoder")
+    of_runs = {"attention_dropout": 0.2, "causal": False, "gradient_checkpointing": False}
+    assert type(averages.Averages.from_pretrained(encoder, **of_runs)) is averages.Averages
+    model = trained.save_pretrained(tmp_path / "model")
+    again = Classifier.from_pretrained(model, from_other_task=True, gradient_checkpointing=False)
+    assert type(again.encoder) is averages.Averages
+    for name in ("causal", "gradient_checkpointing"):
+        message = f"`{name}` must be False for a Averages. Received: {name}=True"
+        with pytest.raises(ValueError, match=message):
+            averages.Averages.from_pretrained(encoder, **{name: True})
+
+
 def test_a_format_that_has_no_such_encoder(trained: Classifier, tmp_path: Path):
     with pytest.raises(ValueError, match="that transformers has. Received: an encoder of averages"):
         trained.save_pretrained(tmp_path / "model", format="huggingface")

@@ -13,6 +13,7 @@ from kbert.export_check.check import check
 from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
+from kbert.tasks.translation.task import TASK
 from tests.models import running_sums
 from tests.small_translator import LINES, small_subwords
 
@@ -79,3 +80,8 @@ def test_an_export(trained: Translator, tmp_path: Path):
 def test_what_ctranslate2_has_not(trained: Translator, tmp_path: Path):
     with pytest.raises(ValueError, match="a plain Transformer.*Received: a RunningSums"):
         save_ctranslate2(trained, tmp_path / "model")
+
+
+def test_it_need_not_have_self_attention(trained: Translator):
+    tokens, scores = TASK.attention(trained, TEXTS[:1])
+    assert tokens and scores == []
