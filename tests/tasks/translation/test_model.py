@@ -141,12 +141,16 @@ def test_the_search_in_a_graph_of_fixed_shapes(fused, beam):
 )
 def test_chunks_are_independent_of_each_other(fused, function):
     """A loop that reads variables has effects: each of its turns would wait for the one before."""
-    model = made(fused)
-    graph = graph_of(model, function)
-    operations = graph.get_concrete_function().graph.get_operations()
+    operations = graph_of(made(fused), function).get_concrete_function().graph.get_operations()
     loops = [op.type for op in operations if op.type.endswith("While")]
     assert loops == ["StatelessWhile"]
-    # Yet the weights are those of the moment when the graph runs.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fused, function", [(False, "align"), (True, "translate")])
+def test_a_graph_has_the_weights_of_the_moment_when_it_runs(fused, function):
+    model = made(fused)
+    graph = graph_of(model, function)
     text = tf.constant(TEXTS[:1])
     before = graph(text)["score"].numpy()
     for variable in model.transformer.trainable_variables:
