@@ -12,7 +12,8 @@ class Task:
     """Names and descriptions of a task's models; each task has one object.
 
     Its module imports no TensorFlow, so that a configuration is checked before that is loaded:
-    methods that need TensorFlow import it.
+    methods that need TensorFlow import it. A method that raises NotImplementedError has no default:
+    it is asked of tasks of which the attributes say that they have it.
 
     Attributes:
         name: The task in configurations and on the command line.

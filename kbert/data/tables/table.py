@@ -243,8 +243,8 @@ def _rows(
     with open_text(path) as stream:
         lines: Iterable[str] = text_lines(path, stream, encoding_errors)
         if kind != "tsv" or isinstance(quoting, bool):
-            quoted = None if quoting == "auto" else quoting
-            return list(text_rows(source, lines, kind, quoted=quoted))  # type: ignore[arg-type]
+            quoted = quoting if isinstance(quoting, bool) else None
+            return list(text_rows(source, lines, kind, quoted=quoted))
         # A pipe can be read only once.
         lines = list(lines) if quoting == "auto" else lines
         rows = list(text_rows(source, lines, kind))
