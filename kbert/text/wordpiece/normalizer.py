@@ -75,12 +75,18 @@ class Normalizer:
         values.set_shape([None])  # RaggedGather does not infer it
         row_splits = tf.gather(source_splits, row_splits)
         strings = _encoded(values, row_splits)
-        position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
-        strings, values, row_splits, position = tf.cond(
+
+        def as_looked_up() -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+            # Made here: a graph that asks for strings alone then makes no positions.
+            position = tf.range(tf.size(values, tf.int64), dtype=tf.int64)
+            return strings, values, row_splits, position
+
+        found = tf.cond(
             tf.reduce_any(tf.strings.regex_full_match(strings, _NEEDS_CARE)),
             lambda: self._care(values, row_splits),
-            lambda: (strings, values, row_splits, position),
+            as_looked_up,
         )
+        strings, values, row_splits, position = found
         return NormalizedText(strings, values, row_splits, position, source_splits)
 
     def _ordered_and_shortened(
