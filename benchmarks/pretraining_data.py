@@ -30,7 +30,7 @@ from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import pretraining_dataset
 from kbert.data.pretraining.records import write_records
 from kbert.text.sentences import joined_lines, split_sentences
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 LENGTH, PREDICTIONS, GOALS = 128, 20, ("in memory", "written as TFRecords")

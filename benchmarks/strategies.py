@@ -35,7 +35,7 @@ def made_model() -> Any:
     from kbert.models.bert import Bert
     from kbert.optimization.adamw import AdamW
     from kbert.tasks.classification.model import Classifier
-    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece.wordpiece import WordPiece
 
     keras.utils.set_random_seed(1)

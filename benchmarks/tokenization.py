@@ -23,7 +23,7 @@ from side_by_side.results import write
 from tokenizers import BertWordPieceTokenizer
 
 from kbert.text.sequences.packing import PackedText, pack
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 RESULTS = Path(__file__).parent / "results" / "tokenization.json"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kbert.tasks.translation.model import Translator
     from kbert.text.subword import Subword
     from kbert.text.subword_training import train_subwords
-    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece.wordpiece import WordPiece
 
 __version__ = "0.1.0"
@@ -54,7 +54,7 @@ _MODULE_OF = {
     "Subword": "kbert.text.subword",
     "Transformer": "kbert.models.transformer",
     "Translator": "kbert.tasks.translation.model",
-    "Vocabulary": "kbert.text.wordpiece.vocabulary",
+    "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece.wordpiece",
     "export": "kbert.serving.export.export",
     "export_together": "kbert.serving.export.multi_task_export",

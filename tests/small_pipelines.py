@@ -18,7 +18,7 @@ from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.tasks.regression.model import Regressor
 from kbert.tasks.span_tagging.model import SpanTagger
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 TOKENS = [

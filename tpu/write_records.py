@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from kbert.data.pretraining.corpus import Corpus
     from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
     from kbert.data.pretraining.records import write_records
-    from kbert.text.wordpiece.vocabulary import Vocabulary
+    from kbert.text.vocabulary import Vocabulary
     from kbert.text.wordpiece.wordpiece import WordPiece
     from kbert.training.config.any_config import config_from_yaml
     from kbert.training.config.pretraining_config import PretrainingConfig, found_files

@@ -16,7 +16,8 @@ from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
 from kbert.data.tables.table import nearest
 from kbert.models.encoder import encoder_of
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.tokenizer import Tokenizer
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 logger = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
     return WordPiece(vocabulary, **rules)
 
 
-def rules_of(tokenizer: WordPiece) -> dict[str, Any]:
+def rules_of(tokenizer: Tokenizer) -> dict[str, Any]:
     """Returns a tokenizer's settings for accents and Chinese characters, for a `Checkpoint`."""
     return {name: getattr(tokenizer, name) for name in _RULES}
 

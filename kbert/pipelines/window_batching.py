@@ -25,7 +25,7 @@ from kbert.text.sequences.packing import (
     cut_windows,
     lay_out,
 )
-from kbert.text.wordpiece.normalizer import TokenOffsets
+from kbert.text.tokenizer import TokenOffsets
 
 # The most rows per call of the graph in `predict`. `BYTES_AT_A_TIME` limits their bytes: while a
 # text is read, its tokens need about eighty times its bytes.
@@ -69,7 +69,12 @@ class WindowBatching(Batching):
                 f"{model.encoder.max_sequence_length}, the encoder's positions. Received: "
                 f"max_sequence_length={model.max_sequence_length}"
             )
-        check_window_sizes(model.max_sequence_length, model.stride, self.max_question_length)
+        check_window_sizes(
+            model.max_sequence_length,
+            model.stride,
+            self.max_question_length,
+            model.tokenizer.vocabulary.special_tokens.separators,
+        )
 
     def windows(
         self, contexts: Sequence[Any], questions: Sequence[Any] | None = None
@@ -131,6 +136,7 @@ class WindowBatching(Batching):
             self.model.max_sequence_length,
             self.model.stride,
             self.max_question_length or 0,
+            self.model.tokenizer.vocabulary.special_tokens.separators,
         )
 
         def run(chosen: tf.Tensor) -> Sequence[tf.Tensor]:

@@ -21,7 +21,7 @@ from kbert.data.translation.parallel_batches import Bucket
 from kbert.tasks.pretraining.objectives import has_pairs, is_causal
 from kbert.tasks.registry import finetuned_task, finetuned_tasks
 from kbert.tasks.translation.head import Translation
-from kbert.text.wordpiece.vocabulary import MASK, REQUIRED_TOKENS, Vocabulary
+from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
@@ -70,7 +70,7 @@ def _made(config: StoredConfig, cores: int) -> CheckedModel:
 
 def made_up_vocabulary(size: int) -> Vocabulary:
     """Makes a vocabulary of placeholder tokens, of this size with the special ones."""
-    special = (*REQUIRED_TOKENS, MASK)
+    special = BERT_TOKENS.names
     return Vocabulary([*special, *(f"token{i}" for i in range(size - len(special)))])
 
 

@@ -10,7 +10,7 @@ import pytest
 from kbert.models.bert import Bert
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.classification.model import Classifier
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 

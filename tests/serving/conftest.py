@@ -14,7 +14,7 @@ from kbert.serving.loading.exported import Exported, load_export
 from kbert.serving.loading.session_loader import build_session_loader
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.pretraining.model import MaskedLanguageModel
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.serving.tiny_models import Meter
 from tests.small_pipelines import small_masked_language_model

@@ -14,7 +14,7 @@ from kbert.data.tables.columns import without_surrogates
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword import Subword
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 # AutoGraph would find nothing to convert, and takes time.
 plain = tf.autograph.experimental.do_not_convert
@@ -80,7 +80,7 @@ def text_tensor(texts: Sequence[Any]) -> tf.Tensor:
 
 
 def pack_examples(
-    tokenizer: WordPiece,
+    tokenizer: Tokenizer,
     text_a: Sequence[Any],
     text_b: Sequence[Any] | None = None,
     max_sequence_length: int = 128,

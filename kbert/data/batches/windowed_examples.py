@@ -10,8 +10,8 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import PackedExamples, mapped_columns, text_tensor
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import Windows, cut_windows, lay_out
-from kbert.text.wordpiece.vocabulary import Vocabulary
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
+from kbert.text.vocabulary import Vocabulary
 
 _ROWS_PER_CALL = 256  # long texts, and windows
 
@@ -55,7 +55,7 @@ class WindowedExamples:
         return replace(self, packed=self.packed.select(windows), **chosen)
 
 
-def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
+def token_places(tokenizer: Tokenizer, texts: Sequence[Any]) -> TokenPlaces:
     """Tokenizes texts, str or bytes, without special tokens."""
 
     def tokenize(text: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -71,7 +71,7 @@ def token_places(tokenizer: WordPiece, texts: Sequence[Any]) -> TokenPlaces:
 
 
 def window_examples(
-    tokenizer: WordPiece,
+    tokenizer: Tokenizer,
     contexts: Sequence[Any],
     questions: Sequence[Any] | None,
     max_sequence_length: int,
@@ -94,13 +94,16 @@ def window_examples(
     places = token_places(tokenizer, list(numbers))
     asked = None if questions is None else token_places(tokenizer, questions)
     lengths = np.diff(places.splits)[context] if len(context) else np.zeros(0, "int64")
+    separators = tokenizer.vocabulary.special_tokens.separators
     windows = cut_windows(
         tf.constant(lengths, tf.int32),
         None if asked is None else tf.constant(np.diff(asked.splits), tf.int32),
         max_sequence_length,
         stride,
         max_question_length,
+        separators,
     )
+    begin = 1 + (0 if questions is None else separators)
     is_cut = np.zeros(len(contexts), bool)
     if asked is not None:
         is_cut = np.diff(asked.splits) > max_question_length
@@ -111,7 +114,7 @@ def window_examples(
         windows.size.numpy(),
         windows.owned_from.numpy(),
         windows.owned_to.numpy(),
-        windows.question_length.numpy() + (1 if questions is None else 2),
+        windows.question_length.numpy() + begin,
         context,
         places,
     )

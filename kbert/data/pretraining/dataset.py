@@ -16,7 +16,7 @@ from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.stream import ExampleStream
 from kbert.text.sequences.masking import TokenMasking
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 OBJECTIVES = ("mlm_nsp", "mlm", "lm", "lm_nsp")
 _AHEAD = 2
@@ -34,7 +34,7 @@ _Assemble = Callable[[_Batch], tuple[_Batch, _Batch]]
 
 def pretraining_dataset(
     corpus: Corpus,
-    tokenizer: WordPiece,
+    tokenizer: Tokenizer,
     *,
     batch_size: int,
     max_sequence_length: int = 128,
@@ -142,7 +142,7 @@ def _batches(
 
 
 def _assembler(
-    masking: TokenMasking | None, tokenizer: WordPiece, width: int, has_pairs: bool
+    masking: TokenMasking | None, tokenizer: Tokenizer, width: int, has_pairs: bool
 ) -> _Assemble:
     """Returns a map from a batch without padding to inputs and targets."""
     padding_id = tokenizer.vocabulary.padding_id

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +19,7 @@ from kbert.data.pretraining.corpus import Block
 from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
 from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.sequences.stateless_random import row_seeds
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class BlockTokenizer:
     tokens in texts, as for models that fill masks.
     """
 
-    def __init__(self, tokenizer: WordPiece) -> None:
-        self.tokenizer = _of_plain_text(tokenizer)
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer: Tokenizer = _of_plain_text(tokenizer)
         self._tokenize = _compiled(self.tokenizer)
 
     def __call__(self, block: Block) -> TokenizedBlock:
@@ -75,15 +76,15 @@ class BlockTokenizer:
 
 
 @lru_cache(maxsize=2)  # its tables take half a second to build
-def _of_plain_text(tokenizer: WordPiece) -> WordPiece:
+def _of_plain_text(tokenizer: Any) -> Any:
     if not tokenizer.special_tokens_in_text:
         return tokenizer
-    return WordPiece.from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
+    return type(tokenizer).from_config({**tokenizer.get_config(), "special_tokens_in_text": False})
 
 
 # A run evaluates held-out text repeatedly: one graph a tokenizer, not one each time.
 @lru_cache(maxsize=2)
-def _compiled(tokenizer: WordPiece) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
+def _compiled(tokenizer: Any) -> Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]:
     """Compiles a map from texts (B,) to their concatenated token ids, and each text's offsets."""
 
     def tokenize(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -151,7 +152,7 @@ class ExampleMaker:
 
     def __init__(
         self,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 128,
         short_share: float = 0.1,
         next_sentence: bool = True,
@@ -177,7 +178,9 @@ class ExampleMaker:
 
     def make_from_tokens(self, block: TokenizedBlock, *numbers: int) -> PretrainingExamples:
         """Makes the examples of a block; `numbers`, at least 0, seed everything random."""
-        room = self.max_sequence_length - (3 if self.next_sentence else 2)
+        special_tokens = self.vocabulary.special_tokens
+        separators = special_tokens.separators if self.next_sentence else 0
+        room = self.max_sequence_length - 2 - separators
         block = block.with_sentences_of(room)
         sentences, documents = block.sentences.tolist(), block.documents.tolist()
         # Python's generator is the same in all versions, and drawing one at a time costs little.

@@ -15,7 +15,7 @@ from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import Signature, label_maps, text_specs, token_inputs, token_specs
 from kbert.tasks.classification.head import SequenceClassification
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 
 class LabelBatching(SequenceBatching):
@@ -117,7 +117,7 @@ class Classifier(SequenceClassification):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         labels: Sequence[str],
         max_sequence_length: int = 128,
         head: str = "pooler",

@@ -11,7 +11,7 @@ from kbert.models.encoder import Encoder
 from kbert.pipelines.signatures import Signature, model_inputs
 from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.multiple_choice.inputs import ChoiceBatching
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -41,7 +41,7 @@ class MultipleChoice(ChoiceSelection):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 128,
         head: str = "pooler",
         dropout: float = 0.1,

@@ -20,7 +20,7 @@ from kbert.tasks.ner.task import TASK
 from kbert.tasks.ner.token_tagging import TokenTagging, WordInputs, owned_targets, read_word_inputs
 from kbert.text.sequences.entities import entity_types, unreachable_tags
 from kbert.text.sequences.word_boundaries import spaced_words, text_words
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 _NOTHING = "O"
 
@@ -57,7 +57,7 @@ class EntityRecognizer(TokenClassification):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         labels: Sequence[str],
         max_sequence_length: int = 128,
         stride: int = 32,

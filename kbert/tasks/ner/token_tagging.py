@@ -19,7 +19,7 @@ from kbert.text.sequences.entities import Entities, best_path, find_entities, ta
 from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import SpanText, cut_spans
 from kbert.text.sequences.word_boundaries import Units
-from kbert.text.wordpiece.normalizer import TokenOffsets
+from kbert.text.tokenizer import TokenOffsets
 
 _SMALLEST = 1e-30
 # Words of one chunk of decoding: a batch of usual texts is one chunk.

@@ -21,9 +21,7 @@ from kbert.tasks.pretraining.task import ARCHITECTURES, TASK
 from kbert.text.graph_functions import map_in_chunks
 from kbert.text.sequences.masking import filled
 from kbert.text.sequences.packing import cut_windows, lay_out, pack
-from kbert.text.wordpiece.normalizer import TokenOffsets
-from kbert.text.wordpiece.vocabulary import MASK
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer, TokenOffsets
 
 # [MASK] tokens with logits in memory at a time: a row of logits is a hundred kilobytes.
 _MASKS_AT_A_TIME = 256
@@ -64,7 +62,7 @@ class MaskedLanguageModel(Pretraining):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         objective: str = "mlm_nsp",
         max_sequence_length: int = 128,
         stride: int = 32,
@@ -86,11 +84,12 @@ class MaskedLanguageModel(Pretraining):
     def _check_tokenizer(self) -> None:
         """Raises a ValueError if texts cannot hold [MASK], or `nbest` is out of range."""
         vocabulary = self.tokenizer.vocabulary
-        if not self.tokenizer.special_tokens_in_text or MASK not in vocabulary:
+        mask = vocabulary.special_tokens.mask
+        if not self.tokenizer.special_tokens_in_text or not vocabulary.has_mask:
             raise ValueError(
-                "`tokenizer` must have special_tokens_in_text=True and [MASK] in its vocabulary. "
+                f"`tokenizer` must have special_tokens_in_text=True and {mask} in its vocabulary. "
                 f"Received: special_tokens_in_text={self.tokenizer.special_tokens_in_text}, "
-                f"{'with' if MASK in vocabulary else 'without'} [MASK]"
+                f"{'with' if vocabulary.has_mask else 'without'} {mask}"
             )
         if not 1 <= self.nbest <= len(vocabulary):
             raise ValueError(
@@ -126,9 +125,10 @@ class MaskedLanguageModel(Pretraining):
 
         Returns:
             `filled` string (B,), the text with the best word instead of each [MASK]; `word`
-            string and `score` float32 (B, M, K), words or pieces of words with their
-            probabilities, best first; `start`, `end` int32 (B, M), code points of each [MASK],
-            `start_byte`, `end_byte` int32; padded with "" and 0 to the most of a text.
+            string and `score` float32 (B, M, K), words or pieces of words (with the space before
+            them, if tokens are bytes) with their probabilities, best first; `start`, `end` int32
+            (B, M), code points of each [MASK], `start_byte`, `end_byte` int32; padded with "" and 0
+            to the most of a text.
             `count` int32 (B,), the [MASK] of each text, which may be none.
         """
         offsets = self.tokenizer.tokenize_with_offsets(text)
@@ -141,19 +141,26 @@ class MaskedLanguageModel(Pretraining):
             ragged = tf.RaggedTensor.from_value_rowids(values, row, rows)
             return ragged.to_tensor(shape=(None, None, *inner))
 
-        words = tf.gather(tf.constant(self.tokenizer.vocabulary.tokens), ids)  # (M of all, K)
+        words = tf.gather(tf.constant(self._words()), ids)  # (M of all, K)
         best = tf.RaggedTensor.from_value_rowids(words[:, 0], row, rows)
         places = {
             name: by_text(tf.gather(getattr(offsets, name).values, place))
             for name in ("start", "end", "start_byte", "end_byte")
         }
         return {
-            "filled": filled(text, best),
+            "filled": filled(text, best, self.tokenizer.vocabulary.special_tokens),
             "word": by_text(words, self.nbest),
             "score": by_text(scores, self.nbest),
             **places,
             "count": tf.cast(best.row_lengths(), tf.int32),
         }
+
+    def _words(self) -> list[str]:
+        """Returns how each token is shown: with "##" or, if tokens are bytes, a space before it."""
+        vocabulary = self.tokenizer.vocabulary
+        if not vocabulary.special_tokens.byte_level:
+            return list(vocabulary.tokens)
+        return [vocabulary.text_of(token) for token in vocabulary.tokens]
 
     def _masked_states(self, offsets: TokenOffsets) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns each [MASK]'s index among the tokens of all texts, and the state predicting it.

@@ -22,7 +22,7 @@ from kbert.tasks.question_answering.inputs import (
 from kbert.tasks.question_answering.task import TASK
 from kbert.text.sequences.packing import Windows, WindowTokens
 from kbert.text.sequences.spans import WindowSpans, cut_spans, is_span, request_spans, window_spans
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 _PLACES = ("start", "end", "start_byte", "end_byte")
 # `null_score` where the text has no token, so no span.
@@ -82,7 +82,7 @@ class QuestionAnswerer(SpanExtraction):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 384,
         stride: int = 128,
         max_question_length: int = 64,

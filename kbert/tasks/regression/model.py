@@ -10,7 +10,7 @@ from kbert.pipelines.inference import packed_chunks
 from kbert.pipelines.sequence_batching import SequenceBatching
 from kbert.pipelines.signatures import Signature, text_specs, token_inputs, token_specs
 from kbert.tasks.regression.head import SequenceRegression
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 
 class ScoreBatching(SequenceBatching):
@@ -54,7 +54,7 @@ class Regressor(SequenceRegression):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 128,
         head: str = "pooler",
         dropout: float = 0.1,

@@ -24,7 +24,7 @@ from kbert.tasks.question_answering.inputs import (
 )
 from kbert.tasks.span_tagging.task import TASK
 from kbert.text.sequences.word_boundaries import every_token
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 TAGS = ("B", "I", "O")
 _BEGIN, _INSIDE, _OUTSIDE = range(3)
@@ -72,7 +72,7 @@ class SpanTagger(TokenClassification):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 384,
         stride: int = 128,
         max_question_length: int = 64,

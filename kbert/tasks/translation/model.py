@@ -31,7 +31,7 @@ from kbert.tasks.translation.task import TASK
 from kbert.text.graph_functions import cached_graph
 from kbert.text.sequences.packing import pack
 from kbert.text.subword import Subword
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 # Sentences per call of the graph.
 _ROWS_AT_A_TIME = 1024
@@ -77,7 +77,7 @@ class Translator(Translation):
         transformer: EncoderDecoder,
         source_subwords: Subword,
         target_subwords: Subword | None,
-        bert_tokenizer: WordPiece | None = None,
+        bert_tokenizer: Tokenizer | None = None,
         beam_size: int = 5,
         length_penalty: str = "power",
         alpha: float = 1.0,

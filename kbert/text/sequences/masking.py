@@ -20,9 +20,8 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.text.sequences.stateless_random import random_index, random_uniform
-from kbert.text.wordpiece.vocabulary import MASK, SPECIAL_TOKENS, Vocabulary
+from kbert.text.vocabulary import CONTINUES, SpecialTokens, Vocabulary
 
-_CONTINUES = "##"  # how a piece inside a word begins
 _UNUSED = re.compile(r"\[unused\d+\]")
 # Of the chosen tokens: shares that become [MASK], and [MASK] or a random token.
 _MASKED, _CHANGED = 0.8, 0.9
@@ -60,8 +59,9 @@ class TokenMasking:
         whole_words: bool = False,
         ngram: int = 1,
     ) -> None:
-        if MASK not in vocabulary:
-            raise ValueError(f"`vocabulary` must have the token [MASK]. Received: {vocabulary!r}")
+        if not vocabulary.has_mask:
+            mask = vocabulary.special_tokens.mask
+            raise ValueError(f"`vocabulary` must have the token {mask}. Received: {vocabulary!r}")
         if not 0.0 < share < 1.0:
             raise ValueError(f"`share` must be between 0 and 1. Received: share={share}")
         if max_predictions < 1:
@@ -79,7 +79,7 @@ class TokenMasking:
         self.whole_words = whole_words
         self.ngram = ngram
         tokens = vocabulary.tokens
-        self._special = np.array([token in SPECIAL_TOKENS for token in tokens])
+        self._special = np.array([vocabulary.is_special(token) for token in tokens])
         unused = np.array([_UNUSED.fullmatch(token) is not None for token in tokens])
         self._ordinary = np.flatnonzero(~self._special & ~unused).astype("int32")
         if not len(self._ordinary):
@@ -87,7 +87,7 @@ class TokenMasking:
                 "`vocabulary` must have tokens that are not special. "
                 f"Received: {len(tokens)} special or unused tokens"
             )
-        self._continues = np.array([token.startswith(_CONTINUES) for token in tokens])
+        self._continues = np.array([vocabulary.continues_word(token) for token in tokens])
 
     def mask(self, token_ids: tf.Tensor, padding_mask: tf.Tensor, seeds: tf.Tensor) -> Masked:
         """Chooses and masks tokens of int32 (B, T); `padding_mask`, bool, is True for a real one.
@@ -239,20 +239,28 @@ def _ahead(values: tf.Tensor, by: int, filler: tf.Tensor | bool) -> tf.Tensor:
     return tf.concat([values, missing], axis=1)[:, by : by + width]
 
 
-def filled(text: tf.Tensor, words: tf.RaggedTensor) -> tf.Tensor:
+def filled(text: tf.Tensor, words: tf.RaggedTensor, special_tokens: SpecialTokens) -> tf.Tensor:
     """Replaces each "[MASK]" of texts (B,) by the next of their words (B, (n)), as graph code.
 
-    A continuation piece, "##ing", is joined to what precedes it, also across white space.
+    A continuation piece, "##ing", is joined to what precedes it, also across white space. Words of
+    a byte-level vocabulary bring their own space, so that all are.
     """
-    pieces = tf.strings.split(tf.reshape(text, (-1,)), MASK)  # (B, (n + 1))
+    pieces = tf.strings.split(tf.reshape(text, (-1,)), special_tokens.mask)  # (B, (n + 1))
     row = pieces.value_rowids()
     number = tf.range(tf.size(row, tf.int64)) - tf.gather(pieces.row_starts(), row)
     # One more word, an empty one, after the last piece of each text.
     padded = tf.concat([words, tf.fill((words.nrows(), 1), "")], axis=1)
     last = tf.gather(padded.row_lengths(), row) - 1
     word = tf.gather(padded.values, tf.gather(padded.row_starts(), row) + tf.minimum(number, last))
-    is_rest = tf.strings.regex_full_match(word, f"{_CONTINUES}.+")
     before = tf.strings.regex_replace(pieces.values, r"\s+$", "")
-    rest = tf.strings.regex_replace(word, f"^{_CONTINUES}", "")
+    if special_tokens.byte_level:
+        begins = tf.equal(number, 0) & tf.equal(before, "")
+        word = tf.where(begins, tf.strings.regex_replace(word, r"^\s+", ""), word)
+        # What follows the last mask stays as it is.
+        last = tf.equal(number, tf.gather(pieces.row_lengths(), row) - 1)
+        parts = tf.where(last, pieces.values, tf.strings.join([before, word]))
+        return tf.strings.reduce_join(pieces.with_values(parts), axis=-1)
+    is_rest = tf.strings.regex_full_match(word, f"{CONTINUES}.+")
+    rest = tf.strings.regex_replace(word, f"^{CONTINUES}", "")
     whole, rest = tf.strings.join([pieces.values, word]), tf.strings.join([before, rest])
     return tf.strings.reduce_join(pieces.with_values(tf.where(is_rest, rest, whole)), axis=-1)

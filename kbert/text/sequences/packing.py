@@ -11,17 +11,19 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 
-_SPECIALS_OF_ONE = 2  # [CLS] text [SEP]
-_SPECIALS_OF_TWO = 3  # [CLS] text or question [SEP] text or context [SEP]
+_SPECIALS_OF_ONE = 2  # [CLS] text [SEP]; a second text has its separators too
 
 
 class PackedText(NamedTuple):
-    """`[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded. T is the same for the whole batch."""
+    """`[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`, padded. T is the same for the whole batch.
+
+    A vocabulary with two separators has `[CLS] a [SEP] [SEP] b [SEP]`.
+    """
 
     token_ids: tf.Tensor  # int32 (B, T); `[PAD]` after the sequence
-    segment_ids: tf.Tensor  # int32 (B, T); 1 for b and its `[SEP]`, 0 elsewhere
+    segment_ids: tf.Tensor  # int32 (B, T); 1 for b and its `[SEP]` if there are segments
     padding_mask: tf.Tensor  # bool (B, T); True for a real token
     lengths: tf.Tensor  # int32 (B,); real tokens, special ones included
     truncated: tf.Tensor  # bool (B,); whether the texts were truncated
@@ -46,7 +48,8 @@ def pack(
     """
     if len(segments) not in (1, 2):
         raise ValueError(f"`segments` must be one or two. Received: {len(segments)} segments")
-    specials = len(segments) + 1
+    separators = vocabulary.special_tokens.separators
+    specials = _SPECIALS_OF_ONE + (separators if len(segments) == 2 else 0)
     if max_sequence_length < specials:
         raise ValueError(
             f"`max_sequence_length` must be at least {specials}, the special tokens of "
@@ -68,10 +71,11 @@ def pack(
         (segment.values, start[:, tf.newaxis], length[:, tf.newaxis])
         for segment, start, length in zip(segments, starts, kept, strict=True)
     ]
+    second = kept[0][:, tf.newaxis] + 1 + separators  # where the second text begins
     return PackedText(
         token_ids=_laid_out(parts, place, padding_mask, vocabulary),
         # Of one text nothing is left behind its [SEP].
-        segment_ids=tf.cast((place >= kept[0][:, tf.newaxis] + 2) & padding_mask, tf.int32),
+        segment_ids=_segments(second, place, padding_mask, vocabulary),
         padding_mask=padding_mask,
         lengths=lengths,
         truncated=tf.add_n(full) + specials > lengths,
@@ -101,8 +105,17 @@ def _laid_out(
         index = tf.where((place >= begins) & (place < ends), place + source, index)
         ids.append(tf.cast(values, tf.int32))
         offset += tf.size(values)
-        begins = ends + 1
+        begins = ends + vocabulary.special_tokens.separators
     return tf.gather(tf.concat(ids, axis=0), index)
+
+
+def _segments(
+    second: tf.Tensor, place: tf.Tensor, padding_mask: tf.Tensor, vocabulary: Vocabulary
+) -> tf.Tensor:
+    """Returns segment ids int32 (B, T), given where the second text begins, int32 (B, 1)."""
+    if not vocabulary.special_tokens.has_segments:
+        return tf.zeros_like(padding_mask, tf.int32)
+    return tf.cast((place >= second) & padding_mask, tf.int32)
 
 
 class Windows(NamedTuple):
@@ -138,7 +151,10 @@ class WindowTokens(NamedTuple):
 
 
 def check_window_sizes(
-    max_sequence_length: int, stride: int, max_question_length: int | None = None
+    max_sequence_length: int,
+    stride: int,
+    max_question_length: int | None = None,
+    separators: int = 1,
 ) -> None:
     """Raises a ValueError unless windows of these sizes, see `cut_windows`, advance.
 
@@ -152,7 +168,7 @@ def check_window_sizes(
             f"Received: max_question_length={max_question_length}"
         )
     question = max_question_length or 0
-    specials = _SPECIALS_OF_ONE if max_question_length is None else _SPECIALS_OF_TWO
+    specials = _SPECIALS_OF_ONE + (0 if max_question_length is None else separators)
     least = specials + question + stride + 1
     if max_sequence_length < least:
         words = "the special tokens, the overlap and one token more"
@@ -170,20 +186,21 @@ def cut_windows(
     max_sequence_length: int,
     stride: int,
     max_question_length: int = 64,
+    separators: int = 1,
 ) -> Windows:
     """Cuts contexts of int (B,) tokens, with or without questions of as many, into windows.
 
     A window has at most `max_sequence_length` tokens, question and special ones included, and
     neighbours share `stride` tokens of the context, as in Hugging Face tokenizers. Longer questions
-    than `max_question_length` are truncated. A row without context tokens has one empty window, so
-    that each row has an answer.
+    than `max_question_length` are truncated; `separators` follow each of them. A row without
+    context tokens has one empty window, so that each row has an answer.
     """
     context = tf.cast(context_lengths, tf.int32)
     if question_lengths is None:
         question, specials = tf.zeros_like(context), _SPECIALS_OF_ONE
     else:
         question = tf.minimum(tf.cast(question_lengths, tf.int32), max_question_length)
-        specials = _SPECIALS_OF_TWO
+        specials = _SPECIALS_OF_ONE + separators
     room = max_sequence_length - specials - question  # (B,)
     step = room - stride
     count = 1 + tf.maximum(context - room + step - 1, 0) // step
@@ -225,7 +242,9 @@ def lay_out(
     )
     place = tf.range(tf.reduce_max(lengths))[tf.newaxis, :]  # (1, T)
     real = place < lengths  # (W, T)
-    offset = place - (1 if questions is None else question_length + 2)  # in the context
+    separators = vocabulary.special_tokens.separators
+    begin = 1 if questions is None else question_length + 1 + separators
+    offset = place - begin  # in the context
     in_context = (offset >= 0) & (offset < size)
     position = tf.where(in_context, first + offset, -1)
     own = row if context_row is None else context_row[:, tf.newaxis]
@@ -236,7 +255,9 @@ def lay_out(
         parts.insert(0, (questions.values, starts, question_length))
     return WindowTokens(
         token_ids=_laid_out(parts, place, real, vocabulary),
-        segment_ids=tf.cast(real & (offset >= 0) & (questions is not None), tf.int32),
+        segment_ids=tf.zeros_like(real, tf.int32)
+        if questions is None
+        else _segments(begin, place, real, vocabulary),
         padding_mask=real,
         position=position,
         owned=in_context & (position >= owned_from) & (position < owned_to),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from kbert.text.wordpiece.normalizer import TokenOffsets
+from kbert.text.tokenizer import TokenOffsets
 
 # The score of an absent span: far below every sum of two logits, yet finite.
 NO_SPAN = -1e9

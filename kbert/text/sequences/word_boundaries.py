@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from kbert.text.tokenizer import TokenOffsets
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.normalization import PUNCTUATION, code_points
-from kbert.text.wordpiece.normalizer import TokenOffsets
-from kbert.text.wordpiece.vocabulary import Vocabulary
 
 _MARKS = frozenset(code_points(PUNCTUATION).tolist())
 # These belong to the word that they begin: @user, #topic.
 _PREFIXES = ("@", "#")
 _APOSTROPHES = ("'", "’")
+_POSSESSIVES = ("'s", "’s")  # as one token, where tokens are bytes
 
 
 class Units(NamedTuple):
@@ -62,14 +63,20 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     is a word of its own, as is an English 's.
     """
     ids = offsets.token_ids.values
+    byte_level = vocabulary.special_tokens.byte_level
+    texts = [vocabulary.text_of(token).strip() for token in vocabulary.tokens]
 
     def those(kind: Callable[[str], bool]) -> tf.Tensor:
-        return tf.gather(tf.constant([kind(token) for token in vocabulary.tokens]), ids)
+        return tf.gather(tf.constant([kind(text) for text in texts]), ids)
 
-    is_mark = those(lambda token: len(token) == 1 and ord(token) in _MARKS)
+    # A token of bytes may be several marks.
+    is_mark = those(lambda text: bool(text) and _MARKS.issuperset(map(ord, text)))
     apart = offsets.start_byte.values > tf.roll(offsets.end_byte.values, 1, axis=0)
-    # A word may contain characters of no token: accents, zero-width characters.
-    gap = _first_of_row(offsets) | (apart & ~those(lambda token: token.startswith("##")))
+    if not byte_level:
+        # A word may contain characters of no token: accents, zero-width characters.
+        inside = [vocabulary.continues_word(token) for token in vocabulary.tokens]
+        apart &= ~tf.gather(tf.constant(inside), ids)
+    gap = _first_of_row(offsets) | apart
     last_of_word = tf.roll(gap, -1, axis=0)  # the first token of all begins a row
     # @ and # before a letter or digit belong to the word.
     followed = ~last_of_word & ~tf.roll(is_mark, -1, axis=0)
@@ -81,9 +88,11 @@ def text_words(offsets: TokenOffsets, vocabulary: Vocabulary) -> Units:
     up_to = tf.cumsum(plain)
     in_word = up_to - tf.gather(tf.cumsum(total, exclusive=True), word)  # itself included
     outer = is_mark & ((in_word == 0) | (in_word == tf.gather(total, word)))
-    ends_in_s = those(lambda token: token == "s") & (last_of_word | tf.roll(outer, -1, axis=0))
+    is_end = last_of_word | tf.roll(outer, -1, axis=0)
+    ends_in_s = those(lambda token: token == "s") & is_end
     inner = ~gap & ~last_of_word & those(lambda token: token in _APOSTROPHES)
     possessive = inner & tf.roll(ends_in_s, -1, axis=0)
+    possessive |= ~gap & is_end & those(lambda token: token in _POSSESSIVES)
     return _units(offsets, gap | outer | tf.roll(outer, 1, axis=0) | possessive)
 
 

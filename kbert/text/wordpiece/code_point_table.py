@@ -13,6 +13,7 @@ import unicodedata
 
 import numpy as np
 
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.normalization import (
     IDEOGRAPHS,
     NUM_CODE_POINTS,
@@ -20,7 +21,6 @@ from kbert.text.wordpiece.normalization import (
     NormalizationRules,
     is_member,
 )
-from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 UNKNOWN_LETTER = 0xE000  # plus the canonical combining class, of the few that have one
 NUM_ORDERED_CODES = 0x200
@@ -59,7 +59,7 @@ def special_markers(vocabulary: Vocabulary) -> dict[str, str]:
     """Returns special token -> the string of control characters, equally long, that replaces it."""
     return {
         token: ends[0] + SPECIAL_FILLER * (len(token) - 2) + ends[1]
-        for token, ends in zip(SPECIAL_TOKENS, _SPECIAL_ENDS, strict=True)
+        for token, ends in zip(vocabulary.special_tokens.names, _SPECIAL_ENDS, strict=True)
         if token in vocabulary
     }
 

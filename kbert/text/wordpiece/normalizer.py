@@ -163,21 +163,6 @@ def _row_starts(values: tf.Tensor, row_splits: tf.Tensor) -> tf.Tensor:
     return tf.scatter_nd(row_splits[:, tf.newaxis], tf.ones_like(row_splits), shape)
 
 
-class TokenOffsets(NamedTuple):
-    """Tokens and their offsets in the text. All are ragged int32 (B, (tokens)).
-
-    `text.encode()[start_byte:end_byte]` and `text[start:end]` are the same slice of the original
-    text, for a text that is UTF-8. A broken sequence of bytes counts as the one U+FFFD, or the
-    several, that `bytes.decode("utf-8", "replace")` replaces it by.
-    """
-
-    token_ids: tf.RaggedTensor
-    start_byte: tf.RaggedTensor  # first byte of each token in its row
-    end_byte: tf.RaggedTensor  # the byte after its last
-    start: tf.RaggedTensor  # first code point (Python's `str` index) of each token in its row
-    end: tf.RaggedTensor  # the code point after its last
-
-
 class DecodedText(NamedTuple):
     """Rows decoded from UTF-8."""
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from tensorflow_text.tools.wordpiece_vocab import wordpiece_tokenizer_learner_lib as learner
 
+from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
 from kbert.text.wordpiece.normalization import NormalizationRules
-from kbert.text.wordpiece.vocabulary import CLS, MASK, PADDING, SEP, UNKNOWN, Vocabulary
 
 # In the order of their ids.
-SPECIALS = (PADDING, UNKNOWN, CLS, SEP, MASK)
+SPECIALS = (BERT_TOKENS.padding, *BERT_TOKENS.required[:3], BERT_TOKENS.mask)
 # Rarer characters become unknown, and words with them are ignored in training.
 MAX_CHARACTERS = 1000
 # A word that occurs once is likely a typo.

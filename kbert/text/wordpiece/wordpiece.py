@@ -8,17 +8,17 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from kbert.text.graph_functions import checked_text
+from kbert.text.tokenizer import TokenOffsets
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.code_point_table import SPECIAL_FILLER, build_table, special_markers
 from kbert.text.wordpiece.normalization import NormalizationRules
 from kbert.text.wordpiece.normalizer import (
     MAX_CHARACTERS_PER_WORD,
     DecodedText,
     Normalizer,
-    TokenOffsets,
     decode,
     original_offsets,
 )
-from kbert.text.wordpiece.vocabulary import Vocabulary
 
 # Rows that need no normalizer to match the reference: printable ASCII and the white space that the
 # reference keeps, no word too long. One pass of an automaton of about a hundred states.
@@ -53,6 +53,7 @@ class WordPiece:
 
     Raises:
         TypeError: `vocabulary` is no Vocabulary.
+        ValueError: its tokens are bytes.
     """
 
     def __init__(
@@ -65,8 +66,12 @@ class WordPiece:
     ) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(
-                "`vocabulary` must be a kbert.text.wordpiece.vocabulary.Vocabulary. "
-                f"Received: vocabulary={vocabulary!r}"
+                f"`vocabulary` must be a kbert.Vocabulary. Received: vocabulary={vocabulary!r}"
+            )
+        if vocabulary.special_tokens.byte_level:
+            raise ValueError(
+                "`vocabulary` must be one of WordPiece. Received: one of a byte-level BPE, "
+                f"{vocabulary!r}"
             )
         self.vocabulary = vocabulary
         self.lowercase = lowercase

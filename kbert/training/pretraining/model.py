@@ -10,8 +10,8 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.pretraining.model import MaskedLanguageModel
 from kbert.tasks.pretraining.objectives import is_causal
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.training import count_words, train_wordpiece
-from kbert.text.wordpiece.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.pretraining.sources import Source, validation_batches

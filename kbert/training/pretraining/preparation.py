@@ -7,7 +7,7 @@ from typing import Any
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.records import is_record, serialized, write_records
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PreparationConfig, found_files
 

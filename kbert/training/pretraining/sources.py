@@ -23,7 +23,7 @@ from kbert.data.pretraining.examples import ExampleMaker
 from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.pretraining.stream import CorpusPosition, ExampleStream
 from kbert.tasks.pretraining.objectives import has_pairs
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 from kbert.training.config.pretraining_config import (
     ELSEWHERE,
     PretrainingConfig,
@@ -152,7 +152,7 @@ def _block_bytes(files: Sequence[Path], workers: int) -> int:
     return max(_LEAST_BLOCK, min(BLOCK_BYTES, size // (workers * _BLOCKS_A_WORKER)))
 
 
-def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: WordPiece) -> None:
+def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: Tokenizer) -> None:
     """Makes a first example of each part, since training would fail without one (a ValueError)."""
     pairs = has_pairs(config.objective)
     length = config.max_sequence_length
@@ -164,7 +164,7 @@ def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: 
             next(ExampleStream(corpus, maker, 1, shuffle=False, epochs=1).batches())
 
 
-def check_records(config: PretrainingConfig, records: RecordFiles, tokenizer: WordPiece) -> None:
+def check_records(config: PretrainingConfig, records: RecordFiles, tokenizer: Tokenizer) -> None:
     """Checks that the first records have the run's length and ids of its vocabulary."""
     dataset = _batches(config, records, tokenizer, epochs=1, shuffle=False)
     with own_errors(dataset):
@@ -184,7 +184,7 @@ def check_records(config: PretrainingConfig, records: RecordFiles, tokenizer: Wo
 
 
 def train_batches(
-    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, place: dict[str, int]
+    config: PretrainingConfig, corpus: Source, tokenizer: Tokenizer, place: dict[str, int]
 ) -> Any:
     """Returns the training batches without end, from a position of `place_after` on."""
     share = own_share(config)
@@ -223,7 +223,7 @@ def next_pass(place: dict[str, int]) -> dict[str, int]:
     return asdict(CorpusPosition(epoch=max(passes, default=-1) + 1))
 
 
-def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece) -> float:
+def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: Tokenizer) -> float:
     """Returns the input throughput in tokens per second, padding included, while nothing else runs.
 
     It is measured from the first byte on, so that all of the work counts; the time of tracing the
@@ -242,7 +242,7 @@ def input_speed(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece)
 
 
 def validation_batches(
-    config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, steps: int | None
+    config: PretrainingConfig, corpus: Source, tokenizer: Tokenizer, steps: int | None
 ) -> Any:
     """Returns the first `steps` validation batches, the same ones each time; None for all."""
     dataset = _batches(config, corpus, tokenizer, epochs=1, shuffle=False)
@@ -253,7 +253,7 @@ def validation_batches(
     return dataset.take(count).apply(tf.data.experimental.assert_cardinality(count))
 
 
-def _batches(config: PretrainingConfig, corpus: Source, tokenizer: WordPiece, **own: Any) -> Any:
+def _batches(config: PretrainingConfig, corpus: Source, tokenizer: Tokenizer, **own: Any) -> Any:
     """Returns the batches of text or records; `own` are options that override the run's."""
     options = {"batch_size": config.batch_size, "seed": config.seed, **own}
     if isinstance(corpus, RecordFiles):

@@ -16,7 +16,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.registry import finetuned_task
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of

@@ -3,7 +3,7 @@ import json
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.training.pretraining.model import build_pretrained, config_of_model, measure_pretrained
 from kbert.training.pretraining.sources import read_text
 from tests.training.tiny_corpus import TinyCorpus

@@ -13,7 +13,7 @@ from kbert.models.weights import encoder_arrays
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.pretraining.model import MaskedLanguageModel
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests import numpy_reference as reference
 from tests.checkpoints.synthetic_bert import hf_tensors, same_bytes, write_hf

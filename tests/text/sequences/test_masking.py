@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kbert.text.sequences.masking import TokenMasking
 from kbert.text.sequences.stateless_random import row_seeds
-from kbert.text.wordpiece.vocabulary import SPECIAL_TOKENS, Vocabulary
+from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
 
 ORDINARY = 20_000
 TOKENS = [
@@ -21,7 +21,7 @@ TOKENS = [
 VOCABULARY = Vocabulary(TOKENS)
 PAD, UNK, CLS, SEP, MASK = map(VOCABULARY.id_of, ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"))
 FIRST = VOCABULARY.id_of("w0")
-SPECIAL = [VOCABULARY.id_of(token) for token in SPECIAL_TOKENS]
+SPECIAL = [VOCABULARY.id_of(token) for token in BERT_TOKENS.names]
 NEVER_SHOWN_ANEW = [*SPECIAL, 1, 2]  # the unused ones too
 
 
@@ -206,7 +206,7 @@ def test_shapes_are_known_in_a_graph():
             r"`vocabulary` must have the token \[MASK\]. Received: Vocabulary\(5 tokens\)",
         ),
         (
-            {"vocabulary": Vocabulary([*SPECIAL_TOKENS, "[unused1]"])},
+            {"vocabulary": Vocabulary([*BERT_TOKENS.names, "[unused1]"])},
             "`vocabulary` must have tokens that are not special. Received: 6 special or unused",
         ),
     ],

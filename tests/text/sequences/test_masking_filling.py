@@ -5,10 +5,12 @@ import pytest
 import tensorflow as tf
 
 from kbert.text.sequences.masking import filled
+from kbert.text.vocabulary import BERT_TOKENS, ROBERTA_TOKENS
 
 
-def fill(texts, words):
-    found = filled(tf.constant(texts, tf.string), tf.ragged.constant(words, tf.string, 1))
+def fill(texts, words, special_tokens=BERT_TOKENS):
+    ragged = tf.ragged.constant(words, tf.string, 1)
+    found = filled(tf.constant(texts, tf.string), ragged, special_tokens)
     return [text.decode("utf-8", "surrogateescape") for text in found.numpy()]
 
 
@@ -40,12 +42,29 @@ def test_by_hand(text, words, expected):
     assert others == ["p q!", expected, ""]
 
 
+@pytest.mark.parametrize(
+    "text, words, expected",
+    [
+        ("a <mask> b <mask>.", [" x", " y"], "a x b y."),
+        ("a<mask>", [" x"], "a x"),
+        ("<mask> b ", [" x"], "x b "),
+        (" <mask>\n", [" x"], "x\n"),
+        ("play <mask> it", ["ing"], "playing it"),
+        ("<mask><mask>", [" x", "y"], "xy"),
+        ("none [MASK] ", [], "none [MASK] "),
+    ],
+)
+def test_words_of_bytes_bring_their_space(text, words, expected):
+    """As transformers' fill-mask: "<mask>" takes the white space before it with it."""
+    assert fill([text], [words], ROBERTA_TOKENS) == [expected]
+
+
 def test_what_is_no_utf8_stays():
     assert fill([b"\xff [MASK] \xc3"], [["x"]]) == ["\udcff x \udcc3"]
 
 
 def test_no_rows():
-    found = filled(tf.zeros((0,), tf.string), tf.ragged.constant([], tf.string, 1))
+    found = filled(tf.zeros((0,), tf.string), tf.ragged.constant([], tf.string, 1), BERT_TOKENS)
     assert found.shape == (0,)
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.packing import PackedText, pack
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
 
 # [PAD]=0 [UNK]=1 [CLS]=2 [SEP]=3, as the expected rows below were written by hand.
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghij"])
@@ -130,3 +130,31 @@ def test_errors_say_what_must_be() -> None:
         pack([one, one], VOCABULARY, 2)
     with pytest.raises(ValueError, match="`segments` must be one or two. Received: 3 segments"):
         pack([one, one, one], VOCABULARY, 9)
+
+
+ROBERTA = Vocabulary(["<s>", "<pad>", "</s>", "<unk>", *"abcdefghij"], ROBERTA_TOKENS)
+
+
+@given(rows_of_pairs, st.integers(4, 20))
+def test_two_separators_and_no_segments(
+    rows: list[tuple[list[int], list[int]]], length: int
+) -> None:
+    """`<s> a </s></s> b </s>`, as Liu et al. 2019 have it."""
+    packed = pack([ragged([a for a, _ in rows]), ragged([b for _, b in rows])], ROBERTA, length)
+    width = packed.token_ids.shape[1]
+    for index, (first, second) in enumerate(rows):
+        a, b = list(first), list(second)
+        truncate_seq_pair(a, b, length - 4)
+        sequence = [0, *a, 2, 2, *b, 2]
+        row = sequence + [1] * (width - len(sequence))
+        assert packed.token_ids[index].numpy().tolist() == row
+        assert not packed.segment_ids[index].numpy().any()
+        assert int(packed.lengths[index]) == len(sequence)
+        assert bool(packed.truncated[index]) == (len(first) + len(second) + 4 > length)
+
+
+def test_one_text_between_the_special_tokens_of_roberta() -> None:
+    packed = pack([ragged([[5, 6], []])], ROBERTA, 8)
+    np.testing.assert_array_equal(packed.token_ids, [[0, 5, 6, 2], [0, 2, 1, 1]])
+    with pytest.raises(ValueError, match="must be at least 4, .* Received: max_sequence_length=3"):
+        pack([ragged([[5]]), ragged([[6]])], ROBERTA, 3)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.packing import Windows, check_window_sizes, cut_windows, lay_out
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
 from tests.text.window_reference import lay, owned_by_window, windows_of
 
 # [PAD]=0 [UNK]=1 [CLS]=2 [SEP]=3
@@ -222,3 +222,20 @@ def test_the_least_sizes_go_forward_token_by_token() -> None:
     assert cut_windows(tf.constant([9]), None, 7, 4).first.numpy().tolist() == [0, 1, 2, 3, 4]
     windows = cut_windows(tf.constant([9]), tf.constant([6]), 14, 4, 6)
     assert windows.first.numpy().tolist() == [0, 1, 2, 3, 4]
+
+
+def test_windows_with_two_separators() -> None:
+    """`<s> q </s></s> c </s>`: a question of one token leaves three of nine, one of them shared."""
+    roberta = Vocabulary(["<s>", "<pad>", "</s>", "<unk>", *"abc"], ROBERTA_TOKENS)
+    windows = cut_windows(tf.constant([5]), tf.constant([1]), 8, 1, 2, separators=2)
+    found = lay_out(windows, ragged([[10, 11, 12, 13, 14]]), ragged([[4]]), roberta)
+    np.testing.assert_array_equal(
+        found.token_ids, [[0, 4, 2, 2, 10, 11, 12, 2], [0, 4, 2, 2, 12, 13, 14, 2]]
+    )
+    np.testing.assert_array_equal(
+        found.position, [[-1, -1, -1, -1, 0, 1, 2, -1], [-1, -1, -1, -1, 2, 3, 4, -1]]
+    )
+    assert not found.segment_ids.numpy().any()
+    with pytest.raises(ValueError, match="must be at least 8: "):
+        check_window_sizes(7, 1, 2, separators=2)
+    check_window_sizes(8, 1, 2, separators=2)

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.word_boundaries import Units, every_token, spaced_words, text_words
-from kbert.text.wordpiece.normalizer import TokenOffsets
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.tokenizer import TokenOffsets
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests import small_pipelines
 

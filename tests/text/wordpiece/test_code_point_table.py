@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.code_point_table import (
     UNKNOWN_LETTER,
     CodePointTable,
@@ -8,7 +9,6 @@ from kbert.text.wordpiece.code_point_table import (
     special_markers,
 )
 from kbert.text.wordpiece.normalization import NormalizationRules
-from kbert.text.wordpiece.vocabulary import Vocabulary
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 UNKNOWN = chr(UNKNOWN_LETTER)

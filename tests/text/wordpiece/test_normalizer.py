@@ -1,10 +1,10 @@
 import numpy as np
 import tensorflow as tf
 
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.code_point_table import UNKNOWN_LETTER, build_table
 from kbert.text.wordpiece.normalization import NormalizationRules
 from kbert.text.wordpiece.normalizer import Normalizer
-from kbert.text.wordpiece.vocabulary import Vocabulary
 
 VOCABULARY = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdeé中", "##ß"])
 NORMALIZER = Normalizer(build_table(VOCABULARY, NormalizationRules(True, True, True), False))

@@ -2,8 +2,9 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.text.wordpiece.normalizer import TokenOffsets, decode
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.tokenizer import TokenOffsets
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece.normalizer import decode
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 TOKENIZER = WordPiece(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "na", "##ive", "中", "!"]))

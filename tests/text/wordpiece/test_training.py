@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from kbert.text.vocabulary import BERT_TOKENS
 from kbert.text.wordpiece.training import SPECIALS, count_words, train_wordpiece
-from kbert.text.wordpiece.vocabulary import UNKNOWN
 from kbert.text.wordpiece.wordpiece import WordPiece
 
 TEXTS = ["Playing, played; plays! PLAY", "the walk the walking the walked walks", "É 中文"]
@@ -42,7 +42,7 @@ def test_words_are_those_of_the_tokenizer(lowercase: bool):
     counts = count_words([[ODD, ODD]], lowercase)
     tokenizer = WordPiece(train_wordpiece(counts, 2000), lowercase)
     words = "".join(tokenizer.tokens(ODD)).replace("##", "")
-    assert UNKNOWN not in words
+    assert BERT_TOKENS.unknown not in words
     assert sorted(words * 2) == sorted("".join(counts.elements()))
     assert counts["straße" if lowercase else "Straße"] == counts["m²"] == counts["km"] == 2
 

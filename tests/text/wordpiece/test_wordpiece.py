@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.text.sequences.packing import pack
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from tests.text import wordpiece_reference
 

@@ -5,7 +5,7 @@ import pytest
 
 from kbert.models.weights import encoder_arrays
 from kbert.tasks.load import load
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.training.pretraining.model import build_pretrained, compile_pretrained
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import TOKENS, write_encoder

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.training.pretraining.model import build_pretrained, config_of_model, measure_pretrained
 from kbert.training.pretraining.sources import read_text, validation_batches
 from tests.numpy_reference import softmax

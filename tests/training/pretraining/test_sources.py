@@ -7,7 +7,7 @@ import pytest
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.examples import ExampleMaker
 from kbert.data.pretraining.stream import ExampleStream
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.pretraining import sources as pretraining_data
 from kbert.training.pretraining.sources import (

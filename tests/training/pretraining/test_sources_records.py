@@ -9,7 +9,7 @@ import tensorflow as tf
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import pretraining_dataset
 from kbert.data.pretraining.records import shard_paths, write_records
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import Vocabulary
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.pretraining.sources import (
     RecordFiles,

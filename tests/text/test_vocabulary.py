@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.text.wordpiece.vocabulary import Vocabulary
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
 
 TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##s")
 
@@ -96,3 +96,32 @@ def test_errors_of_lists_name_the_index() -> None:
         Vocabulary(TOKENS).id_of("nope")
     with pytest.raises(KeyError, match=r"Received: token='\[MASK\]'"):
         _ = Vocabulary(TOKENS[:4]).mask_id
+
+
+def test_special_tokens_of_roberta() -> None:
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", "\u0120the", "s", "\u00c3\u00a4", "\u00c3", "<mask>"]
+    vocabulary = Vocabulary(tokens, ROBERTA_TOKENS)
+    ids = (vocabulary.cls_id, vocabulary.padding_id, vocabulary.sep_id, vocabulary.unknown_id)
+    assert ids == (0, 1, 2, 3) and vocabulary.mask_id == 8
+    assert [t for t in tokens if vocabulary.continues_word(t)] == tokens[5:8]
+    texts = [vocabulary.text_of(token) for token in tokens[3:]]
+    assert texts == ["<unk>", " the", "s", "\u00e4", "\ufffd", "<mask>"]
+    assert vocabulary != Vocabulary([*TOKENS, *tokens]) and hash(vocabulary) == hash(tuple(tokens))
+    with pytest.raises(ValueError, match=r"must have the tokens <unk>, <s>, </s>, <pad>\. .*<s>"):
+        Vocabulary(tokens[1:], ROBERTA_TOKENS)
+
+
+def test_tokens_of_wordpiece_as_text() -> None:
+    vocabulary = Vocabulary(TOKENS)
+    assert [vocabulary.text_of(token) for token in ("the", "##s", "[SEP]")] == ["the", "s", "[SEP]"]
+    assert vocabulary.continues_word("##s") and not vocabulary.continues_word("the")
+    assert vocabulary.has_mask and not Vocabulary(TOKENS[:4]).has_mask
+
+
+def test_characters_of_bytes_are_those_of_gpt2() -> None:
+    """The published table: printable Latin-1 as it is, the other 68 from U+0100 on."""
+    characters = byte_characters()
+    assert len(set(characters)) == 256
+    assert characters[0x21:0x7F] == tuple(map(chr, range(0x21, 0x7F)))
+    shown = {0: "\u0100", 0x0A: "\u010a", 0x20: "\u0120", 0x7F: "\u0121", 0xAD: "\u0143"}
+    assert {byte: characters[byte] for byte in shown} == shown
