@@ -188,11 +188,11 @@ class Vocabulary:
         return self.special_tokens.mask in self._ids
 
     def is_special(self, token: str) -> bool:
-        """Returns whether a token is one of the special tokens."""
+        """Returns whether `token` is one of the special tokens."""
         return token in self.special_tokens.names
 
     def continues_word(self, token: str) -> bool:
-        """Returns whether a token continues the word of the token before it.
+        """Returns whether `token` continues the word of the token before it.
 
         In a byte-level vocabulary a word begins with the space before it, so the first word of a
         text, and a mark after a word, count as its continuation.
@@ -202,7 +202,7 @@ class Vocabulary:
         return token.startswith(CONTINUES)
 
     def text_of(self, token: str) -> str:
-        """Returns the text of a token: with the space before it where it has one, without "##".
+        """Returns the text of `token`: with the space before it where it has one, without "##".
 
         Bytes that are not UTF-8, as of a part of a character, become U+FFFD.
         """
