@@ -2,8 +2,7 @@
 
 import pytest
 
-from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, read_json_object
 from kbert.checkpoints.pretrained import PRETRAINED, SHIPPED, resolve
 from kbert.data.entities.tagged_sentences import read_conll
 from kbert.data.questions.squad import read_squad

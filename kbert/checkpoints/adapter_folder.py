@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import (
+    json_text,
+    open_safetensors,
+    read_json_object,
+    write_safetensors,
+)
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "kbert_adapters.json"

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.canonical_names import transformer_shapes
-from kbert.checkpoints.arrays.json_object import json_text
-from kbert.checkpoints.arrays.weight_table import check_arrays
+from kbert.checkpoints.arrays.checkpoint_files import json_text
+from kbert.checkpoints.arrays.weight_table import check_arrays, transformer_shapes
 from kbert.storage.atomic_directory import atomic_directory
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
@@ -61,7 +60,7 @@ def write_ctranslate2(
     Args:
         config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
             "learned": sinusoids are a table too.
-        arrays: canonical name -> array, those of `canonical_names.transformer_shapes`.
+        arrays: canonical name -> array, those of `weight_table.transformer_shapes`.
         alignment_layer: the decoder layer whose cross-attention, averaged over heads, CTranslate2
             returns as the attention: from 0, or from -1 back from the last one.
         search: the content of `search.json` beside the model, for example the arguments of

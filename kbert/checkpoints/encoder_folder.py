@@ -8,9 +8,13 @@ import numpy as np
 
 from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
-from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
+from kbert.checkpoints.arrays.checkpoint_files import (
+    find_vocabulary,
+    json_text,
+    open_safetensors,
+    read_json_object,
+    write_safetensors,
+)
 from kbert.storage.atomic_directory import atomic_directory
 
 CONFIG = "kbert.json"

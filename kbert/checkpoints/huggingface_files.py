@@ -9,20 +9,19 @@ import numpy as np
 
 from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
-from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.safetensors_files import (
+from kbert.checkpoints.arrays.checkpoint_files import (
     SafetensorsFiles,
     dtype_of,
+    find_vocabulary,
+    json_text,
     open_safetensors,
+    read_json_object,
+    resolve_lowercase,
     shards_of,
+    tokenizer_rules,
     write_safetensors,
 )
-from kbert.checkpoints.arrays.tokenizer_files import (
-    find_vocabulary,
-    resolve_lowercase,
-    tokenizer_rules,
-)
+from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.canonical_names import TORCH_ENDS, transformer_shapes
-from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import open_safetensors, read_json_object
 from kbert.checkpoints.arrays.weight_table import (
+    TORCH_ENDS,
     WeightEntry,
     assemble,
     check_tensors,
+    transformer_shapes,
     weight_table,
 )
 from kbert.checkpoints.huggingface_config import activation_from_huggingface

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kbert.checkpoints.arrays.json_object import read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.checkpoints.arrays.wire_format import field_bytes, read_fields
 
 SPACE = "\u2581"  # how a SentencePiece model writes a space

@@ -9,8 +9,7 @@ import numpy as np
 
 from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check_known
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.json_object import json_text
-from kbert.checkpoints.arrays.safetensors_files import open_safetensors, write_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import json_text, open_safetensors, write_safetensors
 from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.storage.checksums import sha256_of, verify_sha256

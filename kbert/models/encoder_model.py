@@ -13,7 +13,7 @@ from typing import Any, Self
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
+from kbert.checkpoints.arrays.checkpoint_files import find_vocabulary
 from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.huggingface_files import write_huggingface
 from kbert.checkpoints.read_checkpoint import read_checkpoint

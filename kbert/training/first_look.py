@@ -8,7 +8,7 @@ import os
 from functools import singledispatch
 from pathlib import Path
 
-from kbert.checkpoints.arrays.json_object import read_json_object
+from kbert.checkpoints.arrays.checkpoint_files import read_json_object
 from kbert.checkpoints.encoder_folder import CONFIG
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format

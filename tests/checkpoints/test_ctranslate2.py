@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from kbert.checkpoints.arrays.canonical_names import transformer_shapes
+from kbert.checkpoints.arrays.weight_table import transformer_shapes
 from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 
 CONFIG = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from kbert.checkpoints.arrays.canonical_names import transformer_shapes
+from kbert.checkpoints.arrays.weight_table import transformer_shapes
 from kbert.checkpoints.marian_files import is_marian, read_marian
 from tests.checkpoints.synthetic_marian import (
     HIDDEN,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kbert.checkpoints.arrays.canonical_names import canonical_shapes
 from kbert.checkpoints.arrays.weight_table import (
     Shapes,
     WeightEntry,
+    canonical_shapes,
     check_arrays,
     weight_table,
 )

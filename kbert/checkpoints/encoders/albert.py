@@ -6,14 +6,14 @@ Source: transformers, `models/albert/modeling_albert.py` and `configuration_albe
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.canonical_names import (
+from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+from kbert.checkpoints.arrays.weight_table import (
     TORCH_ENDS,
     block_shapes,
     canonical_shapes,
     linear_shapes,
     weight_names,
 )
-from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
 from kbert.checkpoints.encoders import bert
 
 _KEYS = {

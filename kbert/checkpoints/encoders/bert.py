@@ -6,8 +6,8 @@ Source: transformers, `models/bert/modeling_bert.py` and `configuration_bert.py`
 from typing import Any
 
 from kbert.architectures import BERT
-from kbert.checkpoints.arrays.canonical_names import TORCH_ENDS, weight_names
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+from kbert.checkpoints.arrays.weight_table import TORCH_ENDS, weight_names
 
 KEYS: dict[str, tuple[str, Any]] = {
     "vocabulary_size": ("vocab_size", 30522),

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import yaml
 
-from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.json_object import read_json_object
-from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary, resolve_lowercase
+from kbert.checkpoints.arrays.checkpoint_files import (
+    find_vocabulary,
+    read_json_object,
+    resolve_lowercase,
+)
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,
+    weight_names,
     weight_table,
     without_absent_pooler,
 )

@@ -13,16 +13,20 @@ from typing import Any
 import numpy as np
 
 from kbert.architectures import BERT
-from kbert.checkpoints.arrays.canonical_names import weight_names
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.checkpoint_files import (
+    find_vocabulary,
+    json_text,
+    read_json_object,
+    resolve_lowercase,
+)
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, check_config
-from kbert.checkpoints.arrays.json_object import json_text, read_json_object
-from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary, resolve_lowercase
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_arrays,
     check_tensors,
     disassemble,
+    weight_names,
     weight_table,
     without_absent_pooler,
 )

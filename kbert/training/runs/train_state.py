@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file
 
-from kbert.checkpoints.arrays.safetensors_files import write_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import write_safetensors
 from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
 from kbert.storage.checksums import sha256_of, verify_sha256
 from kbert.training.runs.resumed_run import note_begun

@@ -16,7 +16,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from kbert.architectures import BERT_FUSED, TRANSFORMER, encoder_decoder_class
-from kbert.checkpoints.arrays.safetensors_files import write_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import write_safetensors
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert_fused_transformer import WarmStart
 from kbert.models.encoder import encoder_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kbert.checkpoints.arrays.safetensors_files import (
+from kbert.checkpoints.arrays.checkpoint_files import (
     dtype_of,
     open_safetensors,
     shards_of,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.checkpoints.arrays.canonical_names import transformer_shapes
+from kbert.checkpoints.arrays.weight_table import transformer_shapes
 from tests.models.test_transformer import SIZES, VARIANTS, arrays_of
 
 DEFAULTS = {

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from kbert.checkpoints.arrays.canonical_names import canonical_shapes
+from kbert.checkpoints.arrays.weight_table import canonical_shapes
 from tests.checkpoints.synthetic_bert import CONFIG
 
 

@@ -1,0 +1,252 @@
+"""The files of a checkpoint's folder: JSON, safetensors, and those of the tokenizer.
+
+Safetensors files, single or sharded, are tensors that are loaded one by one. The tokenizer's files
+tell the vocabulary, casing and rules; the vocabulary is one token per line of a file, or stands in
+`tokenizer.json`.
+
+Format: https://github.com/huggingface/safetensors#format
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+# A system error in the library's error message.
+_SYSTEM_ERROR = re.compile(r"os error (\d+)|code: (\d+)")
+FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
+_CONFIG = "tokenizer_config.json"
+# The tokenizer's files, of which the later one counts, with their keys -> our rules.
+_RULES = {
+    "tokenizer.json": {
+        "lowercase": "lowercase",
+        "strip_accents": "strip_accents",
+        "handle_chinese_chars": "handle_cjk",
+    },
+    _CONFIG: {
+        "do_lower_case": "lowercase",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "handle_cjk",
+    },
+}
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """Reads a JSON file in UTF-8; raises a ValueError unless it holds an object."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"`{path}` must be a JSON file. Received: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"`{path}` must hold a JSON object. Received: a {type(value).__name__}")
+    return value
+
+
+def json_text(value: dict[str, Any]) -> str:
+    """Returns an object as the text of a JSON file, in the order of its keys."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+class SafetensorsFiles:
+    """The tensors of open safetensors files: their shapes, and their dtypes such as "BF16"."""
+
+    def __init__(self, files: Mapping[Path, Any]) -> None:
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.dtypes: dict[str, str] = {}
+        self._file_of: dict[str, Any] = {}
+        for path, file in files.items():
+            for name in file.keys():
+                if name in self._file_of:
+                    raise ValueError(
+                        f"`{path}` must not hold a tensor of another shard. Received: {name}"
+                    )
+                piece = file.get_slice(name)
+                self.shapes[name] = tuple(piece.get_shape())
+                self.dtypes[name] = piece.get_dtype()
+                self._file_of[name] = file
+
+    def load(self, name: str) -> np.ndarray:
+        """Returns the array of a tensor; raises a ValueError if its numbers are quantized."""
+        if self.dtypes[name] not in FLOATS:
+            raise ValueError(
+                f"{name} must be a tensor of {', '.join(FLOATS.values())}: quantized weights "
+                f"cannot be read. Received: dtype={self.dtypes[name]}"
+            )
+        array: np.ndarray = self._file_of[name].get_tensor(name)
+        return array
+
+
+@contextmanager
+def open_safetensors(*paths: Path) -> Iterator[SafetensorsFiles]:
+    """Yields the tensors of safetensors files together; raises a ValueError if one is damaged."""
+    with ExitStack() as stack:
+        files = {}
+        for path in paths:
+            try:
+                files[path] = stack.enter_context(safe_open(path, framework="np"))
+            except SafetensorError as error:
+                raise ValueError(
+                    f"`{path}` must be a whole safetensors file; it is damaged or was cut off, "
+                    f"for example by a download that broke. Received: {os.path.getsize(path)} "
+                    f"bytes, {error}"
+                ) from error
+        yield SafetensorsFiles(files)
+
+
+def shards_of(index: Path) -> list[Path]:
+    """Returns the shards that a `*.safetensors.index.json` names.
+
+    Raises a ValueError if the file is no index, or names a file outside its folder, and a
+    FileNotFoundError if shards are missing.
+    """
+    weight_map = read_json_object(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
+        raise ValueError(f"`{index}` must have a `weight_map`. Received: weight_map={weight_map!r}")
+    names = sorted({str(name) for name in weight_map.values()})
+    for name in names:
+        if Path(name).name != name or not name.endswith(".safetensors"):
+            raise ValueError(
+                f"`{index}` must name safetensors files of its own folder. Received: {name!r}"
+            )
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"`{index}` needs all its shards beside it. Missing: {', '.join(missing)}"
+        )
+    return [index.parent / name for name in names]
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, np.ndarray], **metadata: str) -> None:
+    """Writes tensors into one safetensors file, whose header gets `metadata`.
+
+    Raises an OSError if the disk is full, or for another system error.
+    """
+    plain = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    path.touch()
+    readers = path.stat().st_mode  # by the umask; the library allows only the owner
+    try:
+        save_file(plain, path, metadata=metadata)
+    except SafetensorError as error:
+        number = _SYSTEM_ERROR.search(str(error))
+        if number is None:
+            raise
+        code = int(number[1] or number[2])
+        raise OSError(code, os.strerror(code), str(path)) from error
+    path.chmod(readers)
+
+
+def dtype_of(arrays: Mapping[str, np.ndarray]) -> str:
+    """Returns the dtype of most of the arrays' numbers, for example "float32"."""
+    sizes: Counter[str] = Counter()
+    for array in arrays.values():
+        sizes[array.dtype.name] += array.size
+    return sizes.most_common(1)[0][0]
+
+
+def resolve_lowercase(
+    directory: Path, config: Mapping[str, Any] | None = None, tokens: Sequence[str] | None = None
+) -> tuple[bool, str]:
+    """Returns whether text must be lower-cased, and the reason as a sentence for the report.
+
+    No weight file records it. The first of these that is present decides:
+
+    1. `do_lower_case` in `tokenizer_config.json`;
+    2. the normalizer in `tokenizer.json`;
+    3. `do_lower_case` in `config`, the raw configuration;
+    4. `uncased` or `cased` in the name of the folder, of the Hugging Face repository whose cache it
+       is in, or in the configuration's `_name_or_path`;
+    5. the vocabulary: a token with a capital letter, except [CLS] and the like, means cased;
+    6. the default of BERT's own tokenizers, True.
+    """
+    config = config or {}
+    said = _rules_of_files(directory).get("lowercase")
+    if said is None and isinstance(config.get("do_lower_case"), bool):
+        said = config["do_lower_case"], "do_lower_case in the configuration"
+    said = said or _from_names(directory, config)
+    if said is None and tokens is not None and any(map(_has_capital, tokens)):
+        said = False, "capital letters in the vocabulary"
+    if said is None:
+        said = True, "the default, as nothing says otherwise"
+    return said[0], f"lowercase={said[0]}, from {said[1]}."
+
+
+def tokenizer_rules(directory: Path) -> dict[str, Any]:
+    """Returns `strip_accents` and `handle_cjk`, each if the tokenizer's files have it as a bool."""
+    rules = _rules_of_files(directory)
+    return {rule: value for rule, (value, _) in rules.items() if rule != "lowercase"}
+
+
+def _rules_of_files(directory: Path) -> dict[str, tuple[bool, str]]:
+    """Returns rule -> its value, and the file that has it."""
+    found = {}
+    for name, keys in _RULES.items():
+        path = directory / name
+        said: Any = read_json_object(path) if path.is_file() else {}
+        said = said if name == _CONFIG else said.get("normalizer")
+        for key, rule in keys.items() if isinstance(said, dict) else ():
+            if isinstance(said.get(key), bool):
+                found[rule] = said[key], name
+    return found
+
+
+def _from_names(directory: Path, config: Mapping[str, Any]) -> tuple[bool, str] | None:
+    directory = directory.absolute()
+    # The hub's cache: models--org--name/snapshots/<revision>.
+    cached = [parent.name for parent in directory.parents if parent.name.startswith("models--")]
+    for name in (directory.name, *cached, str(config.get("_name_or_path", ""))):
+        if "uncased" in name.lower():
+            return True, f"the name {name!r}"
+        if "cased" in name.lower():
+            return False, f"the name {name!r}"
+    return None
+
+
+def _has_capital(token: str) -> bool:
+    """Returns whether a token of text (no [CLS], [unused7], <s>) has a capital letter."""
+    special = token.startswith(("[", "<")) and token.endswith(("]", ">"))
+    return not special and token != token.lower()
+
+
+def find_vocabulary(
+    directory: Path, vocabulary_size: int, name: str = "vocab.txt"
+) -> tuple[Path | None, tuple[str, ...] | None]:
+    """Finds the vocabulary of a checkpoint: its file, and its tokens by their ids; None for either.
+
+    `vocabulary_size` is the number of rows of the token embedding. Fewer tokens are fine (padded
+    embeddings), more of them raise a ValueError.
+    """
+    path: Path | None = directory / name
+    tokens: tuple[str, ...] | None
+    if path is not None and path.is_file():
+        # Not splitlines(): some tokens are line separators of Unicode.
+        tokens = tuple(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+    else:
+        path, tokens = None, _tokens_of_tokenizer_json(directory / "tokenizer.json")
+    if tokens is not None and len(tokens) > vocabulary_size:
+        raise ValueError(
+            f"The vocabulary of `{directory}` must have at most as many tokens as the token "
+            f"embedding has rows. Received: {len(tokens)} tokens, {vocabulary_size} rows"
+        )
+    return path, tokens
+
+
+def _tokens_of_tokenizer_json(path: Path) -> tuple[str, ...] | None:
+    """Returns the tokens of `tokenizer.json`, if their ids have no gaps."""
+    if not path.is_file():
+        return None
+    model = read_json_object(path).get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(vocabulary, dict) or not vocabulary:
+        return None
+    tokens = sorted(vocabulary, key=lambda token: int(vocabulary[token]))
+    if [vocabulary[token] for token in tokens] != list(range(len(tokens))):
+        return None
+    return tuple(tokens)
