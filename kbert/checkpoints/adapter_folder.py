@@ -13,6 +13,7 @@ import numpy as np
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
+    FORMAT_FILES,
     json_text,
     open_safetensors,
     read_json_object,
@@ -20,7 +21,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
 )
 from kbert.storage.atomic_directory import atomic_directory
 
-CONFIG = "kbert_adapters.json"
+CONFIG = FORMAT_FILES["kbert_adapters"]
 WEIGHTS = "adapters.safetensors"
 FORMAT_VERSION = 1
 _GROUPS = ("adapters", "heads", "arrays")

@@ -9,6 +9,7 @@ import numpy as np
 from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
+    FORMAT_FILES,
     find_vocabulary,
     json_text,
     open_safetensors,
@@ -17,7 +18,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
 )
 from kbert.storage.atomic_directory import atomic_directory
 
-CONFIG = "kbert.json"
+CONFIG = FORMAT_FILES["kbert"]
 WEIGHTS = "model.safetensors"
 VOCABULARY = "vocabulary.txt"
 FORMAT_VERSION = 1

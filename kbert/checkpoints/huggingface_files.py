@@ -10,6 +10,7 @@ import numpy as np
 from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
+    FORMAT_FILES,
     SafetensorsFiles,
     dtype_of,
     find_vocabulary,
@@ -39,7 +40,7 @@ from kbert.checkpoints.huggingface_config import (
 )
 from kbert.storage.atomic_directory import atomic_directory
 
-CONFIG = "config.json"
+CONFIG = FORMAT_FILES["huggingface"]
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 # The SentencePiece model of encoders that have no vocab.txt.

@@ -148,12 +148,6 @@ _PARTS = {
 }
 
 
-def is_marian(directory: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder whose `config.json` is of a Marian model."""
-    config = Path(directory) / CONFIG
-    return config.is_file() and read_json_object(config).get("model_type") == "marian"
-
-
 def read_marian(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     """Reads a Marian model, in float32.
 

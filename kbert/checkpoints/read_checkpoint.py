@@ -1,20 +1,35 @@
-"""Detection of checkpoint formats, and the one function that reads them all."""
+"""Detection of checkpoint formats, and functions that read and write any of them.
 
+The modules of the formats are imported when a checkpoint has the format: most runs read one.
+"""
+
+import importlib
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kbert.checkpoints import adapter_folder, encoder_folder, huggingface_files, translation_folder
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, GRAPH_KEY, read_json_object
+from kbert.checkpoints.huggingface_files import INDEX, WEIGHTS
 from kbert.checkpoints.pretrained import resolve
-from kbert.checkpoints.tensorflow.model_garden import read_model_garden
-from kbert.checkpoints.tensorflow.object_graph import GRAPH_KEY
-from kbert.checkpoints.tensorflow.tf1_bert import read_tf1_bert
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _MAX_LISTED = 20
+# Format -> its reader, and format -> its writer, by their names in this folder.
+_READERS = {
+    "kbert": "encoder_folder.read_native",
+    "kbert_adapters": "adapter_folder.read_adapters",
+    "huggingface": "huggingface_files.read_huggingface",
+    "tf1_bert": "tensorflow.tf1_bert.read_tf1_bert",
+    "model_garden": "tensorflow.model_garden.read_model_garden",
+}
+WRITERS = {
+    "kbert": "encoder_folder.write_native",
+    "huggingface": "huggingface_files.write_huggingface",
+    "tf1": "tensorflow.tf1_bert.write_tf1_bert",
+}
 
 
 @dataclass(frozen=True)
@@ -46,21 +61,19 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
             f"`path` must be a folder or the prefix of TensorFlow's files. There is nothing at "
             f"path={str(path)!r}"
         )
-    files = (huggingface_files.CONFIG, huggingface_files.WEIGHTS, huggingface_files.INDEX)
-    known = (encoder_folder.CONFIG, adapter_folder.CONFIG, *files)
+    known = (*(FORMAT_FILES[name] for name in _READERS if name in FORMAT_FILES), WEIGHTS, INDEX)
     folder = path.parent if path.is_file() and path.name in known else path
     if folder.is_dir():
-        if (folder / encoder_folder.CONFIG).is_file():
-            return DetectedFormat("kbert", folder)
-        if (folder / adapter_folder.CONFIG).is_file():
-            return DetectedFormat("kbert_adapters", folder)
-        if translation_folder.is_translation(folder):
+        for name in ("kbert", "kbert_adapters"):
+            if (folder / FORMAT_FILES[name]).is_file():
+                return DetectedFormat(name, folder)
+        if is_translation(folder):
             raise ValueError(
                 "`path` must hold a BERT encoder. Received: a translation model, which "
                 f"`kbert.load` and `Translator.from_pretrained` read, in `{folder}`"
             )
-        weights = (folder / huggingface_files.WEIGHTS, folder / huggingface_files.INDEX)
-        if (folder / huggingface_files.CONFIG).is_file() and any(map(Path.is_file, weights)):
+        weights = (folder / WEIGHTS, folder / INDEX)
+        if (folder / FORMAT_FILES["huggingface"]).is_file() and any(map(Path.is_file, weights)):
             return DetectedFormat("huggingface", folder)
         prefixes = _prefixes(folder)
         if prefixes:
@@ -134,20 +147,21 @@ def _inside(path: Path) -> str:
     """Lists the runs and models in a folder that was given instead of one of them."""
     if not path.is_dir():
         return ""
-    configs = [part.CONFIG for part in (encoder_folder, translation_folder, huggingface_files)]
-    marks = (*configs, "metrics.json")
+    marks = (*(FORMAT_FILES[f] for f in ("kbert", "translation", "huggingface")), "metrics.json")
     marked = [d for d in sorted(path.iterdir()) if any((d / mark).is_file() for mark in marks)]
     names = ", ".join(f"`{folder}`" for folder in marked[:_MAX_LISTED])
     return f". Name one of the runs or models in it: {names}" if names else ""
 
 
-_READERS: dict[str, Callable[..., Checkpoint]] = {
-    "kbert": encoder_folder.read_native,
-    "huggingface": huggingface_files.read_huggingface,
-    "tf1_bert": read_tf1_bert,
-    "model_garden": read_model_garden,
-    "kbert_adapters": lambda path: adapter_folder.read_adapters(path, read_checkpoint),
-}
+def is_translation(directory: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a folder of a translator that kbert wrote."""
+    return (Path(directory) / FORMAT_FILES["translation"]).is_file()
+
+
+def is_marian(directory: str | os.PathLike[str]) -> bool:
+    """Returns whether a path is a folder whose `config.json` is of a Marian model."""
+    config = Path(directory) / FORMAT_FILES["huggingface"]
+    return config.is_file() and read_json_object(config).get("model_type") == "marian"
 
 
 def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -> Checkpoint:
@@ -163,5 +177,30 @@ def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -
     name's source cannot be reached.
     """
     found = detect_format(resolve(name_or_path))
-    more = {"values": values} if found.name in ("tf1_bert", "model_garden") else {}
-    return _READERS[found.name](found.path, **more)
+    more: dict[str, Any] = {}
+    if found.name in ("tf1_bert", "model_garden"):
+        more = {"values": values}
+    elif found.name == "kbert_adapters":
+        more = {"read_base": read_checkpoint}
+    read: Checkpoint = _loaded(_READERS[found.name])(found.path, **more)
+    return read
+
+
+def write_checkpoint(
+    checkpoint: Checkpoint,
+    directory: str | os.PathLike[str],
+    format: str,
+    overwrite: bool = False,
+    **kwargs: Any,
+) -> Path:
+    """Writes an encoder in a format of `WRITERS`, whose function has the `kwargs` and the errors.
+
+    Returns the path that was written: the folder, or the prefix of TensorFlow's files.
+    """
+    written: Path = _loaded(WRITERS[format])(checkpoint, directory, overwrite=overwrite, **kwargs)
+    return written
+
+
+def _loaded(name: str) -> Any:
+    module, _, function = name.rpartition(".")
+    return getattr(importlib.import_module(f"kbert.checkpoints.{module}"), function)

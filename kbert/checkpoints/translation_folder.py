@@ -9,12 +9,17 @@ import numpy as np
 
 from kbert.architectures import BERT_FUSED, ENCODER_DECODERS, TRANSFORMER, check_known
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import json_text, open_safetensors, write_safetensors
+from kbert.checkpoints.arrays.checkpoint_files import (
+    FORMAT_FILES,
+    json_text,
+    open_safetensors,
+    write_safetensors,
+)
 from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
 from kbert.storage.atomic_directory import atomic_directory
 from kbert.storage.checksums import sha256_of, verify_sha256
 
-CONFIG = "kbert_translation.json"
+CONFIG = FORMAT_FILES["translation"]
 WEIGHTS = "model.safetensors"
 SUBWORDS = {"source": "source.model", "target": "target.model"}
 BERT = "bert"
@@ -69,11 +74,6 @@ def write_translation(
     return Path(directory)
 
 
-def is_translation(directory: str | os.PathLike[str]) -> bool:
-    """Returns whether a path is a folder that `write_translation` wrote."""
-    return (Path(directory) / CONFIG).is_file()
-
-
 def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint:
     """Reads a folder of `write_translation`.
 
@@ -81,7 +81,7 @@ def read_translation(directory: str | os.PathLike[str]) -> TranslationCheckpoint
     unknown, and a FileNotFoundError if a file is missing.
     """
     folder = Path(directory)
-    if not is_translation(folder):
+    if not (folder / CONFIG).is_file():
         raise FileNotFoundError(
             f"`directory` must be a folder of a translation model, with {CONFIG}. Received: "
             f"directory={str(directory)!r}"

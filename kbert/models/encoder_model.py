@@ -14,10 +14,7 @@ import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import find_vocabulary
-from kbert.checkpoints.encoder_folder import write_native
-from kbert.checkpoints.huggingface_files import write_huggingface
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
@@ -31,7 +28,6 @@ from kbert.models.encoder import check_inputs
 from kbert.models.weights import NewWeights, assign_arrays, encoder_arrays, weights_follow
 
 logger = logging.getLogger(__name__)
-_WRITERS = {"kbert": write_native, "huggingface": write_huggingface, "tf1": write_tf1_bert}
 # Arguments that runs give to every encoder, and that one of other layers may lack.
 _OF_RUNS = ("attention_dropout", "causal", "gradient_checkpointing")
 _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
@@ -145,9 +141,9 @@ class EncoderModel(keras.Model):
             FileExistsError: the directory exists, and may not be replaced.
         """
         checkpoint = self.to_checkpoint()
-        if format not in _WRITERS:
+        if format not in WRITERS:
             raise ValueError(
-                f"`format` must be one of {list(_WRITERS)}. Received: format={format!r}"
+                f"`format` must be one of {list(WRITERS)}. Received: format={format!r}"
             )
         if checkpoint.adapters and format != "kbert":
             raise ValueError(
@@ -158,7 +154,7 @@ class EncoderModel(keras.Model):
             checkpoint.vocabulary_path = Path(vocabulary)
             find_vocabulary(Path(vocabulary).parent, self.vocabulary_size, Path(vocabulary).name)
         checkpoint.lowercase = lowercase
-        _WRITERS[format](checkpoint, directory, overwrite=overwrite)
+        write_checkpoint(checkpoint, directory, format, overwrite)
         return Path(directory)
 
     @property

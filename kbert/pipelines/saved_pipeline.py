@@ -10,10 +10,7 @@ import numpy as np
 
 from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.encoder_folder import write_native
-from kbert.checkpoints.huggingface_files import write_huggingface
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
 from kbert.data.tables.table import nearest
 from kbert.models.encoder import encoder_of
 from kbert.text.tokenizer import Tokenizer
@@ -160,9 +157,8 @@ def save_pipeline(
     checkpoint = pipeline_checkpoint(model)
     if format == "kbert":
         checkpoint.pipeline = _pipeline_config(model)
-        return write_native(checkpoint, directory, overwrite)
-    if format == "tf1":
-        return write_tf1_bert(checkpoint, directory, overwrite)
+    if format in ("kbert", "tf1"):
+        return write_checkpoint(checkpoint, directory, format, overwrite)
     if checkpoint.adapters:
         raise ValueError(
             f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
@@ -179,7 +175,7 @@ def save_pipeline(
             f"`format` must be \"kbert\" for a {type(model).__name__}, of which Hugging Face has "
             f"none. Received: format={format!r}"
         )
-    return write_huggingface(checkpoint, directory, overwrite, architecture)
+    return write_checkpoint(checkpoint, directory, format, overwrite, architecture=architecture)
 
 
 def _pipeline_config(model: Any) -> dict[str, Any]:

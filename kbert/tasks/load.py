@@ -6,10 +6,8 @@ from typing import Any
 
 import keras
 
-from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.pretrained import model_folder
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.translation_folder import is_translation
+from kbert.checkpoints.read_checkpoint import is_marian, is_translation, read_checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline
 from kbert.tasks.registry import all_tasks, task_named, task_of_class
 from kbert.tasks.task import Task

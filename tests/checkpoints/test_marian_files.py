@@ -10,7 +10,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from kbert.checkpoints.arrays.weight_table import transformer_shapes
-from kbert.checkpoints.marian_files import is_marian, read_marian
+from kbert.checkpoints.marian_files import read_marian
+from kbert.checkpoints.read_checkpoint import is_marian
 from tests.checkpoints.synthetic_marian import (
     HIDDEN,
     LANGUAGE,

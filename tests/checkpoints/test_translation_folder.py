@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from kbert.checkpoints.read_checkpoint import is_translation
 from kbert.checkpoints.translation_folder import (
     TranslationCheckpoint,
-    is_translation,
     read_translation,
     write_translation,
 )

@@ -22,6 +22,15 @@ from safetensors.numpy import save_file
 
 # A system error in the library's error message.
 _SYSTEM_ERROR = re.compile(r"os error (\d+)|code: (\d+)")
+# Format -> the file by which a folder of it is known.
+FORMAT_FILES = {
+    "kbert": "kbert.json",
+    "kbert_adapters": "kbert_adapters.json",
+    "translation": "kbert_translation.json",
+    "huggingface": "config.json",
+}
+# The key of a TF2 checkpoint that one of TF1 lacks.
+GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 FLOATS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 _CONFIG = "tokenizer_config.json"
 # The tokenizer's files, of which the later one counts, with their keys -> our rules.

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kbert.checkpoints.arrays.checkpoint_files import GRAPH_KEY
 from kbert.checkpoints.arrays.wire_format import read_fields
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables
-
-GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 class _Node(NamedTuple):

@@ -8,11 +8,7 @@ import tensorflow as tf
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.ctranslate2 import import_ctranslate2
-from kbert.checkpoints.encoder_folder import write_native
-from kbert.checkpoints.huggingface_files import write_huggingface
-from kbert.checkpoints.marian_files import is_marian
-from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.checkpoints.read_checkpoint import is_marian, read_checkpoint, write_checkpoint
 from kbert.cli.actions.model_kinds import check_format, is_translator
 from kbert.models.encoder import encoder_of
 from kbert.tasks.load import load
@@ -54,12 +50,8 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
 
 def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
     """Writes the target; returns the path to read it with `read_checkpoint`."""
-    if format == "kbert":
-        return write_native(before, target, overwrite=overwrite)
-    if format == "tf1":
-        return write_tf1_bert(before, target, overwrite=overwrite)
-    if not before.pipeline:
-        return write_huggingface(before, target, overwrite=overwrite)
+    if format != "huggingface" or not before.pipeline:
+        return write_checkpoint(before, target, format, overwrite)
     # kbert's own models know their labels and their class in transformers.
     return load(path).save_pretrained(target, format="huggingface", overwrite=overwrite)
 

@@ -4,10 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from kbert.checkpoints.marian_files import is_marian
 from kbert.checkpoints.pretrained import find_name
-from kbert.checkpoints.read_checkpoint import detect_format, read_checkpoint
-from kbert.checkpoints.translation_folder import is_translation
+from kbert.checkpoints.read_checkpoint import (
+    detect_format,
+    is_marian,
+    is_translation,
+    read_checkpoint,
+)
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
 from kbert.tasks.registry import FINETUNED, task_of_class

@@ -66,8 +66,9 @@ def _of_export(path: str) -> dict[str, Any]:
 
 
 def _of_translation(path: str) -> dict[str, Any]:
-    from kbert.checkpoints.marian_files import is_marian, read_marian
+    from kbert.checkpoints.marian_files import read_marian
     from kbert.checkpoints.marian_subwords import piece_count
+    from kbert.checkpoints.read_checkpoint import is_marian
     from kbert.checkpoints.translation_folder import read_translation
 
     of_marian = is_marian(path)

@@ -13,7 +13,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.checkpoints.marian_files import is_marian, read_marian
+from kbert.checkpoints.marian_files import read_marian
+from kbert.checkpoints.read_checkpoint import is_marian
 from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.decoding.scores import length_penalty as penalty_of

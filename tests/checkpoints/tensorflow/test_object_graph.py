@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kbert.checkpoints.tensorflow.object_graph import GRAPH_KEY, ObjectGraph
+from kbert.checkpoints.arrays.checkpoint_files import GRAPH_KEY
+from kbert.checkpoints.tensorflow.object_graph import ObjectGraph
 
 tf = pytest.importorskip("tensorflow")
 
