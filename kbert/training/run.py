@@ -1,25 +1,177 @@
-"""`train`: the one function that turns a configuration into a finished run directory."""
+"""A run: `look_first` checks what its configuration names, and `train` makes its directory.
 
+TensorFlow takes seconds to import, and the error of a wrong name should not. So files, columns,
+names and output are checked without it, and the rest of the files by their readers. The recipe of
+a run, which imports TensorFlow, is loaded when it is trained.
+"""
+
+import importlib
+import os
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, read_json_object
+from kbert.checkpoints.pretrained import find_name
+from kbert.checkpoints.read_checkpoint import detect_format
+from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
+from kbert.data.tables.table import check_columns, nearest
+from kbert.options.configuration import ONE, RunOptions, check_strategy, wrong
+from kbert.tasks.registry import finetuned_task
+from kbert.tasks.task import TFDS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.config.pretraining_config import PretrainingConfig
-from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.distributed.strategies import in_its_place
-from kbert.training.recipes.finetuning import Finetuning
-from kbert.training.recipes.pretraining import Pretraining
-from kbert.training.recipes.recipe import run_recipe
-from kbert.training.recipes.translation import TranslationTraining
-from kbert.training.runs.resumed_run import how_to_resume
+from kbert.training.config.pretraining_config import (
+    ELSEWHERE,
+    PreparationConfig,
+    PretrainingConfig,
+    found_files,
+)
+from kbert.training.config.translation_config import PARTS, TranslationConfig
+from kbert.training.distributed.tf_config import VARIABLE
+from kbert.training.runs.resumed_run import how_to_resume, resumes
+from kbert.training.runs.run_directory import check_output, model_of
 from kbert.training.runs.stop_signals import stop_signals
-from kbert.training.several_runs import train_grid, train_seeds
 
-_RECIPES: dict[type[StoredConfig], Any] = {
-    RunConfig: Finetuning,
-    TranslationConfig: TranslationTraining,
-    PretrainingConfig: Pretraining,
+_GLUE_SPLITS = {"train": "train", "validation": "dev"}
+
+
+@singledispatch
+def look_first(config: StoredConfig | PreparationConfig) -> None:
+    """Checks everything that a configuration names; the errors name the option."""
+    raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
+
+
+@look_first.register
+def _look_at_preparation(config: PreparationConfig) -> None:
+    config.check_output()
+    _check_files(config, "vocabulary")
+    found_files("text", config.text or [])
+
+
+def check_file(option: str, path: str | os.PathLike[str]) -> None:
+    """Checks that a file exists; a pipe counts too. `option` named it, such as "--train"."""
+    file = Path(path)
+    if file.exists() and not file.is_dir():
+        return
+    if file.is_dir():
+        what = "is a folder"
+    else:
+        beside = [one.name for one in file.parent.iterdir()] if file.parent.is_dir() else []
+        near = nearest(file.name, beside)
+        what = f"does not exist.{near}" if near else "does not exist"
+    raise FileNotFoundError(
+        f"`{option}` must be a file. Received: {os.fspath(path)!r}, which {what}"
+    )
+
+
+def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> None:
+    """Checks the columns `text_a`, `text_b` and `label` against the first lines of a file."""
+    finetuned_task(task).check_columns(path, columns)
+
+
+def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
+    """Checks that the file of a GLUE split exists."""
+    known = glue_task(task)
+    if not Path(folder).exists():
+        raise FileNotFoundError(
+            f"`--data` must be the folder of GLUE. Received: {str(folder)!r}, which does not exist"
+        )
+    glue_file(known, folder, glue_split(known, split))
+
+
+def _check_output(config: RunOptions) -> None:
+    # Of several workers another one may have begun the run.
+    if not os.environ.get(VARIABLE):
+        check_output(config.output or "", config.overwrite, resumes(config))
+
+
+def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
+    for key in keys:
+        path = getattr(config, key)
+        if path is not None and not path.startswith(TFDS):
+            check_file(f"--{key.replace('_', '-')}", path)
+
+
+def _check_encoder(name: str | None) -> None:
+    """Checks that an encoder is a known name, a run, or a checkpoint in any format."""
+    if name is not None:
+        found = find_name(name)
+        if isinstance(found, Path):
+            detect_format(found)
+
+
+@look_first.register
+def _look_at_run(config: RunConfig) -> None:
+    _check_output(config)
+    _check_files(config, "vocabulary")
+    for part in PARTS:
+        given = getattr(config, part)
+        if str(given).startswith(TFDS):
+            continue
+        if config.glue is not None:
+            split = given or _GLUE_SPLITS.get(part)
+            if split is not None:
+                check_glue(config.glue, config.data or "", split)
+        elif given is not None:
+            _check_files(config, part)
+            columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
+            check_table(config.task, given, columns)
+    if config.scratch_size is None:
+        _check_encoder(config.encoder)
+        _check_head(config)
+
+
+def _check_head(config: RunConfig) -> None:
+    """Checks that the head of a saved model of the run's task, which goes on, is the chosen one."""
+    task, found = finetuned_task(config.task), find_name(config.encoder or "")
+    if "head" not in task.settings or config.vocabulary is not None or not isinstance(found, Path):
+        return
+    folder = detect_format(found)
+    if folder.name != "kbert":
+        return
+    saved = read_json_object(folder.path / FORMAT_FILES[folder.name]).get("pipeline", {})
+    if saved.get("class") == task.model_name and saved.get("head", config.head) != config.head:
+        raise wrong("head", f"{saved['head']!r}, as that of {config.encoder}", config.head)
+
+
+@look_first.register
+def _look_at_translation(config: TranslationConfig) -> None:
+    _check_output(config)
+    sides = [f"{part}_{side}" for part in PARTS for side in ("source", "target")]
+    _check_files(config, *PARTS, *sides, "source_subwords", "target_subwords")
+    for path in (getattr(config, part) for part in PARTS):
+        if path is not None and not path.startswith(TFDS):
+            columns = (config.source_column, config.target_column)
+            by_index = any(isinstance(column, int) for column in columns)
+            check_columns(path, columns, header=not by_index)
+    _check_encoder(_of_run(config.bert))
+    start = _of_run(config.warm_start)
+    if start is not None and not Path(start).exists():
+        raise FileNotFoundError(
+            f"`--warm-start` must be a run or the folder of a translator. Received: {start!r}"
+        )
+
+
+@look_first.register
+def _look_at_pretraining(config: PretrainingConfig) -> None:
+    _check_output(config)
+    _check_files(config, "vocabulary")
+    for key in ("text", "records", "validation"):
+        patterns = getattr(config, key) or []
+        found_files(key, [one for one in patterns if key == "text" or ELSEWHERE not in one])
+    _check_encoder(_of_run(config.encoder))
+
+
+def _of_run(name: str | None) -> str | None:
+    return None if name is None else os.fspath(model_of(name))
+
+
+# Configuration -> its recipe, by its name in this folder.
+_RECIPES: dict[type[StoredConfig], str] = {
+    RunConfig: "recipes.finetuning.Finetuning",
+    TranslationConfig: "recipes.translation.TranslationTraining",
+    PretrainingConfig: "recipes.pretraining.Pretraining",
 }
 
 
@@ -41,15 +193,25 @@ def train(config: StoredConfig) -> Path:
         FloatingPointError: The loss became infinite or NaN; its batch is in a file.
         TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
-    with in_its_place(config) as own:
+    check_strategy(config)
+    if config.strategy == ONE:
+        return _trained(config)
+    with _loaded("distributed.strategies.in_its_place")(config) as own:
         return _trained(own)
 
 
 def _trained(config: Any) -> Path:
     with stop_signals(how_to_resume(config)):  # between the runs of several seeds, too
+        recipe = _loaded(_RECIPES[type(config)])
         if getattr(config, "grid", False) is not False:
-            return train_grid(config)
-        recipe = _RECIPES[type(config)]
-        if getattr(config, "seeds", 1) > 1:
-            return train_seeds(config, recipe=recipe)
-        return run_recipe(recipe(config))
+            run: Path = _loaded("several_runs.train_grid")(config)
+        elif getattr(config, "seeds", 1) > 1:
+            run = _loaded("several_runs.train_seeds")(config, recipe=recipe)
+        else:
+            run = _loaded("recipes.recipe.run_recipe")(recipe(config))
+    return run
+
+
+def _loaded(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(f"kbert.training.{module}"), attribute)

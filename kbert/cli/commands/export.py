@@ -102,7 +102,7 @@ def _look_first(
     """Checks the options before TensorFlow is imported; returns the runs by their tasks' names."""
     from kbert.cli.actions.model_kinds import check_model
     from kbert.serving.format.version_folders import new_version
-    from kbert.training.first_look import check_file
+    from kbert.training.run import check_file
 
     if len(runs) > 1 and measure is not None:
         raise ValueError("`--measure` must not be given together with `--with`.")

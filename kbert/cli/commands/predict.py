@@ -134,7 +134,7 @@ def _asked(questions: list[str] | None, context: str | None, file: Path | None) 
             "`--question` must be given together with either `--context` or `--context-file`."
         )
     if file is not None:
-        from kbert.training.first_look import check_file
+        from kbert.training.run import check_file
 
         check_file("--context-file", file)
         context = file.read_text(encoding="utf-8")

@@ -101,12 +101,12 @@ def train_translation(
 
 def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     """Trains, and writes the result to stdout, with the metrics of `keys` that the run has."""
-    from kbert.training.first_look import look_first
+    from kbert.training.run import look_first
+    from kbert.training.run import train as train_run
+    from kbert.training.runs.run_directory import load_run
 
     look_first(config)
     tell_stage("loading TensorFlow")
-    from kbert.training.run import train as train_run
-    from kbert.training.runs.run_directory import load_run
 
     run = load_run(train_run(config))
     shown = {key: run.metrics[key] for key in keys if key in run.metrics}
@@ -192,7 +192,7 @@ def prepare(
       kbert prepare corpus/*.txt --vocabulary vocab.txt --copies 10 \\
           --shards 64 --output records
     """
-    from kbert.training.first_look import look_first
+    from kbert.training.run import look_first
 
     config = verb.checked_config(PreparationConfig, None, given, **_text(given, files))
     look_first(config)

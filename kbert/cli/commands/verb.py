@@ -143,7 +143,7 @@ def given_values(given: dict[str, Any], configuration: type[Configuration]) -> d
 
 def check_config_file(file: Path | None) -> None:
     """Raises a FileNotFoundError if the file of `--config` does not exist."""
-    from kbert.training.first_look import check_file
+    from kbert.training.run import check_file
 
     if file is not None:
         check_file("--config", file)

@@ -7,7 +7,7 @@ import pytest
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.first_look import check_file, check_glue, look_first
+from kbert.training.run import check_file, check_glue, look_first
 
 
 @pytest.fixture
