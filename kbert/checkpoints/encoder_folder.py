@@ -1,4 +1,4 @@
-"""kbert's own folders: `kbert.json`, `model.safetensors` and `vocabulary.txt`."""
+"""kbert's own folders: `kbert.json`, `model.safetensors` and the tokenizer's files."""
 
 import os
 from pathlib import Path
@@ -10,11 +10,15 @@ from kbert.architectures import BERT, ENCODERS, check_known, encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
-    find_vocabulary,
     json_text,
     open_safetensors,
     read_json_object,
     write_safetensors,
+)
+from kbert.checkpoints.arrays.tokenizer_files import (
+    byte_level_files,
+    find_vocabulary,
+    write_tokenizer,
 )
 from kbert.storage.atomic_directory import atomic_directory
 
@@ -49,12 +53,10 @@ def write_native(
     }
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
-    vocabulary = checkpoint.vocabulary_bytes()
     with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
-        if vocabulary is not None:
-            (folder / VOCABULARY).write_bytes(vocabulary)
+        write_tokenizer(checkpoint, folder, VOCABULARY)
     return Path(directory)
 
 
@@ -92,6 +94,7 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         source_config=about["source_config"],
         pipeline=about.get("pipeline", {}),
         tokenizer_rules=about.get("tokenizer_rules", {}),
+        tokenizer_files=byte_level_files(directory),
         adapters=groups[_ADAPTER],
     )
 

@@ -13,16 +13,14 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     FORMAT_FILES,
     SafetensorsFiles,
     dtype_of,
-    find_vocabulary,
     json_text,
     open_safetensors,
     read_json_object,
-    resolve_lowercase,
     shards_of,
-    tokenizer_rules,
     write_safetensors,
 )
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, EncoderLayout
+from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields, write_tokenizer
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,
@@ -43,8 +41,6 @@ from kbert.storage.atomic_directory import atomic_directory
 CONFIG = FORMAT_FILES["huggingface"]
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-# The SentencePiece model of encoders that have no vocab.txt.
-PIECES = "spiece.model"
 
 
 def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
@@ -67,26 +63,15 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         arrays, heads = _read_tensors(files, layout, config, f"`{directory}`", report)
     if config.get(CAUSAL) and "pooler/kernel" in arrays:
         report.append("The pooler reads the last token, as the encoder is causal.")
-    vocabulary_path, tokens = find_vocabulary(directory, config["vocabulary_size"])
-    unread = None
-    if tokens is None:
-        unread = PIECES if (directory / PIECES).is_file() else None
-        report.append("The source has no vocabulary" + (f" but {unread}." if unread else "."))
-    lowercase, reason = resolve_lowercase(directory, raw, tokens)
-    report.append(reason)
     return Checkpoint(
         config=config,
         architecture=layout.architecture,
         arrays=arrays,
         heads=heads,
-        vocabulary_path=vocabulary_path,
-        lowercase=lowercase,
-        tokenizer_rules=tokenizer_rules(directory),
         source_config=raw,
         format="huggingface",
         report=report,
-        vocabulary_tokens=tokens if vocabulary_path is None else None,
-        unread_vocabulary=unread,
+        **tokenizer_fields(directory, raw, config["vocabulary_size"], report),
     )
 
 
@@ -105,10 +90,10 @@ def write_huggingface(
     """Writes a folder that transformers loads with no weight missing or left over.
 
     The folder gets `config.json`, `model.safetensors`, `tokenizer_config.json` and, if there is a
-    vocabulary, `vocab.txt`. As in transformers, the encoder has a prefix (`bert.`) only if there
-    are heads, and classes without a pooler (token classification, question answering, masked LM) do
-    not get one. Arrays keep their dtype, so weights read from Hugging Face's format are written
-    back byte for byte; unknown fields of `source_config` stay.
+    vocabulary, `vocab.txt` or the files of a byte-level BPE. As in transformers, the encoder has a
+    prefix (`bert.`) only if there are heads, and classes without a pooler (token classification,
+    question answering, masked LM) do not get one. Arrays keep their dtype, so weights read from
+    Hugging Face's format are written back byte for byte; unknown fields of `source_config` stay.
 
     `architecture` is the class of transformers to name, BERT's for any encoder, needed where a
     `classifier` could be of several; by default the source's, or the one that fits the heads and
@@ -122,7 +107,6 @@ def write_huggingface(
     raw = config_to_huggingface(config, checkpoint.source_config, name, dtype_of(tensors), layout)
     if "classifier.weight" in checkpoint.heads and not name.endswith("ForMultipleChoice"):
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
-    vocabulary = checkpoint.vocabulary_bytes()
     with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")
         # transformers refuses files whose header does not name the framework.
@@ -130,8 +114,7 @@ def write_huggingface(
         (folder / "tokenizer_config.json").write_text(
             json_text(_tokenizer_config(checkpoint)), encoding="utf-8"
         )
-        if vocabulary is not None:
-            (folder / "vocab.txt").write_bytes(vocabulary)
+        write_tokenizer(checkpoint, folder, "vocab.txt")
     return Path(directory)
 
 
@@ -190,6 +173,16 @@ def _write_names(
 
 
 def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+    if checkpoint.tokenizer_files:
+        special = {"unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>", "mask": "<mask>"}
+        return {
+            "tokenizer_class": "RobertaTokenizer",
+            "add_prefix_space": checkpoint.tokenizer_rules.get("add_prefix_space", False),
+            "trim_offsets": checkpoint.tokenizer_rules.get("trim_offsets", True),
+            "model_max_length": checkpoint.config["max_sequence_length"],
+            **{f"{name}_token": token for name, token in special.items()},
+            **{"bos_token": "<s>", "eos_token": "</s>"},
+        }
     return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": checkpoint.lowercase,

@@ -7,13 +7,14 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kbert.checkpoints.huggingface_files import CONFIG, INDEX, PIECES, WEIGHTS
+from kbert.checkpoints.arrays.tokenizer_files import MERGES, PIECES, VOCABULARY
+from kbert.checkpoints.huggingface_files import CONFIG, INDEX, WEIGHTS
 from kbert.storage.checksums import verify_sha256
 
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 ALLOW_PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors"),
-    *("vocab.txt", "tokenizer_config.json", PIECES, "tokenizer.json"),
+    *("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json"),
     *("kbert.json", "vocabulary.txt"),
 ]
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")

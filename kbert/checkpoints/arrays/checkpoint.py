@@ -32,7 +32,8 @@ class Checkpoint:
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
         adapters: Arrays of bottleneck adapters under the paths of their variables. Only kbert's own
             format keeps them.
-        tokenizer_rules: `strip_accents` and `handle_cjk` of the tokenizer, if the source has them.
+        tokenizer_rules: Settings of the tokenizer that the source has, such as `strip_accents`.
+        tokenizer_files: The files of a byte-level BPE by their names, {} for a WordPiece.
         unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
             there is no other.
         architecture: The name of the encoder in `kbert.architectures.ENCODERS`.
@@ -52,6 +53,7 @@ class Checkpoint:
     tokenizer_rules: dict[str, Any] = field(default_factory=dict)
     unread_vocabulary: str | None = None
     architecture: str = BERT
+    tokenizer_files: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def has_pooler(self) -> bool:
@@ -67,6 +69,12 @@ class Checkpoint:
         named = (self.source_config.get("architectures") or [None])[0]
         layout = encoder_layout(self.architecture).transformers
         return named if layout is None else layout.class_of_bert(named)
+
+    @property
+    def has_vocabulary(self) -> bool:
+        """Returns whether the tokens are known."""
+        one = self.vocabulary_path or self.vocabulary_tokens or self.tokenizer_files
+        return bool(one)
 
     def vocabulary_bytes(self) -> bytes | None:
         """Returns the content of a vocabulary file, one token per line; None without vocabulary."""

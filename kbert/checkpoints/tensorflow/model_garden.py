@@ -13,11 +13,8 @@ import numpy as np
 import yaml
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import (
-    find_vocabulary,
-    read_json_object,
-    resolve_lowercase,
-)
+from kbert.checkpoints.arrays.checkpoint_files import read_json_object
+from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_tensors,
@@ -104,18 +101,13 @@ def read_model_garden(prefix: str | os.PathLike[str], values: bool = True) -> Ch
         report.append(f"Left out what is not of the encoder: {', '.join(outside)}.")
     if heads:
         report.append(f"Kept the tensors of heads: {', '.join(heads)}.")
-    vocabulary_path, tokens = find_vocabulary(prefix.parent, config["vocabulary_size"])
-    lowercase, reason = resolve_lowercase(prefix.parent, raw, tokens)
-    report.append(reason)
     return Checkpoint(
         config=config,
         arrays=assemble(table, lambda name: graph.load(key_of[name])),
         heads=heads,
-        vocabulary_path=vocabulary_path,
-        lowercase=lowercase,
         format="model_garden",
         report=report,
-        vocabulary_tokens=tokens if vocabulary_path is None else None,
+        **tokenizer_fields(prefix.parent, raw, config["vocabulary_size"], report),
     )
 
 

@@ -14,13 +14,9 @@ import numpy as np
 
 from kbert.architectures import BERT
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.checkpoint_files import (
-    find_vocabulary,
-    json_text,
-    read_json_object,
-    resolve_lowercase,
-)
+from kbert.checkpoints.arrays.checkpoint_files import json_text, read_json_object
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL, check_config
+from kbert.checkpoints.arrays.tokenizer_files import tokenizer_fields
 from kbert.checkpoints.arrays.weight_table import (
     assemble,
     check_arrays,
@@ -174,18 +170,13 @@ def read_tf1_bert(prefix: str | os.PathLike[str], values: bool = True) -> Checkp
     if heads:
         report.append(f"Kept the tensors of heads: {', '.join(heads)}.")
     check_tensors(table, found, set(found) - known - set(training), f"`{prefix}`")
-    vocabulary_path, tokens = find_vocabulary(directory, config["vocabulary_size"])
-    lowercase, reason = resolve_lowercase(directory, raw, tokens)
-    report.append(reason)
     return Checkpoint(
         config=config,
         arrays=assemble(table, variables.load),
         heads={hf: oriented(name, variables.load(name)) for hf, name in heads.items()},
-        vocabulary_path=vocabulary_path,
-        lowercase=lowercase,
         format="tf1_bert",
         report=report,
-        vocabulary_tokens=tokens if vocabulary_path is None else None,
+        **tokenizer_fields(directory, raw, config["vocabulary_size"], report),
     )
 
 
@@ -220,6 +211,11 @@ def write_tf1_bert(
     variables |= {_HEADS[hf]: oriented(_HEADS[hf], a) for hf, a in checkpoint.heads.items()}
     tensorflow = import_tensorflow("Writing a TensorFlow 1 checkpoint")
     names = sorted(variables)
+    if checkpoint.tokenizer_files:
+        raise ValueError(
+            '`format` must be "kbert" or "huggingface" for a byte-level BPE. '
+            f"Received: {' and '.join(checkpoint.tokenizer_files)}"
+        )
     vocabulary = checkpoint.vocabulary_bytes()
     with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(raw), encoding="utf-8")

@@ -105,7 +105,7 @@ def _of_checkpoint(path: str) -> dict[str, Any]:
         "parameters": sum(int(array.size) for array in arrays.values()),
         "dtypes": sorted({str(array.dtype) for array in arrays.values()}),
         "heads": {name: list(array.shape) for name, array in checkpoint.heads.items()},
-        "vocabulary": checkpoint.vocabulary_bytes() is not None,
+        "vocabulary": checkpoint.has_vocabulary,
         "lowercase": checkpoint.lowercase,
         "notes": checkpoint.report,
     }

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.checkpoints.arrays.checkpoint_files import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.arrays.checkpoint_files import resolve_lowercase, tokenizer_rules
+from kbert.checkpoints.arrays.tokenizer_files import resolve_lowercase, tokenizer_rules
 
 
 def _folder(path: Path, **files: Any) -> Path:

@@ -1,0 +1,83 @@
+"""The files of a byte-level BPE: which are taken, and that they survive every folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kbert.checkpoints.arrays.tokenizer_files import byte_level_files, tokenizer_fields
+from kbert.checkpoints.encoder_folder import read_native, write_native
+from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
+from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
+
+# White space and the order of keys are the file's own.
+FILES = {
+    "vocab.json": b'{"<s>":0, "<pad>":1,"</s>":2,"<unk>":3,"a":4,"b":5,"ab":6,"<mask>":7}',
+    "merges.txt": b"#version: 0.2\na b\n",
+}
+BPE = {"model": {"type": "BPE", "vocab": {}, "merges": []}}
+
+
+def _written(folder: Path, files: dict[str, Any]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        content = content if isinstance(content, bytes) else json.dumps(content).encode()
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_which_files_are_taken(tmp_path: Path) -> None:
+    both = _written(tmp_path / "both", {**FILES, "tokenizer.json": BPE})
+    assert byte_level_files(both) == FILES
+    one = _written(tmp_path / "one", {"tokenizer.json": BPE})
+    assert byte_level_files(one) == {"tokenizer.json": json.dumps(BPE).encode()}
+    # With half of the pair, the whole file counts.
+    _written(one, {"vocab.json": FILES["vocab.json"]})
+    assert list(byte_level_files(one)) == ["tokenizer.json"]
+    other = {"model": {"type": "WordPiece", "vocab": {"[PAD]": 0}}}
+    assert not byte_level_files(_written(tmp_path / "wordpiece", {"tokenizer.json": other}))
+    assert not byte_level_files(_written(tmp_path / "none", {}))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_file_without_the_other(tmp_path: Path, name: str) -> None:
+    folder = _written(tmp_path / "model", {name: FILES[name]})
+    message = rf"must have both vocab.json and merges.txt, .* Received: {name} alone"
+    with pytest.raises(ValueError, match=message):
+        byte_level_files(folder)
+
+
+def test_settings(tmp_path: Path) -> None:
+    tokenizer = {
+        **BPE,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "post_processor": {"type": "RobertaProcessing", "trim_offsets": False},
+    }
+    folder = _written(tmp_path, {**FILES, "tokenizer.json": tokenizer})
+    report: list[str] = []
+    found = tokenizer_fields(folder, {}, 8, report)
+    assert found["tokenizer_rules"] == {"add_prefix_space": False, "trim_offsets": False}
+    assert found["lowercase"] is False and found["tokenizer_files"] == FILES
+    assert report == ["The tokenizer is a byte-level BPE, from vocab.json and merges.txt."]
+    _written(folder, {"tokenizer_config.json": {"add_prefix_space": True, "trim_offsets": True}})
+    rules = tokenizer_fields(folder, {}, 8, [])["tokenizer_rules"]
+    assert rules == {"add_prefix_space": True, "trim_offsets": True}
+
+
+def test_files_survive_folders(tmp_path: Path) -> None:
+    source = _written(write_hf(tmp_path / "model", hf_tensors()), FILES)
+    _written(source, {"tokenizer_config.json": {"add_prefix_space": True}})
+    checkpoint = read_huggingface(source)
+    assert checkpoint.has_vocabulary and checkpoint.vocabulary_bytes() is None
+    kept = read_native(write_native(checkpoint, tmp_path / "kbert"))
+    assert kept.tokenizer_files == FILES and not kept.lowercase
+    assert kept.tokenizer_rules == {"add_prefix_space": True}
+    again = write_huggingface(kept, tmp_path / "hf")
+    assert byte_level_files(again) == FILES
+    assert not (again / "vocab.txt").exists()
+    config = json.loads((again / "tokenizer_config.json").read_text())
+    assert (config["tokenizer_class"], config["add_prefix_space"]) == ("RobertaTokenizer", True)
+    with pytest.raises(ValueError, match="`format` must be .* for a byte-level BPE. Received: voc"):
+        write_tf1_bert(kept, tmp_path / "tf1")
