@@ -29,7 +29,7 @@ def run(about: str, tasks: Sequence[str], arguments: Sequence[str] | None = None
     from kbert.training.config.any_config import config_from_yaml
     from kbert.training.recipes.pretraining import pretrain
     from kbert.training.run import train
-    from kbert.training.runs.stop_signals import TrainingStopped
+    from kbert.training.runs.stopped_runs import TrainingStopped
 
     try:
         config = config_from_yaml(given.config, **values)

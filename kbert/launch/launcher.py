@@ -16,8 +16,7 @@ from typing import IO, Any
 
 from kbert.training.distributed.locked_temp_dir import LAUNCH, WORKER, own_folder, remove_left
 from kbert.training.distributed.tf_config import VARIABLE, worker_config
-from kbert.training.runs.resumed_run import attempt_variables
-from kbert.training.runs.stop_signals import handled_by
+from kbert.training.runs.stopped_runs import attempt_variables, handled_by
 
 # Exit code of kbert's commands for bad input: restarting would not help.
 _BAD_INPUT = 2

@@ -29,9 +29,8 @@ from kbert.training.config.pretraining_config import (
 )
 from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
-from kbert.training.runs.resumed_run import how_to_resume, resumes
 from kbert.training.runs.run_directory import check_output, model_of
-from kbert.training.runs.stop_signals import stop_signals
+from kbert.training.runs.stopped_runs import how_to_resume, resumes, stop_signals
 
 _GLUE_SPLITS = {"train": "train", "validation": "dev"}
 

@@ -16,7 +16,7 @@ from kbert.launch.launcher import cores_of, free_addresses, launch_workers
 PROGRAM = """
 import json, os, sys
 from pathlib import Path
-from kbert.training.runs.resumed_run import is_begun, note_begun
+from kbert.training.runs.stopped_runs import is_begun, note_begun
 folder, codes = Path(sys.argv[1]), json.loads(sys.argv[2])
 config = json.loads(os.environ["TF_CONFIG"])
 number = config["task"]["index"]

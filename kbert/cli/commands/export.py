@@ -10,7 +10,7 @@ from typer import Argument, Exit, Option, echo
 from kbert.cli.commands.verb import FAILURE, reported, write_result
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import PRECISIONS
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.run_directory import tell_stage
 
 _Name = Annotated[
     str | None, Option(help="The model's name for the server; by default that of its folder.")

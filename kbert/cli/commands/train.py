@@ -17,7 +17,7 @@ from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.run_directory import tell_stage
 
 # Metrics of a run that its command writes to stdout.
 _SHOWN = (

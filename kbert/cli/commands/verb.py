@@ -16,7 +16,7 @@ from typer import Abort, Exit, Option, echo
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import kind_of
-from kbert.training.runs.stop_signals import TrainingStopped
+from kbert.training.runs.stopped_runs import TrainingStopped
 
 BAD_INPUT = 2
 FAILURE = 1

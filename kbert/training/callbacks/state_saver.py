@@ -14,7 +14,7 @@ import numpy as np
 
 from kbert.storage.atomic_directory import write_atomically
 from kbert.training.distributed.collectives import any_signal, barrier
-from kbert.training.runs.stop_signals import StopSignals, TrainingStopped
+from kbert.training.runs.stopped_runs import StopSignals, TrainingStopped
 from kbert.training.runs.train_state import Position, save_state
 
 # A state at the end of an epoch is cheap to resume from, but short epochs need not each have one.

@@ -18,8 +18,8 @@ from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
 from kbert.training.distributed.tf_config import Cluster, read_cluster
-from kbert.training.runs.resumed_run import resumes
 from kbert.training.runs.run_directory import stopped_run
+from kbert.training.runs.stopped_runs import resumes
 
 Config = TypeVar("Config", bound=options.Configuration)
 # Errors that TensorFlow raises in a worker when another one is gone.

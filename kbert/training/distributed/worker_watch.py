@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from kbert.training.distributed.tf_config import VARIABLE, Cluster, read_cluster, worker_config
-from kbert.training.runs.stop_signals import handled_by
+from kbert.training.runs.stopped_runs import handled_by
 
 # The exit code of a process whose peers are gone; EX_TEMPFAIL of sysexits.h.
 LOST = 75

@@ -15,8 +15,8 @@ from kbert.text.wordpiece.training import count_words, train_wordpiece
 from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.pretraining.sources import Source, validation_batches
-from kbert.training.runs.resumed_run import check_unchanged
 from kbert.training.runs.run_directory import model_of
+from kbert.training.runs.stopped_runs import check_unchanged
 
 _SIZES = ("num_layers", "hidden_dim", "num_heads", "intermediate_dim")
 _OF_TRAINING = ("attention_dropout", "gradient_checkpointing")

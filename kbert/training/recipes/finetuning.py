@@ -22,9 +22,8 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
-from kbert.training.runs.resumed_run import changed_data
-from kbert.training.runs.run_directory import CHECKPOINTS
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
+from kbert.training.runs.stopped_runs import changed_data
 from kbert.training.runs.train_state import order_of, sha256_of_arrays, sha256_of_columns
 
 # Part -> key of its hash in a run's report; tokenized examples have another hash.

@@ -20,10 +20,8 @@ from kbert.training.distributed.strategies import in_its_place
 from kbert.training.pretraining import model as models
 from kbert.training.pretraining import sources
 from kbert.training.recipes.recipe import STATES, Recipe, run_recipe, tensorboard
-from kbert.training.runs.resumed_run import changed_data
-from kbert.training.runs.run_directory import MODEL
-from kbert.training.runs.run_log import tell_stage
-from kbert.training.runs.stop_signals import StopSignals
+from kbert.training.runs.run_directory import MODEL, tell_stage
+from kbert.training.runs.stopped_runs import StopSignals, changed_data
 from kbert.training.runs.train_state import Position, order_of, position_in
 
 # With the text they determine the next example.

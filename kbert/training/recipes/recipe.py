@@ -23,9 +23,15 @@ from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, f
 from kbert.training.callbacks.step_bar import step_bar
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.runs import run_directory as runs
-from kbert.training.runs.resumed_run import how_to_resume, is_measured, kept_run, resumes
-from kbert.training.runs.run_log import RunLog, tell_stage
-from kbert.training.runs.stop_signals import StopSignals, stop_signals
+from kbert.training.runs.run_directory import RunLog, tell_stage
+from kbert.training.runs.stopped_runs import (
+    StopSignals,
+    how_to_resume,
+    is_measured,
+    kept_run,
+    resumes,
+    stop_signals,
+)
 from kbert.training.runs.train_state import Position, position_in
 
 STATES = "states"

@@ -11,9 +11,8 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.translation_config import SEARCHED, TranslationConfig
 from kbert.training.recipes.recipe import EpochRecipe
-from kbert.training.runs.resumed_run import changed_data
-from kbert.training.runs.run_directory import CHECKPOINTS, MODEL
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.run_directory import CHECKPOINTS, MODEL, tell_stage
+from kbert.training.runs.stopped_runs import changed_data
 from kbert.training.runs.train_state import Position, order_of, sha256_of_arrays
 from kbert.training.translation import evaluation, examples, inputs
 from kbert.training.translation import model as models

@@ -18,8 +18,8 @@ from kbert.tasks.task import TFDS
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
 from kbert.training.config.translation_config import PARTS, TranslationConfig
-from kbert.training.runs.resumed_run import check_unchanged
-from kbert.training.runs.run_log import tell_stage
+from kbert.training.runs.run_directory import tell_stage
+from kbert.training.runs.stopped_runs import check_unchanged
 
 _HASHES = {"train": "data_sha256", "validation": "validation_sha256", "test": "test_sha256"}
 # Names in the run directory.

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from kbert.cli.commands.verb import reported
-from kbert.training.runs.stop_signals import TrainingStopped
+from kbert.training.runs.stopped_runs import TrainingStopped
 
 
 def run(verb, **env):

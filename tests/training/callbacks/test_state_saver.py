@@ -10,7 +10,7 @@ import tensorflow as tf
 from kbert.tasks.classification.model import Classifier
 from kbert.training.callbacks import state_saver
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
-from kbert.training.runs.stop_signals import StopSignals, TrainingStopped, stop_signals
+from kbert.training.runs.stopped_runs import StopSignals, TrainingStopped, stop_signals
 from kbert.training.runs.train_state import Position, load_state
 from tests.training.eager_steps import eager_steps
 

@@ -18,7 +18,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.recipes import recipe as recipe_module
 from kbert.training.recipes.finetuning import RunData, monitored_metric, train_once
 from kbert.training.runs.run_directory import load_run, write_json
-from kbert.training.runs.stop_signals import TrainingStopped
+from kbert.training.runs.stopped_runs import TrainingStopped
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
 

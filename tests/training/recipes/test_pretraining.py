@@ -17,7 +17,7 @@ from kbert.training.pretraining.sources import read_text
 from kbert.training.recipes import pretraining as pretraining_run
 from kbert.training.recipes.pretraining import intervals_from, pretrain
 from kbert.training.runs.run_directory import load_run
-from kbert.training.runs.stop_signals import TrainingStopped
+from kbert.training.runs.stopped_runs import TrainingStopped
 from tests.pinned import check_run
 from tests.training.eager_steps import eager_steps
 from tests.training.tiny_corpus import TinyCorpus

@@ -14,7 +14,7 @@ from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
 from kbert.training.runs.run_directory import load_run
-from kbert.training.runs.stop_signals import TrainingStopped
+from kbert.training.runs.stopped_runs import TrainingStopped
 
 BATCHES = 4
 

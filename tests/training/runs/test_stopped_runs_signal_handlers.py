@@ -1,7 +1,7 @@
 import signal
 import threading
 
-from kbert.training.runs.stop_signals import handled_by
+from kbert.training.runs.stopped_runs import handled_by
 
 NUMBER = signal.SIGUSR1
 

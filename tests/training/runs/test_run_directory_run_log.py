@@ -2,7 +2,7 @@ import logging
 import re
 import warnings
 
-from kbert.training.runs.run_log import RunLog
+from kbert.training.runs.run_directory import RunLog
 
 
 def test_lines_go_to_stderr_and_to_the_file(tmp_path, capsys):

@@ -1,6 +1,6 @@
 """What attempts of a launched command know of each other."""
 
-from kbert.training.runs.resumed_run import attempt_variables, is_begun, note_begun
+from kbert.training.runs.stopped_runs import attempt_variables, is_begun, note_begun
 
 
 def test_the_first_worker_notes_that_the_run_is_begun(tmp_path):

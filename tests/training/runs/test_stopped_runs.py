@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from kbert.training.runs.stop_signals import TrainingStopped, stop_signals
+from kbert.training.runs.stopped_runs import TrainingStopped, stop_signals
 
 send = signal.raise_signal  # in this thread, at once
 
