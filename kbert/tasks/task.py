@@ -160,6 +160,9 @@ class FinetunedTask(Task):
         """Returns whether a GLUE task is of this kind."""
         return False
 
+    def check_glue(self, config: Any, part: str) -> None:
+        """Raises an error if a part comes from GLUE, and its split or file is not there."""
+
     def glue_of(self, config: Any) -> str | None:
         """Returns the GLUE task whose official metrics apply to a run, or None."""
         return None

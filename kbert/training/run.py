@@ -14,7 +14,6 @@ from typing import Any
 from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, read_json_object
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
-from kbert.data.classification.glue_tasks import glue_file, glue_split, glue_task
 from kbert.data.tables.table import check_columns, nearest
 from kbert.options.configuration import ONE, RunOptions, check_strategy, wrong
 from kbert.tasks.registry import finetuned_task
@@ -31,8 +30,6 @@ from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
 from kbert.training.runs.run_directory import check_output, model_of
 from kbert.training.runs.stopped_runs import how_to_resume, resumes, stop_signals
-
-_GLUE_SPLITS = {"train": "train", "validation": "dev"}
 
 
 @singledispatch
@@ -69,16 +66,6 @@ def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> N
     finetuned_task(task).check_columns(path, columns)
 
 
-def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
-    """Checks that the file of a GLUE split exists."""
-    known = glue_task(task)
-    if not Path(folder).exists():
-        raise FileNotFoundError(
-            f"`--data` must be the folder of GLUE. Received: {str(folder)!r}, which does not exist"
-        )
-    glue_file(known, folder, glue_split(known, split))
-
-
 def _check_output(config: RunOptions) -> None:
     # Of several workers another one may have begun the run.
     if not os.environ.get(VARIABLE):
@@ -109,9 +96,7 @@ def _look_at_run(config: RunConfig) -> None:
         if str(given).startswith(TFDS):
             continue
         if config.glue is not None:
-            split = given or _GLUE_SPLITS.get(part)
-            if split is not None:
-                check_glue(config.glue, config.data or "", split)
+            finetuned_task(config.task).check_glue(config, part)
         elif given is not None:
             _check_files(config, part)
             columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}

@@ -7,7 +7,7 @@ import pytest
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
-from kbert.training.run import check_file, check_glue, look_first
+from kbert.training.run import check_file, look_first
 
 
 @pytest.fixture
@@ -48,16 +48,6 @@ def test_a_file_that_is_not_there(tmp_path):
         check_file("--train", "/no/where")
     with pytest.raises(FileNotFoundError, match="which is a folder$"):
         check_file("--train", tmp_path)
-
-
-def test_files_of_glue(tmp_path):
-    (tmp_path / "RTE").mkdir()
-    (tmp_path / "RTE" / "dev.tsv").touch()
-    check_glue("rte", tmp_path, "validation")
-    with pytest.raises(FileNotFoundError, match="a folder with train.tsv .* split='train'"):
-        check_glue("rte", tmp_path, "train")
-    with pytest.raises(ValueError, match="`split` must be one of train, dev, test"):
-        check_glue("rte", tmp_path, "tests")
 
 
 def test_the_output_of_one_worker_is_there_for_the_others(files, tmp_path, monkeypatch):

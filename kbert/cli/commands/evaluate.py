@@ -110,7 +110,8 @@ def _look_first(
 ) -> tuple[str | None, FinetunedTask | None]:
     """Checks the options before TensorFlow is imported; returns the task of a file, if any."""
     from kbert.cli.actions.model_kinds import check_model, columns_of, task_of
-    from kbert.training.run import check_file, check_glue, check_table
+    from kbert.data.classification.glue_tasks import check_glue
+    from kbert.training.run import check_file, check_table
 
     for run in runs:
         check_model(run, exports=False)

@@ -174,6 +174,16 @@ def glue_file(task: GlueTask, folder: str | os.PathLike[str], split: str) -> Pat
     )
 
 
+def check_glue(task: str, folder: str | os.PathLike[str], split: str) -> None:
+    """Raises a FileNotFoundError if the file of a split is not there; for the command line."""
+    known = glue_task(task)
+    if not Path(folder).exists():
+        raise FileNotFoundError(
+            f"`--data` must be the folder of GLUE. Received: {str(folder)!r}, which does not exist"
+        )
+    glue_file(known, folder, glue_split(known, split))
+
+
 def _tsv_columns(task: GlueTask, split: str) -> dict[str, Any]:
     """Returns the columns of an official file, as arguments of `read_text_examples`."""
     if task.name == "cola" and not split.startswith("test"):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from kbert.data.classification.glue_tasks import glue_task, read_glue
 from kbert.data.classification.labels import (
     check_labels,
     label_names,
@@ -53,9 +52,16 @@ class TextTask(FinetunedTask):
     def is_of_glue(self, name: str) -> bool:
         return (glue_task_name(name) == SCORED) == self.is_regression
 
+    def check_glue(self, config: Any, part: str) -> None:
+        from kbert.data.classification.glue_tasks import check_glue
+
+        split = _glue_split(config, part)
+        if split is not None:
+            check_glue(config.glue, config.data or "", split)
+
     def glue_of(self, config: Any) -> str | None:
         if config.glue is not None:
-            return glue_task(config.glue).name
+            return glue_task_name(config.glue)
         # The same data may come from TFDS.
         prefix, train = f"{TFDS}glue/", config.train or ""
         name = train.removeprefix(prefix).partition("@")[0].partition(":")[0]
@@ -72,6 +78,8 @@ class TextTask(FinetunedTask):
             return found
         if config.data is None:
             raise ValueError("`data` must be the folder of GLUE. Received: data=None")
+        from kbert.data.classification.glue_tasks import read_glue
+
         return read_glue(config.glue, config.data, split)
 
     def read_file(self, path: str, config: Any, part: str) -> TextExamples:
@@ -160,6 +168,8 @@ class ClassificationTask(TextTask):
         if config.labels is not None:
             return list(config.labels)
         if glue is not None:
+            from kbert.data.classification.glue_tasks import glue_task
+
             return list(glue_task(glue).labels)
         if isinstance(required_labels(train)[0], list):
             raise ValueError(

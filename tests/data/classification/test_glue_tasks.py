@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kbert.data.classification.glue_tasks import GLUE_TASKS, glue_split, glue_task, read_glue
+from kbert.data.classification.glue_tasks import (
+    GLUE_TASKS,
+    check_glue,
+    glue_split,
+    glue_task,
+    read_glue,
+)
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "glue"
 
@@ -228,3 +234,13 @@ def test_real_files(shared_data, task, folder, split, rows, share_of_first):
 def test_real_rte_loses_its_outer_quotes(shared_data):
     texts = read_glue("RTE", shared_data / "glue", "train").text_a
     assert not any(text.startswith('"') and '""' in text for text in texts)
+
+
+def test_the_file_of_a_split_is_there(tmp_path):
+    (tmp_path / "RTE").mkdir()
+    (tmp_path / "RTE" / "dev.tsv").touch()
+    check_glue("rte", tmp_path, "validation")
+    with pytest.raises(FileNotFoundError, match="a folder with train.tsv .* split='train'"):
+        check_glue("rte", tmp_path, "train")
+    with pytest.raises(ValueError, match="`split` must be one of train, dev, test"):
+        check_glue("rte", tmp_path, "tests")
