@@ -13,7 +13,7 @@ from typing import Any, Self
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.tokenizer_files import find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import byte_level_files, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
@@ -131,7 +131,8 @@ class EncoderModel(keras.Model):
         Args:
             directory: the directory to make.
             format: "kbert", "huggingface" or "tf1".
-            vocabulary: a vocabulary file to put beside the weights.
+            vocabulary: a vocabulary file to put beside the weights; `vocab.json` with `merges.txt`
+                beside it, or `tokenizer.json`, for a byte-level BPE.
             lowercase: whether its tokenizer lower-cases; written for readers of the directory.
             overwrite: whether an existing directory may be replaced, with all that it holds.
 
@@ -151,8 +152,12 @@ class EncoderModel(keras.Model):
                 f"Received: format={format!r}"
             )
         if vocabulary is not None:
-            checkpoint.vocabulary_path = Path(vocabulary)
-            find_vocabulary(Path(vocabulary).parent, self.vocabulary_size, Path(vocabulary).name)
+            path = Path(vocabulary)
+            if path.suffix == ".json":
+                checkpoint.tokenizer_files = byte_level_files(path.parent)
+            else:
+                checkpoint.vocabulary_path = path
+                find_vocabulary(path.parent, self.vocabulary_size, path.name)
         checkpoint.lowercase = lowercase
         write_checkpoint(checkpoint, directory, format, overwrite)
         return Path(directory)

@@ -24,16 +24,21 @@ _ENCODER_ARGUMENTS = (
     *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
     *("initializer_range", "layer_norm_epsilon", "encoder_dropout"),
 )
-_RULES = ("strip_accents", "handle_cjk")
-_TOKENIZER_ARGUMENTS = ("special_tokens_in_text", *_RULES)
+# Arguments of tokenizers that a text model's settings hold.
+_TOKENIZER_ARGUMENTS = (
+    *("special_tokens_in_text", "strip_accents", "handle_cjk"),
+    *("add_prefix_space", "trim_offsets"),
+)
 
 
-def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
-    """Returns the tokenizer that a checkpoint was made with, or with arguments of `WordPiece`.
+def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
+    """Returns the tokenizer that a checkpoint was made with, or with arguments of its class.
 
     Raises:
         ValueError: the checkpoint has no vocabulary, or an invalid one.
     """
+    saved = {k: v for k, v in checkpoint.pipeline.items() if k in _TOKENIZER_ARGUMENTS[1:]}
+    rules = {**checkpoint.tokenizer_rules, **saved, **kwargs}
     if checkpoint.vocabulary_path is not None:
         vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
     elif checkpoint.vocabulary_tokens is not None:
@@ -45,14 +50,22 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> WordPiece:
             "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
             f"Received: {received if unread else 'none'}"
         )
-    saved = {rule: checkpoint.pipeline[rule] for rule in _RULES if rule in checkpoint.pipeline}
-    rules = {"lowercase": checkpoint.lowercase, **checkpoint.tokenizer_rules, **saved, **kwargs}
-    return WordPiece(vocabulary, **rules)
+    known = {name: value for name, value in rules.items() if name in _known_to(WordPiece)}
+    return WordPiece(vocabulary, **{"lowercase": checkpoint.lowercase, **known})
 
 
-def rules_of(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Returns a tokenizer's settings for accents and Chinese characters, for a `Checkpoint`."""
-    return {name: getattr(tokenizer, name) for name in _RULES}
+def _known_to(tokenizer: Any) -> tuple[str, ...]:
+    return ("lowercase", "special_tokens_in_text", *tokenizer.rules)
+
+
+def put_tokenizer(tokenizer: Any, checkpoint: Checkpoint) -> None:
+    """Puts the vocabulary and the settings of a tokenizer into a checkpoint."""
+    if tokenizer.vocabulary.special_tokens.byte_level:
+        checkpoint.tokenizer_files = tokenizer.files()
+    else:
+        checkpoint.vocabulary_tokens = tokenizer.vocabulary.tokens
+    checkpoint.lowercase = tokenizer.lowercase
+    checkpoint.tokenizer_rules = {name: getattr(tokenizer, name) for name in tokenizer.rules}
 
 
 def load_pipeline(
@@ -118,9 +131,7 @@ def save_adapters(
 def pipeline_checkpoint(model: Any) -> Checkpoint:
     """Returns the weights of encoder and head as named arrays, with the vocabulary."""
     checkpoint = model.encoder.to_checkpoint()
-    checkpoint.vocabulary_tokens = model.tokenizer.vocabulary.tokens
-    checkpoint.lowercase = model.tokenizer.lowercase
-    checkpoint.tokenizer_rules = rules_of(model.tokenizer)
+    put_tokenizer(model.tokenizer, checkpoint)
     for name, layer in model.head_layers().items():
         _check_head_layer(model, name, layer)
         for part, (variable, transposed) in _parts(layer).items():
@@ -182,7 +193,8 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
     config = model.get_config()
     for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
         config.pop(key, None)
-    tokenizer = {key: getattr(model.tokenizer, key) for key in _TOKENIZER_ARGUMENTS}
+    arguments = ("special_tokens_in_text", *model.tokenizer.rules)
+    tokenizer = {key: getattr(model.tokenizer, key) for key in arguments}
     return {"class": type(model).__name__, **config, **tokenizer}
 
 

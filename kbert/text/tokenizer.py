@@ -34,7 +34,9 @@ class Tokenizer(Protocol):
     """
 
     vocabulary: Vocabulary
+    lowercase: bool  # whether letters are lower-cased
     special_tokens_in_text: bool  # whether "[MASK]" typed in a text is that token
+    rules: tuple[str, ...]  # further arguments of the constructor that folders of models keep
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Returns the token ids of texts, string (B,), without special tokens: (B, (tokens))."""

@@ -11,7 +11,7 @@ from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
 from kbert.models.encoder import encoder_of
 from kbert.models.weights import assign_arrays, encoder_arrays
-from kbert.pipelines.saved_pipeline import rules_of, tokenizer_of
+from kbert.pipelines.saved_pipeline import put_tokenizer, tokenizer_of
 from kbert.text.subword import Subword
 
 SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"
@@ -27,9 +27,7 @@ def translation_checkpoint(model: Any) -> TranslationCheckpoint:
         beside = f"{transformer.bert.name}/"
         arrays = {name: array for name, array in arrays.items() if not name.startswith(beside)}
         bert = transformer.bert.to_checkpoint()
-        bert.vocabulary_tokens = model.bert_tokenizer.vocabulary.tokens
-        bert.lowercase = model.bert_tokenizer.lowercase
-        bert.tokenizer_rules = rules_of(model.bert_tokenizer)
+        put_tokenizer(model.bert_tokenizer, bert)
     return TranslationCheckpoint(
         config,
         arrays,

@@ -56,6 +56,8 @@ class WordPiece:
         ValueError: its tokens are bytes.
     """
 
+    rules: tuple[str, ...] = ("strip_accents", "handle_cjk")
+
     def __init__(
         self,
         vocabulary: Vocabulary,
