@@ -120,11 +120,11 @@ def test_log_lines_of_a_tensorflow_that_is_loaded_are_left_alone():
 
 def test_layers_by_their_names():
     """The table is that of the names in Keras, so its names are the registered layers."""
-    assert dir(kbert.layers) == kbert.layers.__all__ == sorted(kbert.layers._MODULE_OF)
+    assert dir(kbert.layers) == kbert.layers.__all__ == sorted(kbert.layers._modules())
     assert {"SelfAttention", "CrossAttention", "EncoderBlock"} < set(kbert.layers.__all__)
     for name in kbert.layers.__all__:
         value = getattr(kbert.layers, name)
-        assert (value.__name__, value.__module__) == (name, kbert.layers._MODULE_OF[name])
+        assert (value.__name__, value.__module__) == (name, kbert.layers._modules()[name])
     with pytest.raises(AttributeError, match="module 'kbert.layers' has no attribute 'Atention'"):
         kbert.layers.Atention
 

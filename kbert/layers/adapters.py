@@ -6,10 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.configured import ShapeKeepingLayer
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear, normal_linear
-from kbert.layers.residual import Residual
+from kbert.layers.residual import Residual, ShapeKeepingLayer
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -10,11 +10,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.configured import ShapeKeepingLayer
 from kbert.layers.key_value_cache import KeyValueCache, appended
 from kbert.layers.linear import Linear
 from kbert.layers.masks import UnpaddedTokens, additive_mask, any_visible, with_padding
-from kbert.layers.residual import Dropout
+from kbert.layers.residual import Dropout, ShapeKeepingLayer
 
 
 def attention_probabilities(query: Any, key: Any, mask: Any = None) -> Any:

@@ -6,8 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from kbert.layers.configured import ConfiguredLayer
-from kbert.layers.residual import Dropout, LayerNorm
+from kbert.layers.residual import ConfiguredLayer, Dropout, LayerNorm
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -5,10 +5,9 @@ from typing import Any
 import keras
 
 from kbert.layers.attention import SelfAttention
-from kbert.layers.configured import ShapeKeepingLayer
 from kbert.layers.linear import FeedForward
 from kbert.layers.masks import with_padding
-from kbert.layers.residual import Residual
+from kbert.layers.residual import Residual, ShapeKeepingLayer
 
 
 class TransformerBlock(ShapeKeepingLayer):

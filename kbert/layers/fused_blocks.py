@@ -7,11 +7,10 @@ import keras
 from keras import ops
 
 from kbert.layers.attention import CrossAttention
-from kbert.layers.configured import ConfiguredLayer
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.encoder_block import EncoderBlock, TransformerBlock
 from kbert.layers.key_value_cache import KeyValueCache
-from kbert.layers.residual import DrawnSeed, Residual
+from kbert.layers.residual import ConfiguredLayer, DrawnSeed, Residual
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -15,7 +15,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.configured import ConfiguredLayer, ShapeKeepingLayer
+from kbert.layers.residual import ConfiguredLayer, ShapeKeepingLayer
 
 _WANTED: ContextVar[bool] = ContextVar("gradients_are_wanted", default=True)
 

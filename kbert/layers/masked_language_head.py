@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.configured import ConfiguredLayer
 from kbert.layers.linear import Bias, normal_linear
-from kbert.layers.residual import LayerNorm
+from kbert.layers.residual import ConfiguredLayer, LayerNorm
 
 
 @keras.saving.register_keras_serializable("kbert")

@@ -11,8 +11,8 @@ import keras
 from kbert.architectures import BERT
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.layers.adapters import AdapterEncoderBlock
-from kbert.layers.configured import constructor_arguments
 from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder_model import EncoderModel
 from kbert.models.sizes import bert_size
 from kbert.models.weights import weight_name

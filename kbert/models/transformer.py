@@ -10,14 +10,13 @@ import keras
 from keras import ops
 
 from kbert.architectures import TRANSFORMER
-from kbert.layers.configured import constructor_arguments
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.key_value_cache import path_mask
 from kbert.layers.linear import Bias, Linear
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
-from kbert.layers.residual import Dropout, LayerNorm
+from kbert.layers.residual import Dropout, LayerNorm, constructor_arguments
 from kbert.models.sizes import transformer_size
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")

@@ -3,7 +3,7 @@
 import keras
 import pytest
 
-from kbert.layers.configured import ConfiguredLayer, ShapeKeepingLayer, constructor_arguments
+from kbert.layers.residual import ConfiguredLayer, ShapeKeepingLayer, constructor_arguments
 
 
 class Base(ConfiguredLayer):
