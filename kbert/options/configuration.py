@@ -213,6 +213,13 @@ class ExampleOptions(Configuration):
         EXAMPLES,
         "Share of examples that are shorter.",
     )
+    packing: str = option(
+        "documents",
+        choice("documents", "full_sentences"),
+        EXAMPLES,
+        "Of one text: documents (tokens of one document) or full_sentences (whole sentences, over "
+        "the ends of documents, as RoBERTa).",
+    )
     whole_words: bool = option(
         False, flag(), EXAMPLES, "Whether all pieces of a word are masked together."
     )

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from kbert.data.batches.dataset import read_ahead, unsharded
 from kbert.data.pretraining.corpus import Corpus
-from kbert.data.pretraining.examples import ExampleMaker, PretrainingExamples
+from kbert.data.pretraining.examples import PACKINGS, ExampleMaker, PretrainingExamples
 from kbert.data.pretraining.stream import ExampleStream
 from kbert.text.sequences.masking import TokenMasking
 from kbert.text.tokenizer import Tokenizer
@@ -41,6 +41,7 @@ def pretraining_dataset(
     max_predictions: int | None = None,
     objective: str = "mlm_nsp",
     short_share: float = 0.1,
+    packing: str = PACKINGS[0],
     masked_share: float = 0.15,
     whole_words: bool = False,
     ngram: int = 1,
@@ -59,7 +60,7 @@ def pretraining_dataset(
         objective: "mlm_nsp": tokens are masked, and the second text follows the first one or not;
             "mlm": tokens of one text are masked; "lm" and "lm_nsp": the same texts, of which each
             next token is predicted from left to right.
-        short_share: see `kbert.data.pretraining.examples.ExampleMaker`.
+        short_share, packing: see `kbert.data.pretraining.examples.ExampleMaker`.
         masked_share, whole_words, ngram: see `kbert.text.sequences.masking.TokenMasking`.
         **stream: `seed`, `shuffle`, `window_blocks`, `worker`, `workers`, `epochs`, `threads` and
             `first_position`, see `kbert.data.pretraining.stream.ExampleStream`.
@@ -75,7 +76,7 @@ def pretraining_dataset(
     if objective not in OBJECTIVES:
         raise ValueError(f"`objective` must be one of {OBJECTIVES}. Received: {objective!r}")
     has_pairs = objective.endswith("_nsp")
-    maker = ExampleMaker(tokenizer, max_sequence_length, short_share, has_pairs)
+    maker = ExampleMaker(tokenizer, max_sequence_length, short_share, has_pairs, packing)
     examples = ExampleStream(corpus, maker, batch_size, **stream)
     masking = None
     if objective.startswith("mlm"):

@@ -16,7 +16,12 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.pretraining.corpus import Block
-from kbert.data.pretraining.sentence_chunks import Target, paired_chunks, single_chunks
+from kbert.data.pretraining.sentence_chunks import (
+    Target,
+    full_sentences,
+    paired_chunks,
+    single_chunks,
+)
 from kbert.text.sentences import joined_lines, split_sentences
 from kbert.text.sequences.stateless_random import row_seeds
 from kbert.text.tokenizer import Tokenizer
@@ -44,6 +49,16 @@ class TokenizedBlock:
         documents = np.append(first, parts.sum())[self.documents]
         return TokenizedBlock(self.token_ids, sentences, documents)
 
+    def with_ends_of_documents(self, separator: int) -> "TokenizedBlock":
+        """Returns the block with a separator, of this id, after the last sentence of a document.
+
+        The last document has none.
+        """
+        ends = self.documents[1:-1]  # the sentence after each
+        token_ids = np.insert(self.token_ids, self.sentences[ends], separator)
+        more = np.searchsorted(ends, np.arange(len(self.sentences)), side="right")
+        return TokenizedBlock(token_ids, self.sentences + more, self.documents)
+
 
 class BlockTokenizer:
     """Splits blocks into sentences, and these into tokens.
@@ -60,7 +75,13 @@ class BlockTokenizer:
         """Tokenizes a block. Sentences and documents without tokens are left out."""
         documents = [split_sentences(joined_lines(text)) for text in block.documents]
         counts = np.array([len(document) for document in documents], "int64")
-        texts = [sentence for document in documents for sentence in document]
+        # In running text a space precedes a sentence, which tokens of bytes hold.
+        space = " " if self.tokenizer.vocabulary.special_tokens.byte_level else ""
+        texts = [
+            space + sentence if number else sentence
+            for document in documents
+            for number, sentence in enumerate(document)
+        ]
         if not texts:
             return TokenizedBlock(np.zeros(0, "int32"), np.zeros(1, "int64"), np.zeros(1, "int64"))
         with tf.device("CPU:0"):
@@ -130,6 +151,8 @@ class PretrainingExamples:
         return PretrainingExamples(*(np.concatenate(column) for column in columns))
 
 
+FULL_SENTENCES = "full_sentences"
+PACKINGS = ("documents", FULL_SENTENCES)
 _OF_EXAMPLES = ("lengths", "first_lengths", "is_random_next", "seeds")
 
 
@@ -148,6 +171,8 @@ class ExampleMaker:
         short_share: the share of examples that are shorter, by a random number of tokens.
         next_sentence: whether an example has two texts, of which the second follows the first in
             half of the examples; otherwise it has one.
+        packing: of examples of one text, "documents": any tokens of one document; or
+            "full_sentences": whole sentences, over the ends of documents, with a separator there.
     """
 
     def __init__(
@@ -156,7 +181,14 @@ class ExampleMaker:
         max_sequence_length: int = 128,
         short_share: float = 0.1,
         next_sentence: bool = True,
+        packing: str = PACKINGS[0],
     ) -> None:
+        if packing not in PACKINGS or (next_sentence and packing != PACKINGS[0]):
+            wanted = PACKINGS[:1] if next_sentence else PACKINGS
+            raise ValueError(
+                f"`packing` must be {' or '.join(wanted)} with next_sentence={next_sentence}. "
+                f"Received: packing={packing!r}"
+            )
         if max_sequence_length < 5:
             raise ValueError(
                 "`max_sequence_length` must be at least 5, two tokens and three special ones. "
@@ -166,9 +198,15 @@ class ExampleMaker:
             raise ValueError(
                 f"`short_share` must be from 0 to 1. Received: short_share={short_share}"
             )
+        if next_sentence and not tokenizer.vocabulary.special_tokens.has_segments:
+            raise ValueError(
+                "`next_sentence` must be False with a tokenizer whose pairs have no segments, as "
+                f"that of RoBERTa. Received: next_sentence={next_sentence}"
+            )
         self.max_sequence_length = max_sequence_length
         self.short_share = short_share
         self.next_sentence = next_sentence
+        self.packing = packing
         self.vocabulary = tokenizer.vocabulary
         self.tokenize = BlockTokenizer(tokenizer)
 
@@ -178,16 +216,20 @@ class ExampleMaker:
 
     def make_from_tokens(self, block: TokenizedBlock, *numbers: int) -> PretrainingExamples:
         """Makes the examples of a block; `numbers`, at least 0, seed everything random."""
-        special_tokens = self.vocabulary.special_tokens
-        separators = special_tokens.separators if self.next_sentence else 0
-        room = self.max_sequence_length - 2 - separators
-        block = block.with_sentences_of(room)
+        room = self.max_sequence_length - (3 if self.next_sentence else 2)
+        if self.packing == FULL_SENTENCES:
+            block = block.with_sentences_of(room - 1)  # and a separator
+            block = block.with_ends_of_documents(self.vocabulary.sep_id)
+        else:
+            block = block.with_sentences_of(room)
         sentences, documents = block.sentences.tolist(), block.documents.tolist()
         # Python's generator is the same in all versions, and drawing one at a time costs little.
         uniform = random.Random("kbert examples " + " ".join(map(str, numbers))).random
         target = Target(room, self.short_share, uniform)
         if self.next_sentence:
             chunks = list(paired_chunks(sentences, documents, target, uniform))
+        elif self.packing == FULL_SENTENCES:
+            chunks = list(full_sentences(sentences, target))
         else:
             chunks = list(single_chunks(sentences, documents, target))
         places = np.array(chunks, "int64").reshape(-1, 5)

@@ -7,7 +7,7 @@ docstrings say what differs here.
 `documents` are offsets of documents among the sentences, likewise.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -62,6 +62,21 @@ def single_chunks(
             end = min(begin + target.draw(), end_of_document)
             yield Chunk(begin, end, end, end, False)
             begin = end
+
+
+def full_sentences(sentences: Sequence[int], target: Target) -> Iterator[Chunk]:
+    """Yields examples of whole sentences, as many as fit into the target, at least one.
+
+    They run on over the ends of documents. Source: Liu et al. 2019, "RoBERTa", section 4.2,
+    FULL-SENTENCES.
+    """
+    begin, last = 0, len(sentences) - 1
+    while begin < last:
+        # The sentence that would pass the target begins the next example.
+        end = bisect_right(sentences, sentences[begin] + target.draw(), begin + 1, last + 1) - 1
+        end = max(end, begin + 1)
+        yield Chunk(sentences[begin], sentences[end], sentences[end], sentences[end], False)
+        begin = end
 
 
 def paired_chunks(

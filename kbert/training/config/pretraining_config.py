@@ -19,7 +19,13 @@ from kbert.options.configuration import (
     wrong,
 )
 from kbert.options.kinds import choice, flag, number, option, patterns, rate, text, whole
-from kbert.tasks.pretraining.objectives import LEARNING_RATE, OBJECTIVES, WARMUP_STEPS, is_causal
+from kbert.tasks.pretraining.objectives import (
+    LEARNING_RATE,
+    OBJECTIVES,
+    WARMUP_STEPS,
+    has_pairs,
+    is_causal,
+)
 
 TASK = "pretraining"
 _DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
@@ -28,7 +34,7 @@ _OF_A_NEW_MODEL = (
     *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"), "positions"
 )
 # Fixed when records were prepared.
-_OF_TEXT = ("separator", "encoding_errors", "short_share")
+_OF_TEXT = ("separator", "encoding_errors", "short_share", "packing")
 _OF_MASKS = ("max_predictions", "masked_share", "whole_words", "ngram")
 _LEAST_ONE = whole(1, optional=True)
 _OF_A_SIZE = "Instead of the size's."
@@ -131,6 +137,7 @@ def _check_pretraining(config: PretrainingConfig) -> None:
     elif config.max_sequence_length > config.positions:
         wanted = f"at most {config.positions}, the positions of the new model"
         raise wrong("max_sequence_length", wanted, config.max_sequence_length)
+    check_packing(config)
     if is_causal(config.objective):
         check_default(config, _OF_MASKS, f"with objective {config.objective}, which masks nothing")
     if config.validation is None:
@@ -184,6 +191,7 @@ class PreparationConfig(ExampleOptions):
         ):
             if getattr(self, key) is None:
                 raise wrong(key, f"given: {what}", None)
+        check_packing(self)
 
     def check_output(self) -> Path:
         """Returns the output folder, if it may be created; nothing looks into it."""
@@ -196,6 +204,12 @@ class PreparationConfig(ExampleOptions):
         if output.exists() and not output.is_dir():
             raise NotADirectoryError(f"`output` must be a folder. Received a file: output={output}")
         return output
+
+
+def check_packing(config: PretrainingConfig | PreparationConfig) -> None:
+    """Raises a ValueError if examples of pairs are to be packed otherwise than by documents."""
+    if has_pairs(config.objective):
+        check_default(config, ("packing",), f"with objective {config.objective}, of two texts")
 
 
 ELSEWHERE = "://"

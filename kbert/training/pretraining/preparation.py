@@ -14,7 +14,7 @@ from kbert.training.config.pretraining_config import PreparationConfig, found_fi
 _ROWS = 64
 _EXAMPLES = (
     *("objective", "max_sequence_length", "max_predictions", "masked_share", "short_share"),
-    *("whole_words", "ngram", "seed"),
+    *("packing", "whole_words", "ngram", "seed"),
 )
 
 

@@ -156,7 +156,7 @@ def check_examples(config: PretrainingConfig, text: PretrainingText, tokenizer: 
     """Makes a first example of each part, since training would fail without one (a ValueError)."""
     pairs = has_pairs(config.objective)
     length = config.max_sequence_length
-    maker = ExampleMaker(tokenizer, length, config.short_share, pairs)
+    maker = ExampleMaker(tokenizer, length, config.short_share, pairs, config.packing)
     for corpus in (text.train, text.validation):
         if isinstance(corpus, RecordFiles):
             check_records(config, corpus, tokenizer)
@@ -264,6 +264,7 @@ def _batches(config: PretrainingConfig, corpus: Source, tokenizer: Tokenizer, **
         max_sequence_length=config.max_sequence_length,
         objective=config.objective,
         short_share=config.short_share,
+        packing=config.packing,
         **{name: getattr(config, name) for name in _MASKING},
         **options,
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kbert.data.pretraining.dataset import own_errors
+from kbert.data.pretraining.examples import PACKINGS
 from kbert.options.configuration import MULTI_WORKER
 from kbert.training.callbacks.interval_record import IntervalRecord
 from kbert.training.callbacks.state_saver import BadBatch, RunningMetrics, Saving, pieces_of
@@ -164,7 +165,9 @@ class Pretraining(Recipe):
 def _order(config: PretrainingConfig, text: sources.PretrainingText) -> str:
     workers = own_share(config).get("workers", 1)  # each reads its part of the text
     cut = (text.train.fingerprint, getattr(text.train, "block_bytes", None), workers)
-    return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER))
+    # Runs from before there was a choice have no such entry.
+    packing = () if config.packing == PACKINGS[0] else (config.packing,)
+    return order_of(*cut, *(getattr(config, key) for key in _OF_THE_ORDER), *packing)
 
 
 def _at_next_pass(position: Position) -> Position:

@@ -220,3 +220,54 @@ def test_selecting_and_joining():
 def test_what_makes_no_sense(arguments, message):
     with pytest.raises(ValueError, match=message):
         ExampleMaker(TOKENIZER, **arguments)
+
+
+def test_full_sentences_by_hand():
+    """Whole sentences in eight tokens, over the ends of documents with a separator there.
+
+    Sentences of 3 and 2 tokens fill six, the next begins another example; one of 7 is cut in two.
+    """
+    maker = ExampleMaker(TOKENIZER, 8, 0.0, next_sentence=False, packing="full_sentences")
+    examples = maker.make_from_tokens(block_of([[3, 2], [2, 2], [7]]), 1, 0, 0, 0)
+    assert examples.token_ids.tolist() == [
+        *(CLS, 1000, 1001, 1002, 1003, 1004, SEP, SEP),
+        *(CLS, 1005, 1006, 1007, 1008, SEP, SEP),
+        *(CLS, 1009, 1010, 1011, SEP),
+        *(CLS, 1012, 1013, 1014, 1015, SEP),
+    ]
+    assert examples.lengths.tolist() == examples.first_lengths.tolist() == [8, 7, 5, 6]
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=6), max_size=5),
+    st.integers(5, 40),
+    st.integers(0, 2**32),
+)
+def test_full_sentences_of_any_block(lengths, length, seed):
+    maker = ExampleMaker(TOKENIZER, length, 0.2, next_sentence=False, packing="full_sentences")
+    examples = maker.make_from_tokens(block_of(lengths), seed, 3, 1, 2)
+    assert (examples.lengths <= length).all() and not examples.is_random_next.any()
+    inner = []
+    for i in range(len(examples)):
+        ids = examples.select(slice(i, i + 1)).token_ids.tolist()
+        assert ids[0] == CLS and ids[-1] == SEP and len(ids) > 2
+        inner += ids[1:-1]
+    # No token is lost, repeated or out of place, and a separator ends each document but the last.
+    expected, token = [], FIRST
+    for number, document in enumerate(lengths):
+        expected += [SEP] if number else []
+        expected += range(token, token + sum(document))
+        token += sum(document)
+    assert inner == expected
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"next_sentence": False, "packing": "pages"}, "`packing` must be documents or full_sent"),
+        ({"packing": "full_sentences"}, "`packing` must be documents with next_sentence=True"),
+    ],
+)
+def test_packings_that_there_are(options, message):
+    with pytest.raises(ValueError, match=message):
+        ExampleMaker(TOKENIZER, 16, **options)
