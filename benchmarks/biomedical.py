@@ -19,7 +19,7 @@ from biomedical_data import write
 from biomedical_reader import READER, WINDOWS, made
 from side_by_side.results import machine, table
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.recipes.pretraining import pretrain

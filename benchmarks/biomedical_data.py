@@ -21,7 +21,7 @@ from question_answering import chosen_questions
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.data.questions.question_splits import split_by_title
 from kbert.data.questions.squad import read_squad
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 PARTS = {"train": 0.7, "validation": 0.15, "test": 0.15}
 SEED = 1

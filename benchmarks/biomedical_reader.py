@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kbert.checkpoints.adapter_folder import CONFIG, WEIGHTS
 from kbert.checkpoints.pretrained import SHIPPED
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
 

@@ -20,7 +20,7 @@ from pretraining_text import write
 from side_by_side.results import machine, table
 from side_by_side.tuned_encoders import RANDOM, tuned_rows
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.recipes.pretraining import pretrain
 

@@ -16,7 +16,7 @@ import re
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 NOVELS, HELD_OUT_NOVEL, LINES = "english_novels_19c.txt.gz", "Trollope_Warden", 60
 # WikiText writes "3 @.@ 5" for 3.5, and <unk> for rare words.

@@ -20,7 +20,7 @@ from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, rea
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.saved_pipeline import save_adapters
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.tasks.ner.model import EntityRecognizer
 from kbert.tasks.ner.task import measure_entities, tag_names
 

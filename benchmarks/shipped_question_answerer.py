@@ -23,7 +23,7 @@ from kbert.metrics.answers import squad_metrics
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.saved_pipeline import save_adapters
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.tasks.question_answering.model import QuestionAnswerer
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
 from kbert.training.runs.train_state import Position, load_state

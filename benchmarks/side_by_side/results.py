@@ -11,7 +11,7 @@ from typing import Any
 
 from side_by_side.contender import SCRIPTS, Contender
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 
 _FLAGS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_tile")
 # Taken before anything runs: it tells whether other programs had the cores.

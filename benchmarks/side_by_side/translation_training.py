@@ -11,7 +11,7 @@ import keras
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from

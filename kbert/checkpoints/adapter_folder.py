@@ -19,7 +19,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     read_json_object,
     write_safetensors,
 )
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 CONFIG = FORMAT_FILES["kbert_adapters"]
 WEIGHTS = "adapters.safetensors"

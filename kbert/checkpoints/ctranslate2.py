@@ -13,7 +13,7 @@ import numpy as np
 
 from kbert.checkpoints.arrays.checkpoint_files import json_text
 from kbert.checkpoints.arrays.weight_table import check_arrays, transformer_shapes
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
 _ACTIVATIONS = {

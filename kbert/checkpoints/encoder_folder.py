@@ -20,7 +20,7 @@ from kbert.checkpoints.arrays.tokenizer_files import (
     find_vocabulary,
     write_tokenizer,
 )
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 CONFIG = FORMAT_FILES["kbert"]
 WEIGHTS = "model.safetensors"

@@ -36,7 +36,7 @@ from kbert.checkpoints.huggingface_config import (
     layout_of_huggingface,
     set_labels,
 )
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 CONFIG = FORMAT_FILES["huggingface"]
 WEIGHTS = "model.safetensors"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kbert.checkpoints.arrays.tokenizer_files import MERGES, PIECES, VOCABULARY
 from kbert.checkpoints.huggingface_files import CONFIG, INDEX, WEIGHTS
-from kbert.storage.checksums import verify_sha256
+from kbert.storage.files import verify_sha256
 
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
 ALLOW_PATTERNS = [

@@ -16,8 +16,7 @@ from kbert.checkpoints.arrays.checkpoint_files import (
     write_safetensors,
 )
 from kbert.checkpoints.encoder_folder import read_about, read_native, write_native
-from kbert.storage.atomic_directory import atomic_directory
-from kbert.storage.checksums import sha256_of, verify_sha256
+from kbert.storage.files import atomic_directory, sha256_of, verify_sha256
 
 CONFIG = FORMAT_FILES["translation"]
 WEIGHTS = "model.safetensors"

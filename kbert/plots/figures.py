@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.text.graph_functions import checked_text
 
 _SPACE = "\u2581"  # how a SentencePiece model writes a space

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.text.subword import Subword
 
 PADDING_ID, UNKNOWN_ID, START_ID, END_ID = range(4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from kbert.checkpoints.arrays.weight_table import (
 )
 from kbert.checkpoints.encoders import bert
 from kbert.checkpoints.tensorflow.variables import TensorflowVariables, import_tensorflow
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 
 CONFIG = "bert_config.json"
 # kbert's key -> (Google's key, BertConfig's default; the published files have all of them).

@@ -25,7 +25,7 @@ from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
-from kbert.storage.checksums import sha256_of, sha256_of_folder
+from kbert.storage.files import sha256_of, sha256_of_folder
 from kbert.tasks.registry import json_answer, task_named, task_of
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import is_run, load_run

@@ -11,7 +11,7 @@ from kbert.data.classification.glue_tasks import glue_task, read_glue, write_glu
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.questions.squad import write_predictions
 from kbert.data.translation.parallel_text import read_parallel
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.translation.model import Translator
 from kbert.training.config.pretraining_config import TASK as PRETRAINING

@@ -19,7 +19,7 @@ from typing import Any
 from kbert.data.classification.text_pairs import TextExamples, read_text_examples
 from kbert.data.tables.table import nearest
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 
 _NLI = ("entailment", "neutral", "contradiction")
 _MNLI_SPLITS = ("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched")

@@ -21,8 +21,7 @@ from kbert.data.entities.tag_schemes import (
     parse_tag,
     scheme_name,
 )
-from kbert.data.tables.columns import Columns
-from kbert.data.tables.text_files import read_text
+from kbert.data.tables.columns import Columns, read_text
 
 
 @dataclass(frozen=True)

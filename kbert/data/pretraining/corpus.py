@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from kbert.data.pretraining import corpus_cuts as cuts
-from kbert.data.tables.text_files import is_gzipped, open_text
-from kbert.storage.checksums import sampled_hashes
+from kbert.data.tables.columns import is_gzipped, open_text
+from kbert.storage.files import sampled_hashes
 
 logger = logging.getLogger(__name__)
 _LOOK = 1 << 16  # bytes of each file that are checked before anything else
@@ -109,7 +109,7 @@ class Corpus:
     def fingerprint(self) -> str:
         """A SHA-256 of the files' names and contents, the separator and `encoding_errors`.
 
-        See `kbert.storage.checksums`: of more than 256 MiB, only samples are hashed.
+        See `kbert.storage.files`: of more than 256 MiB, only samples are hashed.
         """
         names = [f"{f.name}:{own}" for f, own in zip(self.files, sampled_hashes(self.files))]
         parts = [*names, str(self.separator), self.encoding_errors]

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kbert.data.tables.text_files import open_text
+from kbert.data.tables.columns import open_text
 
 BLOCK_BYTES = 1 << 22  # default of a corpus
 FILE_SEPARATOR = "\x1c"  # ASCII's, which tokenizers drop

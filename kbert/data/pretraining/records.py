@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.storage.atomic_directory import atomic_directory
-from kbert.storage.checksums import sha256_of
+from kbert.storage.files import atomic_directory, sha256_of
 
 _PREFIX = "pretraining"
 MANIFEST = "manifest.json"

@@ -17,10 +17,9 @@ from kbert.data.questions.question_examples import (
     answers_of,
     read_question_rows,
 )
-from kbert.data.tables.columns import shortened, without_surrogates
+from kbert.data.tables.columns import read_text, shortened, without_surrogates
 from kbert.data.tables.rows import json_value
-from kbert.data.tables.text_files import read_text
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 
 _KINDS: dict[type, str] = {str: "a string", list: "a list", bool: "true or false"}
 

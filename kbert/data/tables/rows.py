@@ -12,8 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from kbert.data.tables.columns import cut
-from kbert.data.tables.text_files import GZIP
+from kbert.data.tables.columns import GZIP, cut
 
 _FORMAT_OF_SUFFIX = {
     ".tsv": "tsv",

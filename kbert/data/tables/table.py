@@ -11,9 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.columns import shortened, without_surrogates
+from kbert.data.tables.columns import open_text, shortened, text_lines, without_surrogates
 from kbert.data.tables.rows import SUFFIXES, check_width, format_by_name, looks_quoted, text_rows
-from kbert.data.tables.text_files import open_text, text_lines
 
 FORMATS = ("tsv", "csv", "jsonl", "json")
 # Smaller files are read whole to see their first rows; of a longer first line nothing is known.

@@ -24,7 +24,7 @@ from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan
 from kbert.data.translation.feature_shards import DIGEST, FeatureShards, write_shard
 from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
-from kbert.storage.atomic_directory import file_lock, remove_leftovers, write_atomically
+from kbert.storage.files import file_lock, remove_leftovers, write_atomically
 
 logger = logging.getLogger(__name__)
 # States come out of a LayerNorm, far inside float16's range, where it is eight times as exact as

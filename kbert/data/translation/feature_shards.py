@@ -16,8 +16,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from kbert.storage.atomic_directory import write_atomically
-from kbert.storage.checksums import verify_sha256
+from kbert.storage.files import verify_sha256, write_atomically
 
 logger = logging.getLogger(__name__)
 DIGEST = np.dtype("V16")  # 128 bits: enough for any number of texts

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kbert.data.tables.columns import Columns
+from kbert.data.tables.columns import Columns, open_text, text_lines
 from kbert.data.tables.table import read_table
-from kbert.data.tables.text_files import open_text, text_lines
 
 
 @dataclass(frozen=True)

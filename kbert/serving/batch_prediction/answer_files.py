@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.serving.batch_prediction.row_files import Block, file_format, pyarrow
-from kbert.storage.atomic_directory import file_lock, write_atomically
+from kbert.storage.files import file_lock, write_atomically
 
 _ABOUT = "about.json"
 _COLUMNS = "columns.json"

@@ -15,7 +15,7 @@ from kbert.serving.batch_prediction.row_files import (
     pyarrow,
     read_blocks,
 )
-from kbert.storage.checksums import sha256_of
+from kbert.storage.files import sha256_of
 
 # The values of a row for the inputs of a model.
 Row = tuple[Any, ...]

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kbert.data.tables.columns import cut
+from kbert.data.tables.columns import cut, is_gzipped, text_lines
 from kbert.data.tables.rows import check_width, format_by_name, text_rows
-from kbert.data.tables.text_files import is_gzipped, text_lines
 
 BLOCK_ROWS = 8192
 # A block of longer texts has fewer rows, so that memory does not grow with the texts.

@@ -14,7 +14,7 @@ from typing import Any
 
 from kbert.serving.format.recorded_requests import GOLDEN_FILE
 from kbert.serving.format.version_folders import complete_versions, exports_in, read_metadata
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.tasks.registry import all_tasks
 
 logger = logging.getLogger(__name__)

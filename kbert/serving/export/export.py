@@ -23,7 +23,7 @@ from kbert.serving.format.signatures import (
     signatures_of,
 )
 from kbert.serving.format.version_folders import new_version, remove_old_versions
-from kbert.storage.atomic_directory import atomic_directory, file_lock, remove_leftovers
+from kbert.storage.files import atomic_directory, file_lock, remove_leftovers
 
 logger = logging.getLogger(__name__)
 # Held by the one running export into a folder of models.

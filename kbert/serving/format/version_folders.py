@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import remove_atomically, write_atomically
+from kbert.storage.files import remove_atomically, write_atomically
 
 # The types of numbers of an export, see `kbert.serving.export.precision`.
 PRECISIONS = ("float32", "bfloat16", "int8")

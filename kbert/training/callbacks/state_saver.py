@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.training.distributed.collectives import any_signal, barrier
 from kbert.training.runs.stopped_runs import StopSignals, TrainingStopped
 from kbert.training.runs.train_state import Position, save_state

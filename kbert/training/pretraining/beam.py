@@ -8,7 +8,7 @@ apache_beam. Sources: its programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
 from pathlib import Path
 from typing import Any
 
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 from kbert.training.config.pretraining_config import PreparationConfig
 from kbert.training.pretraining.preparation import prepared_corpus, prepared_output, records_of_part
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import kbert
 from kbert.options.configuration import MULTI_WORKER
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import BadBatch, Saving, StateSaver, fit_from
 from kbert.training.callbacks.step_bar import step_bar

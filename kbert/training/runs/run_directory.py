@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from kbert.options.configuration import Configuration
 from kbert.options.kinds import config_text, read_config_file
-from kbert.storage.atomic_directory import remove_leftovers, rename_directory, write_atomically
+from kbert.storage.files import remove_leftovers, rename_directory, write_atomically
 from kbert.training.config.any_config import StoredConfig, config_from_dict
 
 INCOMPLETE = ".incomplete"

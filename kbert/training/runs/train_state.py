@@ -20,8 +20,7 @@ import numpy as np
 from safetensors.numpy import load_file
 
 from kbert.checkpoints.arrays.checkpoint_files import write_safetensors
-from kbert.storage.atomic_directory import atomic_directory, remove_leftovers
-from kbert.storage.checksums import sha256_of, verify_sha256
+from kbert.storage.files import atomic_directory, remove_leftovers, sha256_of, verify_sha256
 from kbert.training.runs.stopped_runs import note_begun
 
 logger = logging.getLogger(__name__)

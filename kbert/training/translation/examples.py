@@ -13,7 +13,7 @@ from typing import Any
 
 from kbert.data.tfds_examples import read_tfds_translations
 from kbert.data.translation.parallel_text import ParallelText, read_parallel, read_parallel_tsv
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 from kbert.tasks.task import TFDS
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords

@@ -26,7 +26,7 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.options.configuration import check_default
 from kbert.pipelines.saved_pipeline import tokenizer_of
-from kbert.storage.atomic_directory import atomic_directory
+from kbert.storage.files import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
 from kbert.training.config.translation_config import TranslationConfig

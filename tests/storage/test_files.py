@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from kbert.storage import atomic_directory as module
-from kbert.storage.atomic_directory import (
+from kbert.storage import files as module
+from kbert.storage.files import (
     atomic_directory,
     remove_atomically,
     remove_leftovers,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.storage.checksums import sha256_of, sha256_of_folder, verify_sha256
+from kbert.storage.files import sha256_of, sha256_of_folder, verify_sha256
 
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 

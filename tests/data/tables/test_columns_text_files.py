@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from kbert.data.tables.text_files import is_gzipped, open_text, read_text, text_lines
+from kbert.data.tables.columns import is_gzipped, open_text, read_text, text_lines
 
 
 def test_open_text(tmp_path):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kbert.storage.atomic_directory import file_lock
+from kbert.storage.files import file_lock
 
 HOLD = """
 import sys, time
-from kbert.storage.atomic_directory import file_lock
+from kbert.storage.files import file_lock
 with file_lock(sys.argv[1], lambda: None):
     sys.stdout.write("held\\n")
     sys.stdout.flush()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kbert.storage.checksums import sampled_hashes
+from kbert.storage.files import sampled_hashes
 
 CONTENT = bytes(range(256)) * 1024  # 256 KiB
 
