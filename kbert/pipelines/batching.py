@@ -1,12 +1,14 @@
 """Batches of a model's raw texts: what all forms share, for texts of several examples each."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
 from kbert.pipelines.replication import Replication
-from kbert.pipelines.text_inputs import holds_texts, listed
+from kbert.pipelines.text_inputs import listed
 
 # Positions (padding included) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
@@ -141,6 +143,19 @@ class Batching:
             f"`inputs` of a call must be token ids for a {type(self.model).__name__}. Received: "
             "texts, which `predict` and `answers` take"
         )
+
+
+def holds_texts(x: Any) -> bool:
+    """Returns whether the input of a model's call holds texts; consumes nothing of it."""
+    if isinstance(x, dict):
+        return any(map(holds_texts, x.values()))
+    if hasattr(x, "iloc"):  # a table or a column of pandas
+        return bool(holds_texts(x.to_numpy()))
+    if isinstance(x, np.ndarray | tf.Tensor):
+        return x.dtype == tf.string if tf.is_tensor(x) else x.dtype.kind in "OUS"
+    if isinstance(x, Sequence) and not isinstance(x, str | bytes):
+        return any(map(holds_texts, x))
+    return isinstance(x, str | bytes)
 
 
 def check_vocabulary(tokenizer: Any, encoder: Any) -> None:

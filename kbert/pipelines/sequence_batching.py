@@ -20,8 +20,6 @@ from kbert.pipelines.text_inputs import (
     TextInputs,
     as_column,
     check_pair,
-    has_strings,
-    holds_texts,
     listed,
     read_text_inputs,
     weight_array,
@@ -215,9 +213,9 @@ class SequenceBatching(Batching):
 
     def numbers(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Maps a dataset of batches of texts to batches of token ids, on the host."""
-        if not has_strings(dataset):
-            return dataset
         spec = dataset.element_spec
+        if not any(part.dtype == tf.string for part in tf.nest.flatten(spec)):
+            return dataset
         x = spec[0] if isinstance(spec, tuple) else spec
         check_pair(isinstance(x, dict | tuple) and len(x) == 2, self.model.pair)
 
@@ -239,7 +237,7 @@ class SequenceBatching(Batching):
         return model_inputs(self.preprocess(*texts))
 
     def call_inputs(self, x: Any) -> Any:
-        if not holds_texts(x):
+        if not self.holds_texts(x):
             return x
         if all(isinstance(one, tf.Tensor) for one in keras.tree.flatten(x)):
             check_pair(isinstance(x, dict | list | tuple) and len(x) == 2, self.model.pair)

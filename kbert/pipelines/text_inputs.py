@@ -152,24 +152,6 @@ def dict_of_texts(x: dict[str, Any], *forms: tuple[str, ...]) -> list[list[Any]]
     return [checked_texts(key, columns[key]) for key in form]
 
 
-def has_strings(dataset: tf.data.Dataset) -> bool:
-    """Returns whether the elements of a dataset hold strings."""
-    return any(spec.dtype == tf.string for spec in tf.nest.flatten(dataset.element_spec))
-
-
-def holds_texts(x: Any) -> bool:
-    """Returns whether the input of a model's call holds texts; consumes nothing of it."""
-    if isinstance(x, dict):
-        return any(map(holds_texts, x.values()))
-    if hasattr(x, "iloc"):  # a table or a column of pandas
-        return bool(holds_texts(x.to_numpy()))
-    if isinstance(x, np.ndarray | tf.Tensor):
-        return x.dtype == tf.string if tf.is_tensor(x) else x.dtype.kind in "OUS"
-    if isinstance(x, Sequence) and not isinstance(x, str | bytes):
-        return any(map(holds_texts, x))
-    return isinstance(x, str | bytes)
-
-
 def is_texts(column: Any) -> bool:
     """Returns whether an object is a column of texts; single entries may be missing values."""
     if isinstance(column, tf.Tensor):

@@ -57,3 +57,10 @@ def test_one_batch_holds_all_texts(model):
     again, targets, weights = model.batching.one_batch(ready, ["no", "yes"], None)
     assert again is ready or again == ready
     assert targets.tolist() == [0, 1] and weights is None
+
+
+def test_a_dataset_of_strings_becomes_one_of_token_ids(model):
+    strings = tf.data.Dataset.from_tensor_slices(({"text": TEXTS}, [0, 1])).batch(2)
+    assert "token_ids" in model.batching.numbers(strings).element_spec[0]
+    numbers = tf.data.Dataset.range(3)
+    assert model.batching.numbers(numbers) is numbers

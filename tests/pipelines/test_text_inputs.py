@@ -11,8 +11,6 @@ import tensorflow as tf
 
 from kbert.pipelines.text_inputs import (
     TextInputs,
-    has_strings,
-    holds_texts,
     listed,
     read_single_texts,
     read_text_inputs,
@@ -186,28 +184,6 @@ def test_an_iterator_of_batches_goes_on_as_one():
     assert isinstance(found, GeneratorType) and list(found) == batches
 
 
-@pytest.mark.parametrize(
-    "x, expected",
-    [
-        (A, True),
-        (FRAME, True),
-        (FRAME["text"], True),
-        (tf.constant(A), True),
-        ({"question": A, "context": B}, True),
-        ((A, [["a"], ["b"]]), True),
-        ("one", True),
-        ({"token_ids": np.zeros((1, 2))}, False),
-        (FRAME[["id"]], False),
-        (tf.zeros(2), False),
-        ([1, 2], False),
-        (None, False),
-        (tf.data.Dataset.from_tensors(A), False),
-    ],
-)
-def test_whether_there_are_texts_in_what_a_model_is_called_with(x, expected):
-    assert holds_texts(x) is expected
-
-
 def test_rows():
     assert TextInputs(A, B)[1:] == TextInputs(["two"], ["four"])
     assert TextInputs(A)[:1] == TextInputs(["one"])
@@ -248,8 +224,3 @@ def test_single_texts_under_a_name():
         read_single_texts({"source": A})
     with pytest.raises(ValueError, match="`x` must be one list of texts. Received: a tuple of 2"):
         read_single_texts((A, B))
-
-
-def test_strings_in_a_dataset():
-    strings = tf.data.Dataset.from_tensor_slices(({"text": A}, [0, 1]))
-    assert has_strings(strings) and not has_strings(tf.data.Dataset.range(3))

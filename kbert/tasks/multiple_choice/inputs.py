@@ -19,7 +19,6 @@ from kbert.pipelines.signatures import model_inputs
 from kbert.pipelines.text_inputs import (
     as_column,
     checked_texts,
-    holds_texts,
     is_texts,
     listed,
     read_columns,
@@ -245,7 +244,7 @@ class ChoiceBatching(SequenceBatching):
 
     def call_inputs(self, x: Any) -> Any:
         """Returns the input of a call of the model, with contexts and choices as ids (n, K, T)."""
-        if not holds_texts(x):
+        if not self.holds_texts(x):
             return x
         inputs = self.read_inputs(x)
         if inputs is None:

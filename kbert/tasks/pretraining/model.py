@@ -11,9 +11,10 @@ import tensorflow as tf
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL
 from kbert.models.encoder import Encoder
+from kbert.pipelines.batching import holds_texts
 from kbert.pipelines.inference import packed_chunks
 from kbert.pipelines.signatures import Signature, model_inputs, text_specs
-from kbert.pipelines.text_inputs import holds_texts, read_single_texts
+from kbert.pipelines.text_inputs import read_single_texts
 from kbert.pipelines.window_batching import WindowBatching
 from kbert.tasks.answers import plain_values
 from kbert.tasks.pretraining.head import Pretraining
