@@ -76,7 +76,7 @@ def classification_metrics(
     if len(names) == 2:
         metrics["f1"] = float(columns[2][1])
     if probabilities is not None:
-        array = _finite("probabilities", probabilities)
+        array = finite_array("probabilities", probabilities)
         if array.shape != (right.size, len(names)):
             raise ValueError(
                 f"`probabilities` must have the shape {(right.size, len(names))}. Received: "
@@ -103,8 +103,8 @@ def regression_metrics(labels: Any, predictions: Any) -> dict[str, float]:
     """
     from scipy import stats
 
-    right = _finite("labels", labels)
-    predicted = _finite("predictions", predictions)
+    right = finite_array("labels", labels)
+    predicted = finite_array("predictions", predictions)
     if predicted.ndim == 2 and predicted.shape[1] == 1:
         predicted = predicted[:, 0]  # a regression head returns (examples, 1)
     right, predicted = _checked(right, predicted)
@@ -177,7 +177,8 @@ def _indices(argument: str, values: Any, names: Sequence[str]) -> np.ndarray:
     return np.array([index[value] for value in flat], dtype="int64")
 
 
-def _finite(argument: str, values: Any) -> np.ndarray:
+def finite_array(argument: str, values: Any) -> np.ndarray:
+    """Returns numbers as float64, and raises a ValueError if an entry is not a finite number."""
     try:
         array = np.asarray(values, dtype="float64")
     except (TypeError, ValueError) as error:

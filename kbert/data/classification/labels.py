@@ -11,8 +11,8 @@ import numpy as np
 from kbert.data.tables.table import Table, nearest
 
 _SUM_TOLERANCE = 1e-3
-# Class names, scores, {class name: probability} or probabilities.
-Labels = list[str] | list[float] | list[dict[str, float]] | list[list[float]]
+# Class names, scores, {class name: probability}, probabilities, or several names each.
+Labels = list[str] | list[float] | list[dict[str, float]] | list[list[float]] | list[list[str]]
 
 
 class _Labelled(Protocol):
@@ -156,7 +156,7 @@ def _warn_of_lookalikes(source: str, first: dict[str, int]) -> None:
         )
 
 
-def _number(value: object) -> float | None:
+def finite_number(value: object) -> float | None:
     """Returns the finite number that `value` stands for; None for bool and everything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
@@ -168,7 +168,7 @@ def _number(value: object) -> float | None:
 
 
 def _score(value: object, table: Table, row: int, label: str | int) -> float:
-    number = _number(value)
+    number = finite_number(value)
     if number is None:
         raise ValueError(
             f"{table.place(row, label)}: the label must be a finite number for regression. "
@@ -196,7 +196,7 @@ def _soft(value: Any, first: Any, table: Table, row: int, label: object) -> Any:
             f"{table.place(row, label)}: the label must be probabilities as in the first row. "
             f"Received: {value!r}"
         )
-    numbers = [_number(x) for x in (value.values() if isinstance(value, dict) else value)]
+    numbers = [finite_number(x) for x in (value.values() if isinstance(value, dict) else value)]
     total = sum(number for number in numbers if number is not None)
     good = all(number is not None and number >= 0 for number in numbers)
     if not good or abs(total - 1.0) > _SUM_TOLERANCE:

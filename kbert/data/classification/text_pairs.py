@@ -32,7 +32,7 @@ class TextExamples(Columns):
     text_a: list[str]  # the texts, or the first of each pair
     text_b: list[str] | None  # the second of each pair; None for single texts
     # class names; or floats (regression); or soft labels, one {class name: probability} or one list
-    # of probabilities an example; None for unlabelled examples
+    # of probabilities an example; or lists of names, see `label_sets`; None for unlabelled examples
     labels: Labels | None
     ids: list[str] | None
     source: str
@@ -89,11 +89,22 @@ def read_text_examples(
         encoding_errors=encoding_errors,
         malformed_rows=malformed_rows,
     )
-    text_a, text_b = _text_columns(table, text_a, text_b)
-    label = _label_column(table, regression) if label is None else label
+    text_a, text_b = text_columns(table, text_a, text_b)
+    label = label_column(table, regression) if label is None else label
     labels = None if labeled is False or label is None else read_labels(table, label, regression)
     if labeled and labels is None:
-        raise _no_labels(table, table.header if label is None else f"an empty column `{label}`")
+        raise no_labels(table, table.header if label is None else f"an empty column `{label}`")
+    return text_examples(table, text_a, text_b, labels, id)
+
+
+def text_examples(
+    table: Table,
+    text_a: str | int,
+    text_b: str | int | None,
+    labels: Labels | None,
+    id: str | int | None = None,
+) -> TextExamples:
+    """Returns the examples of a table whose labels were read, and text columns found."""
     id = table.find(*_ID_COLUMNS) if id is None else id
     return TextExamples(
         text_a=table.texts(text_a),
@@ -121,17 +132,21 @@ def check_text_columns(
     table = first_rows(path, header=not by_index)
     if table is None:
         return
-    label = _label_column(table, regression) if label is None else label
-    for column in (*_text_columns(table, text_a, text_b), label):
+    label = label_column(table, regression) if label is None else label
+    for column in (*text_columns(table, text_a, text_b), label):
         if column is not None:
             table.index_of(column)
     if label is None:
-        raise _no_labels(table, table.header)
+        raise no_labels(table, table.header)
 
 
-def _text_columns(
+def text_columns(
     table: Table, text_a: str | int | None, text_b: str | int | None
 ) -> tuple[str | int, str | int | None]:
+    """Returns the columns of the texts: those given, or the usual ones that a table has.
+
+    A ValueError if there are none.
+    """
     if text_a is not None:
         return text_a, text_b
     known = table.columns or ()
@@ -145,9 +160,11 @@ def _text_columns(
     )
 
 
-def _label_column(table: Table, regression: bool) -> str | None:
+def label_column(table: Table, regression: bool) -> str | None:
+    """Returns the usual column of labels, or of scores, that a table has."""
     return table.find(*(_SCORE_COLUMNS if regression else _LABEL_COLUMNS))
 
 
-def _no_labels(table: Table, received: str) -> ValueError:
+def no_labels(table: Table, received: str) -> ValueError:
+    """Returns the error of examples without labels."""
     return ValueError(f"{table.source}: the examples must have labels. Received: {received}")
