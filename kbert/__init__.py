@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
     from kbert.tasks.classification.model import Classifier
+    from kbert.tasks.multi_label.model import MultiLabelClassifier
     from kbert.tasks.multiple_choice.model import MultipleChoice
     from kbert.tasks.ner.model import EntityRecognizer
     from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -47,6 +48,7 @@ _MODULE_OF = {
     "Classifier": "kbert.tasks.classification.model",
     "EntityRecognizer": "kbert.tasks.ner.model",
     "MaskedLanguageModel": "kbert.tasks.pretraining.model",
+    "MultiLabelClassifier": "kbert.tasks.multi_label.model",
     "MultipleChoice": "kbert.tasks.multiple_choice.model",
     "QuestionAnswerer": "kbert.tasks.question_answering.model",
     "Regressor": "kbert.tasks.regression.model",
@@ -69,6 +71,7 @@ __all__ = [
     "Classifier",
     "EntityRecognizer",
     "MaskedLanguageModel",
+    "MultiLabelClassifier",
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",

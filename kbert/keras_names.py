@@ -27,6 +27,7 @@ NAMES = {
     "models.weights": "NewWeights",
     "models.transformer": "Transformer",
     "optimization.adamw": "AdamW",
+    "optimization.label_losses": "MicroF1 SigmoidCrossEntropy",
     "optimization.losses": "SoftmaxCrossEntropy",
     "optimization.next_token_losses": "LabelSmoothedCrossEntropy NextSentenceMetrics "
     "NextTokenAccuracy Perplexity PredictedTokenMetrics",
@@ -34,6 +35,8 @@ NAMES = {
     "optimization.sequence_losses": "SpanCrossEntropy TokenAccuracy TokenCrossEntropy",
     "tasks.classification.head": "SequenceClassification SequenceHead",
     "tasks.classification.model": "Classifier",
+    "tasks.multi_label.head": "MultiLabelClassification",
+    "tasks.multi_label.model": "MultiLabelClassifier",
     "tasks.multiple_choice.head": "ChoiceSelection",
     "tasks.multiple_choice.model": "MultipleChoice",
     "tasks.ner.head": "TokenClassification",

@@ -49,7 +49,7 @@ SUB_FLOORS = {
     "tasks": (
         (".",),
         ("classification", "pretraining", "question_answering", "translation"),
-        ("multiple_choice", "ner", "regression"),
+        ("multi_label", "multiple_choice", "ner", "regression"),
         ("span_tagging",),
     ),
     "training": (

@@ -12,6 +12,7 @@ from kbert.data.batches.packed_examples import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.signatures import model_inputs
 from kbert.tasks.classification.model import Classifier
+from kbert.tasks.multi_label.model import MultiLabelClassifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer
 from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -75,6 +76,13 @@ def small_classifier(labels: Any = ("no", "yes", "perhaps"), **kwargs: Any) -> C
 def small_regressor(**kwargs: Any) -> Regressor:
     """A regressor."""
     return small_model(Regressor, **kwargs)
+
+
+def small_multi_label_classifier(
+    labels: Any = ("joy", "anger", "love"), **kwargs: Any
+) -> MultiLabelClassifier:
+    """A classifier of three independent labels unless told otherwise."""
+    return small_model(MultiLabelClassifier, labels, **kwargs)
 
 
 def small_multiple_choice(**kwargs: Any) -> MultipleChoice:

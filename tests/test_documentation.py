@@ -35,7 +35,7 @@ def test_every_training_option_is_documented_with_its_default(configuration, nam
         default = option.default
         if default is dataclasses.MISSING:
             default = option.default_factory()
-        shown = "" if default is None else f"`{default}`"
+        shown = "" if default is None else f"`{default}`".replace("|", "\\|")  # of a table
         assert f"| `{option.name}` | {shown} | {option.metadata['help']} |" in page
 
 

@@ -30,6 +30,7 @@ TASKS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (TEXT, "a film"),
     ),
     "regression": (small.small_regressor, (TEXT,)),
+    "several labels": (small.small_multi_label_classifier, (TEXT,)),
     "multiple choice": (small.small_multiple_choice, (TEXT, ["good", "bad"])),
     "question answering": (small.small_question_answerer, ("a film", TEXT)),
     "span tagging": (small.small_span_tagger, ("a film", TEXT)),

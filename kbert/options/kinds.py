@@ -204,6 +204,27 @@ def weights() -> Kind:
     )
 
 
+def thresholds() -> Kind:
+    """Returns the kind of a number between 0 and 1, or one for each of some labels."""
+
+    def is_inside(value: Any) -> bool:
+        return _is_number(value) and 0 < value < 1
+
+    return Kind(
+        "a number in (0, 1), or {label: number}",
+        lambda v: is_inside(v)
+        or isinstance(v, dict)
+        and v != {}
+        and all(isinstance(name, str) and is_inside(one) for name, one in v.items()),
+        from_text=lambda v: parse_yaml(v, "`threshold`"),
+    )
+
+
+def separator() -> Kind:
+    """Returns the kind of text that stands between others; a space is one too."""
+    return Kind("text that stands between two labels", lambda v: isinstance(v, str) and v != "")
+
+
 def grid(keys: Sequence[str]) -> Kind:
     """Returns the kind of True, False, or a list of values for some keys."""
     return Kind(

@@ -99,7 +99,7 @@ def load_pipeline(
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
     encoder = encoder_of(checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings)
-    head = _head(checkpoint, cls) if is_own else {}
+    head = _head(checkpoint, cls, from_other_task) if is_own else {}
     own_head = checkpoint.pipeline.get("head", "pooler")  # Hugging Face knows no other
     if head and settings.get("head", own_head) != own_head:
         raise ValueError(
@@ -221,15 +221,19 @@ def _parts(layer: Any) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def _head(checkpoint: Checkpoint, cls: Any) -> dict[str, np.ndarray]:
+def _head(checkpoint: Checkpoint, cls: Any, may_be_new: bool) -> dict[str, np.ndarray]:
     """Returns the arrays of the head; none where the checkpoint's head is another task's."""
     known = (None, *cls.huggingface_architectures())
     if not checkpoint.pipeline and checkpoint.head_class not in known:
         return {}
-    if checkpoint.source_config.get("problem_type") == "multi_label_classification":
+    problem = checkpoint.source_config.get("problem_type")
+    if problem is not None and problem not in cls.problem_types:
+        if may_be_new:
+            logger.warning("A head for %s: its encoder is taken, the head is new.", problem)
+            return {}
         raise ValueError(
-            "`problem_type` of a classification head must be single_label_classification or "
-            "regression. Received: multi_label_classification"
+            f"`problem_type` of a classification head must be {' or '.join(cls.problem_types)}. "
+            f"Received: {problem} (`kbert.load` takes any, `from_other_task=True` the encoder)"
         )
     return {n: array for n, array in checkpoint.heads.items() if n.startswith(cls.head_names)}
 

@@ -28,14 +28,14 @@ class TaskModel(keras.Model):
     tokenizer: Any = None
     max_sequence_length: int
     huggingface_architecture: str | None = None  # the class of transformers with the same head
+    problem_types: tuple[str, ...] = ("single_label_classification", "regression")  # of its heads
     formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
     needs_pooler = True  # whether a checkpoint without a pooler is incomplete
     # Prefixes of the head's tensor names in Hugging Face's format.
     head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
     head_may_be_partial = False  # whether some layers of the head may lack weights on disk
-    # Arguments of the tokenizer that the task requires, whatever was saved.
-    tokenizer_rules: dict[str, Any] = {}
+    tokenizer_rules: dict[str, Any] = {}  # arguments of the tokenizer, whatever was saved
     # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.
     parts: tuple[str, ...] = ("encoder", "tokenizer")
     arguments: tuple[str, ...] = ()

@@ -133,9 +133,8 @@ class Prepared:
         """Returns the part of these examples to train on."""
         return self
 
-    @property
-    def validating(self) -> Any:
-        """The examples to evaluate the epochs of a run on."""
+    def validating(self, config: Any) -> Any:
+        """Returns the examples to evaluate the epochs of a run on."""
         return self
 
 
@@ -174,7 +173,6 @@ class PreparedReading:
             return self
         return replace(self, input=self.input.with_others(config.other_windows, config.seed))
 
-    @property
-    def validating(self) -> "PreparedReading":
-        """The examples to evaluate the epochs of a run on."""
+    def validating(self, config: Any) -> "PreparedReading":
+        """Returns the examples to evaluate the epochs of a run on."""
         return replace(self, is_validation=True)

@@ -9,8 +9,7 @@ import keras
 from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import is_marian, is_translation, read_checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline
-from kbert.tasks.registry import all_tasks, task_named, task_of_class
-from kbert.tasks.task import Task
+from kbert.tasks.registry import all_tasks, task_named, task_of_checkpoint
 
 
 def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
@@ -41,7 +40,7 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
         return task_named("translation").model_class().from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     name = checkpoint.pipeline.get("class")
-    task = task_of_class(name) if name else _task_of_huggingface(checkpoint)
+    task = task_of_checkpoint(checkpoint)
     if task is None:
         known = [task.model_name for task in all_tasks()]
         raise ValueError(
@@ -49,8 +48,3 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
             f"{'an encoder without a task' if name is None else name}"
         )
     return load_pipeline(task.model_class(), directory, checkpoint=checkpoint, **kwargs)
-
-
-def _task_of_huggingface(checkpoint: Any) -> Task | None:
-    found = (task for task in all_tasks() if task.is_huggingface(checkpoint.head_class, checkpoint))
-    return next(found, None)

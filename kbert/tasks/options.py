@@ -3,7 +3,18 @@
 from dataclasses import dataclass
 
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import choice, column, flag, names, option, rate, weights, whole
+from kbert.options.kinds import (
+    choice,
+    column,
+    flag,
+    names,
+    option,
+    rate,
+    separator,
+    thresholds,
+    weights,
+    whole,
+)
 
 
 @dataclass(frozen=True)
@@ -11,7 +22,9 @@ class TaskOptions(Configuration):
     """Options of heads, of the texts that they read, and of the columns of their examples."""
 
     label: str | int | None = option(
-        None, column(), "Data", "Column of the label or score; of ner by default the last."
+        None, column(), "Data",
+        "Column of the label or score; of ner by default the last; of "
+        "multi-label also columns of 0 and 1, a,b,c.",
     )
     dropout: float = option(0.1, rate(), "Model", "Dropout rate before the head.")
     stride: int | None = option(
@@ -60,6 +73,22 @@ class TaskOptions(Configuration):
     labels: list[str] | None = option(
         None, names(), "Data", "Labels in their order, a,b,c; by default the training's, sorted."
     )
+    label_separator: str = option(
+        "|", separator(), "Data", "Of multi-label: what stands between the labels of a text."
+    )
+    threshold: float | dict[str, float] = option(
+        0.5,
+        thresholds(),
+        "Model",
+        "Of multi-label: the probability from which on a label counts, or {label: number}.",
+    )
+    tune_thresholds: bool = option(
+        False,
+        flag(),
+        "Training",
+        "Of multi-label: give each label the threshold with the largest F1 on the validation data.",
+    )
     class_weights: str | dict[str, float] = option(
-        "none", weights(), "Training", "none, balanced, or a weight for each label: {a: 1, b: 2}."
+        "none", weights(), "Training", "none, balanced, or a weight for each label: {a: 1, b: 2}; "
+        "of multi-label it is that of its positive targets.",
     )

@@ -13,7 +13,7 @@ from kbert.tasks.task import FinetunedTask, Task
 
 # Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (
-    *("classification", "regression", "multiple-choice"),
+    *("classification", "regression", "multi-label", "multiple-choice"),
     *("question-answering", "span-tagging", "ner"),
 )
 OTHERS = ("translation", "pretraining")
@@ -44,6 +44,15 @@ def task_named(name: str) -> Task:
 def task_of_class(name: str | None) -> Task | None:
     """Returns the task of models of a class, named in a saved folder or an export, or None."""
     return next((task for task in all_tasks() if task.model_name == name), None)
+
+
+def task_of_checkpoint(checkpoint: Any) -> Task | None:
+    """Returns the task of a `Checkpoint` of kbert or of another package, None for an encoder."""
+    name = checkpoint.pipeline.get("class")
+    if name:
+        return task_of_class(name)
+    head = checkpoint.head_class
+    return next((task for task in all_tasks() if task.is_huggingface(head, checkpoint)), None)
 
 
 def task_of(model: Any) -> Task | None:

@@ -130,6 +130,8 @@ class FinetunedTask(Task):
         averages: Whether the predictions of several models can be averaged.
         falling: Those of its metrics that are the better the smaller they are.
         has_answer_file: Whether there is an official format of a file of answers.
+        has_thresholds: Whether its models have thresholds that examples can tune.
+        reading: Keys of the configuration, besides columns, by which `read_file` reads.
         fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
             train the task.
         target_dtype, target_shape: Of one example's target in such batches.
@@ -142,6 +144,8 @@ class FinetunedTask(Task):
     averages = False
     falling: tuple[str, ...] = ("cross_entropy",)
     has_answer_file = False
+    has_thresholds = False
+    reading: tuple[str, ...] = ()
     fixed_length: int | None = None
     target_dtype = "int32"
     target_shape: tuple[int, ...] = ()
@@ -153,7 +157,8 @@ class FinetunedTask(Task):
     def check_columns(self, path: str, columns: Mapping[str, str | int | None]) -> None:
         """Raises a ValueError if the first lines of a file lack `text_a`, `text_b` or `label`.
 
-        The columns are given by name or index; None is for those that are looked for.
+        The columns are given by name or index; None is for those that are looked for. Keys of
+        `reading` may be among them.
         """
 
     def is_of_glue(self, name: str) -> bool:
@@ -210,6 +215,12 @@ class FinetunedTask(Task):
         """Returns a weight for each class; None for equal weights."""
         return None
 
+    def weighted_loss(self, weights: Mapping[str, float]) -> Any:
+        """Returns the task's loss with the weights of `class_weights`."""
+        from kbert.optimization.losses import SoftmaxCrossEntropy
+
+        return SoftmaxCrossEntropy(list(weights.values()))
+
     def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
         """Returns arguments of the model's constructor that depend on the examples."""
         return {}
@@ -221,7 +232,7 @@ class FinetunedTask(Task):
         """Returns the metrics that epochs may be compared by, the default first."""
         return list(self.compared)
 
-    def target_spec(self, rows: int) -> Any:
+    def target_spec(self, rows: int, labels: Sequence[str] | None) -> Any:
         """Returns the `tf.TensorSpec` of the targets of `rows` examples in batches of one shape."""
         import tensorflow as tf
 
@@ -257,15 +268,22 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def measure_predictions(
-        self, right: Any, predictions: Any, labels: Sequence[str] | None, glue: str | None = None
+        self, right: Any, predictions: Any, labels: Any, glue: Any = None, thresholds: Any = None
     ) -> dict[str, Any]:
-        """Returns the metrics of probabilities (n, C), or scores (n,), where `averages`."""
+        """Returns the metrics of probabilities (n, C), or scores (n,), where `averages`.
+
+        `thresholds` is what `thresholds` returns of the model.
+        """
         raise NotImplementedError
+
+    def thresholds(self, model: Any) -> Any:
+        """Returns the probability from which on each label counts, (C,), or None without such."""
+        return None
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         """Reads a file of examples to evaluate a finished model on, whose tags may matter.
 
-        `columns` are those of `check_columns`, as far as they are known.
+        `columns` are those of `check_columns` and keys of `reading`, as far as they are known.
         """
         raise NotImplementedError
 
@@ -276,21 +294,3 @@ class FinetunedTask(Task):
     def rows(self, examples: Any) -> list[tuple[Any, ...]]:
         """Returns the inputs of a model's main signature for each example."""
         raise NotImplementedError
-
-
-class ReadingTask(FinetunedTask):
-    """A task on texts of any length, whose windows a model reads, with metrics of its answers."""
-
-    has_windows = True
-
-    def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
-        """Returns the metrics of a model's answers; `tune` sets its threshold to the best one."""
-        raise NotImplementedError
-
-    def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
-        from kbert.tasks.inputs import PreparedReading
-
-        return PreparedReading(self.inputs(model, examples), examples, self.tuned_metrics)
-
-    def measure(self, model: Any, examples: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        return self.tuned_metrics(model, examples, False), {}

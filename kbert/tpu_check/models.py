@@ -143,7 +143,7 @@ def _finetuning(config: RunConfig, cores: int) -> CheckedModel:
     compile_model(model, sized, data, _STEPS)
     rows = _rows(config.batch_size, cores)
     length = config.max_sequence_length or task.fixed_length
-    batch = (_tokens(rows, length), task.target_spec(rows))
+    batch = (_tokens(rows, length), task.target_spec(rows, data.labels))
     return CheckedModel(model, batch, f"{rows} examples of {length} tokens")
 
 

@@ -31,6 +31,13 @@ from kbert.options import kinds as kinds
             "none, balanced, or {label: weight}",
         ),
         (
+            kinds.thresholds(),
+            [0.5, {"a": 0.1, "b": 0.9}],
+            [0, 1.0, "0.5", {}, {"a": 1}, {1: 0.5}, None, [0.5]],
+            "a number in (0, 1), or {label: number}",
+        ),
+        (kinds.separator(), ["|", " "], ["", None, 1], "text that stands between two labels"),
+        (
             kinds.grid(("epochs", "batch_size")),
             [True, False, {"epochs": [1, 2]}],
             [{"epochs": []}, {"rate": [1]}, {}, [1], "yes", None],
@@ -56,6 +63,7 @@ def test_the_text_of_an_option_becomes_a_value():
     assert kinds.patterns().from_text("a.txt, b/*.gz") == ["a.txt", "b/*.gz"]
     assert kinds.weights().from_text("{a: 2, b: 5e-1}") == {"a": 2, "b": 0.5}
     assert kinds.weights().from_text("balanced") == "balanced"
+    assert kinds.thresholds().from_text("{a: 0.2}") == {"a": 0.2}
 
 
 def test_a_field_without_kind_is_refused():

@@ -18,7 +18,7 @@ class Input:
 def test_predictions_are_measured_against_the_targets():
     prepared = Prepared(Input(), np.array([1, 2]), lambda right, found: {"sum": right + found})
     assert prepared.measured(np.array([3, 4]))["sum"].tolist() == [4, 6]
-    assert prepared.trained(None) is prepared and prepared.validating is prepared
+    assert prepared.trained(None) is prepared and prepared.validating(None) is prepared
 
 
 def test_validation_of_readers_tunes_and_has_a_loss(tiny, tmp_path, monkeypatch):
@@ -28,7 +28,7 @@ def test_validation_of_readers_tunes_and_has_a_loss(tiny, tmp_path, monkeypatch)
     model.compile()
     part = TASK.prepare(model, data.train)
     assert "loss" not in part.measured(model) and model.null_threshold is None
-    found = part.validating.measured(model)
+    found = part.validating(None).measured(model)
     assert found["loss"] > 0 and found["null_threshold"] == model.null_threshold is not None
     fewer = part.trained(config.with_values(other_windows=0))
     assert len(fewer.input.lengths) < len(part.input.lengths)

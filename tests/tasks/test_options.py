@@ -41,3 +41,11 @@ def test_the_keys_of_span_tagging_and_their_kinds():
     assert TaskOptions(soft=False)
     with pytest.raises(ValueError, match="`soft` must be true or false. Received: soft=1"):
         TaskOptions(soft=1)
+
+
+def test_the_keys_of_several_labels_and_their_kinds():
+    assert {"label_separator", "threshold", "tune_thresholds"} <= KEYS
+    assert TaskOptions(label_separator=" ", threshold={"a": 0.2, "b": 0.9})
+    told = r"`threshold` must be a number in \(0, 1\), or {label: number}. Received: threshold=1"
+    with pytest.raises(ValueError, match=told):
+        TaskOptions(threshold=1)

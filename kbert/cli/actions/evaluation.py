@@ -1,5 +1,6 @@
 """Results of `kbert evaluate`: of runs on examples, of readers, pretrained models, translators."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from kbert.training.translation.evaluation import measure_translator
 from kbert.training.translation.examples import read_table_of_pairs
 
 _Glue = tuple[str | None, Path | None, str]  # task, folder of GLUE, and split
-_Columns = dict[str, str | None]  # text_a, text_b and label
+_Columns = dict[str, str | None]  # text_a, text_b and label, and keys of a task's `reading`
+_HEADINGS = {"f1": "F1"}
 
 
 def read_examples(
@@ -40,14 +42,22 @@ def read_examples(
 
 
 def evaluate_runs(
-    runs: list[Path], file: Path | None, glue: _Glue, columns: _Columns, submission: Path | None
+    runs: list[Path],
+    file: Path | None,
+    glue: _Glue,
+    columns: _Columns,
+    submission: Path | None = None,
+    tuned: Path | None = None,
 ) -> dict[str, Any]:
     """Evaluates the mean of the runs' predictions, and optionally writes the GLUE server's file.
 
     Returns facts about the examples of `read_examples`, the metrics if they have labels, and the
-    file, if one was written to the folder `submission`.
+    file, if one was written to the folder `submission`. With `tuned` it is one run, whose model is
+    written to that folder with its thresholds tuned on the examples, and measured.
     """
     examples, task = read_examples(runs[0], file, glue, columns)
+    if tuned is not None:
+        return _tuned(_only(runs, "to be tuned"), examples, tuned)
     if submission is None and examples.labels is None:
         raise ValueError(
             f"{examples.source}: the examples must have labels to be measured (or give "
@@ -58,10 +68,7 @@ def evaluate_runs(
     averaged = predict_average(runs, examples)
     result = _facts(runs, examples.source, examples)
     if examples.labels is not None:
-        right = averaged.task.targets(examples, averaged.labels)
-        result["metrics"] = averaged.task.measure_predictions(
-            right, averaged.predictions, averaged.labels, task
-        )
+        result["metrics"] = averaged.measured(examples, task)
     if submission is not None and task is not None:
         answers = averaged.predictions.tolist()
         if averaged.labels is not None:
@@ -71,20 +78,37 @@ def evaluate_runs(
     return result
 
 
+def _tuned(run: Path, examples: Any, output: Path) -> dict[str, Any]:
+    model = load_model(run)
+    prepared = finetuned_task(task_of(run)).prepare(model, examples)
+    metrics = replace(prepared, is_tuning=True).measured(model)
+    model.save_pretrained(output)
+    facts = _facts([run], examples.source, examples)
+    return {**facts, "model": str(output), "thresholds": model.thresholds, "metrics": metrics}
+
+
 def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None:
     """Prints the scores of each label, by default to stderr; nothing for metrics without labels."""
     per_class = metrics.get("per_class")
     if not per_class:
         return
-    table = Table("label", "precision", "recall", "F1", "examples")
+    first = next(iter(per_class.values()))
+    keys = [key for key in ("threshold", "precision", "recall", "f1") if key in first]
+    table = Table("label", *(_HEADINGS.get(key, key) for key in keys), "examples")
     for column in table.columns[1:]:
         column.justify = "right"
     for name, row in per_class.items():
-        numbers = [f"{row[key]:.3f}" for key in ("precision", "recall", "f1")]
-        table.add_row(name, *numbers, str(row["support"]))
+        table.add_row(name, *(f"{row[key]:.3f}" for key in keys), str(row["support"]))
     table.add_section()
-    macro, support = metrics["macro_f1"], sum(row["support"] for row in per_class.values())
-    table.add_row("all: accuracy", f"{metrics['accuracy']:.3f}", "", f"{macro:.3f}", str(support))
+    support = str(sum(row["support"] for row in per_class.values()))
+    macro = f"{metrics['macro_f1']:.3f}"
+    if "accuracy" in metrics:
+        table.add_row("all: accuracy", f"{metrics['accuracy']:.3f}", "", macro, support)
+    else:
+        micro = [f"{metrics[f'micro_{key}']:.3f}" for key in ("precision", "recall", "f1")]
+        table.add_row("all together", "", *micro, support)
+        table.add_row("mean of labels", "", "", "", macro, "")
+        table.add_row("exactly right", "", "", "", f"{metrics['exact_match']:.3f}", "")
     (console or Console(stderr=True)).print(table)
 
 

@@ -13,7 +13,7 @@ from kbert.checkpoints.read_checkpoint import (
 )
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
-from kbert.tasks.registry import FINETUNED, task_of_class
+from kbert.tasks.registry import FINETUNED, task_of_checkpoint
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run
 
@@ -108,6 +108,5 @@ def task_of(run: str | os.PathLike[str]) -> str:
         return load_run(run).config.task
     if is_translator(run):
         return TRANSLATION
-    name = read_checkpoint(run).pipeline.get("class")
-    task = task_of_class(name)
+    task = task_of_checkpoint(read_checkpoint(run))
     return FINETUNED[0] if task is None else task.name

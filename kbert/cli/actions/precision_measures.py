@@ -43,7 +43,9 @@ def measure_precisions(
             "`--measure` must be given for a model that classifies, scores, chooses or reads. "
             f"Received: a {type(model).__name__}"
         )
-    examples = task.measured_examples(file, columns_of(run, {}), model)
+    # What a task reads in a way of its own is read as in the run's training.
+    own = ("text_a", "text_b", "label", *task.reading) if task.reading else ()
+    examples = task.measured_examples(file, columns_of(run, dict.fromkeys(own)), model)
     if task.averages and examples.labels is None:
         raise ValueError(f"{examples.source}: the examples must have labels. Received: none")
     rows = task.rows(examples)[:_MOST_ROWS]

@@ -22,6 +22,16 @@ _Submission = Annotated[
 _Predictions = Annotated[
     Path | None, Option(help="Of question answering: write the official predictions file there.")
 ]
+_Separator = Annotated[
+    str | None, Option(help="Of several labels a text: what stands between them, by default |.")
+]
+_Tuned = Annotated[
+    Path | None,
+    Option(
+        help="Of several labels a text: tune the threshold of each label on the file, and write "
+        "the model with them to this folder."
+    ),
+]
 _Source = Annotated[
     Path | None, Option(help="Sentences, one a line, not a file of both.", rich_help_panel=_PANEL)
 ]
@@ -49,6 +59,8 @@ def evaluate(
     text_a: Annotated[str | None, Option(help="Column of the text.")] = None,
     text_b: Annotated[str | None, Option(help="Column of the second text.")] = None,
     label: Annotated[str | None, Option(help="Column of the label.")] = None,
+    label_separator: _Separator = None,
+    tune_thresholds: _Tuned = None,
     predictions: _Predictions = None,
     source: _Source = None,
     target: _Target = None,
@@ -64,18 +76,16 @@ def evaluate(
     Examples:
 
       kbert evaluate runs/topics test.tsv
-
       kbert evaluate runs/sst2 --glue sst2 --data glue/ --split dev
 
       kbert evaluate runs/sst2 --glue sst2 --data glue/ --split test \\
           --submission upload/
-
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
 
       kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
+      kbert evaluate runs/toxic validation.csv --tune-thresholds toxic
 
       kbert evaluate runs/en-de --source test.en --target test.de
-
       kbert evaluate runs/papers held-out.txt
     """
     of_pairs = source is not None or target is not None
@@ -83,6 +93,7 @@ def evaluate(
     sides, of_glue = (source, target), (glue, data, split)
     given = {"text_a": text_a, "text_b": text_b, "label": label}
     task, own = _look_first(runs, file, sides, of_glue, given, predictions)
+    given |= _of_labels(own, label_separator, tune_thresholds)
     translated = of_pairs or task == TRANSLATION
     if (language or translations) and not translated:
         raise ValueError("`--language` and `--translations` must be given for a translator only.")
@@ -95,7 +106,7 @@ def evaluate(
     elif file is not None and task == PRETRAINING:
         result = evaluation.evaluate_pretraining(runs, file)
     else:
-        result = evaluation.evaluate_runs(runs, file, of_glue, given, submission)
+        result = evaluation.evaluate_runs(runs, file, of_glue, given, submission, tune_thresholds)
         evaluation.show_labels(result.get("metrics", {}))
     write_result(result)
 
@@ -129,6 +140,25 @@ def _look_first(
         if own is not None:
             check_table(own.name, str(file), columns_of(runs[0], columns))
     return task, own
+
+
+def _of_labels(
+    task: FinetunedTask | None, separator: str | None, tuned: Path | None
+) -> dict[str, str | None]:
+    """Checks options of several labels a text, and returns the one that says how to read them."""
+    if task is None or not task.has_thresholds:
+        for option, value in (("--label-separator", separator), ("--tune-thresholds", tuned)):
+            if value is not None:
+                raise ValueError(
+                    f"`{option}` must be given for several labels a text, in a file, only. "
+                    f"Received: {str(value)!r}"
+                )
+        return {}
+    if tuned is not None and tuned.exists():
+        raise FileExistsError(
+            f"`--tune-thresholds` must be a new folder. Received: {str(tuned)!r}, which exists"
+        )
+    return dict.fromkeys(task.reading, separator)
 
 
 def _divided(

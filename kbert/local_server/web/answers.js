@@ -39,10 +39,10 @@ function passage(text, spans) {
 function bars(rows) {
   const most = Math.max(...rows.map((row) => row.score), 1e-9);
   const list = element("ul", { class: "bars" });
-  rows.forEach(({ name, score }, index) => {
+  rows.forEach(({ name, score, best }, index) => {
     const bar = element("i");
     bar.style.width = `${Math.max(0, Math.min(100, (isShare(score) ? 1 : 1 / most) * 100 * score))}%`;
-    const kind = index === 0 ? "name best" : "name";
+    const kind = (best ?? index === 0) ? "name best" : "name";
     list.append(
       element(
         "li",
@@ -121,6 +121,13 @@ function classification(row, inputs, model) {
   return [headline(row.label), bars(rows)];
 }
 
+function multiLabel(row) {
+  const rows = row.labels.map((name, i) => ({ name, score: row.probabilities[i], best: row.chosen[i] }));
+  rows.sort((a, b) => b.score - a.score);
+  const found = rows.filter((one) => one.best).map((one) => one.name);
+  return [headline(found.length ? found.join(" · ") : "None of the labels"), bars(rows)];
+}
+
 function choice(row, inputs) {
   const rows = inputs.choices.map((name, i) => ({ name, score: row.scores?.[i] ?? 0 }));
   const best = inputs.choices[row.choice] ?? String(row.choice);
@@ -182,6 +189,7 @@ function other(row) {
 
 const RENDERERS = {
   question_answering: questionAnswering, spans, entities, classification, choice, masks, translation,
+  multi_label: multiLabel,
   regression: (row) => [headline(row.score.toFixed(4))],
 };
 

@@ -27,6 +27,11 @@ const EXAMPLES = {
     "Two hours too long, and no idea of what to do with them.",
     "My order came broken. How do I send it back?",
   ],
+  multi_label: [
+    "Thank you so much, I had not expected that!",
+    "My order came broken, and nobody answers me.",
+    "The tower is 31 metres high.",
+  ],
   regression: ["A film of rare warmth, and funny to its last minute.", "Two hours too long."],
   pair: [
     { text_a: "Who wrote the letter?", text_b: "The letter was written by Agnes Tulloch." },
@@ -47,9 +52,11 @@ const EXAMPLES = {
   ],
 };
 
+const PAIRS = ["classification", "multi_label"];
+
 // The examples of a model whose inputs have these names, each as name -> value.
 export function examplesOf(model, names) {
-  const found = EXAMPLES[model.task === "classification" && model.pair ? "pair" : model.task] ?? [];
+  const found = EXAMPLES[PAIRS.includes(model.task) && model.pair ? "pair" : model.task] ?? [];
   return found
     .map((one) => (typeof one === "string" ? { [names[0]]: one } : one))
     .filter((one) => names.every((name) => name in one));

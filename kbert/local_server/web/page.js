@@ -11,6 +11,7 @@ const ABOUT = {
   spans: "Finds all answers to a question in the text.",
   entities: "Finds names in the text.",
   classification: "Chooses a class for the text.",
+  multi_label: "Says which of its labels the text has.",
   regression: "Gives the text a score.",
   choice: "Chooses how the text goes on.",
   masks: "Fills each [MASK] of the text.",

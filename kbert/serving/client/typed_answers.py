@@ -4,6 +4,7 @@ from typing import Any
 
 from kbert.tasks.answers import Span, Spans
 from kbert.tasks.classification.task import Classification
+from kbert.tasks.multi_label.task import LabelSet
 from kbert.tasks.multiple_choice.task import Choice
 from kbert.tasks.pretraining.task import Filling, Mask
 from kbert.tasks.question_answering.task import Answer
@@ -11,7 +12,15 @@ from kbert.tasks.regression.task import Score
 from kbert.tasks.translation.task import Translation
 
 AnyAnswer = (
-    Classification | Score | Choice | Answer | Spans | Translation | Filling | dict[str, Any]
+    Classification
+    | LabelSet
+    | Score
+    | Choice
+    | Answer
+    | Spans
+    | Translation
+    | Filling
+    | dict[str, Any]
 )
 __all__ = ["Answer", "AnyAnswer", "Choice", "Classification", "Filling", "Mask", "Score", "Span"]
-__all__ += ["Spans", "Translation"]
+__all__ += ["LabelSet", "Spans", "Translation"]

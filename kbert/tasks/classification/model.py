@@ -125,17 +125,7 @@ class Classifier(SequenceClassification):
         pair: bool = False,
         **kwargs: Any,
     ) -> None:
-        # A string is a sequence too, of its letters.
-        if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise ValueError(
-                "`labels` must be the names of the classes, such as ['negative', 'positive']. "
-                f"Received: labels={labels!r}"
-            )
-        names = tuple(str(label) for label in labels)
-        if len(names) < 2 or len(set(names)) < len(names):
-            raise ValueError(
-                f"`labels` must be at least two different names. Received: labels={list(names)}"
-            )
+        names = distinct_names(labels)
         kwargs.setdefault("name", "classifier")
         super().__init__(encoder, len(names), head, dropout, **kwargs)
         self.tokenizer = tokenizer
@@ -265,3 +255,22 @@ class Classifier(SequenceClassification):
             }
             for row, cut in zip(predictions, truncated)
         ]
+
+
+def distinct_names(labels: Any, least: int = 2) -> tuple[str, ...]:
+    """Returns names of classes or labels, of which there are `least` or more, as a tuple.
+
+    Raises:
+        ValueError: they are no names, not distinct, or too few.
+    """
+    # A string is a sequence too, of its letters.
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise ValueError(
+            "`labels` must be the names of the classes, such as ['negative', 'positive']. "
+            f"Received: labels={labels!r}"
+        )
+    names = tuple(str(label) for label in labels)
+    if len(names) < least or len(set(names)) < len(names):
+        expected = "at least two different names" if least > 1 else "different names, one or more"
+        raise ValueError(f"`labels` must be {expected}. Received: labels={list(names)}")
+    return names

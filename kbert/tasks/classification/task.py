@@ -24,6 +24,8 @@ from kbert.tasks.task import TFDS, FinetunedTask
 # GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
 SCORED = "stsb"
+# Of Hugging Face's configurations of heads with several labels a text.
+MULTI_LABEL = "multi_label_classification"
 # Of examples without and with a second text.
 _KINDS = ("single texts", "pairs of texts")
 
@@ -41,7 +43,7 @@ class Classification:
 class TextTask(FinetunedTask):
     """Base class of classification and regression: files, GLUE, TFDS, and tokenization."""
 
-    settings = ("head", "dropout")
+    settings: tuple[str, ...] = ("head", "dropout")
     averages = True
     fixed_length = 128
     is_regression = False
@@ -106,6 +108,32 @@ class TextTask(FinetunedTask):
 
     def model_settings(self, config: Any, train: Any) -> dict[str, Any]:
         return {"pair": train.text_b is not None}
+
+    def class_weights(
+        self, config: Any, train: Any, labels: list[str] | None
+    ) -> dict[str, float] | None:
+        chosen = config.class_weights
+        if chosen == "none" or labels is None:
+            return None
+        if isinstance(chosen, dict):
+            if set(chosen) != set(labels):
+                raise ValueError(
+                    f"`class_weights` must give one weight for each label: {', '.join(labels)}. "
+                    f"Received: {', '.join(chosen)}"
+                )
+            return {name: float(chosen[name]) for name in labels}
+        counts = self.label_counts(train, labels) or {}
+        empty = [name for name, count in counts.items() if count == 0]
+        if empty:
+            raise ValueError(
+                f"`class_weights` must not be balanced where a label has no training example. "
+                f"Received: none for {', '.join(empty)}"
+            )
+        return self.balanced_weights(counts, len(train))
+
+    def balanced_weights(self, counts: Mapping[str, float], examples: int) -> dict[str, float]:
+        """Returns the weights of labels that so many of the examples have, none of them 0."""
+        raise NotImplementedError
 
     def inputs(self, model: Any, examples: Any) -> Any:
         from kbert.tasks.inputs import PackedInput
@@ -190,28 +218,8 @@ class ClassificationTask(TextTask):
             return dict(zip(labels, np.round(right.sum(axis=0), 3).tolist()))
         return dict(zip(labels, np.bincount(right, minlength=len(labels)).tolist()))
 
-    def class_weights(
-        self, config: Any, train: Any, labels: list[str] | None
-    ) -> dict[str, float] | None:
-        # "balanced" is n / (C n_c), so that each class has the same total weight and the mean
-        # weight of an example is 1.
-        chosen = config.class_weights
-        if chosen == "none" or labels is None:
-            return None
-        if isinstance(chosen, dict):
-            if set(chosen) != set(labels):
-                raise ValueError(
-                    f"`class_weights` must give one weight for each label: {', '.join(labels)}. "
-                    f"Received: {', '.join(chosen)}"
-                )
-            return {name: float(chosen[name]) for name in labels}
-        counts = self.label_counts(train, labels)
-        empty = [name for name, count in counts.items() if count == 0]
-        if empty:
-            raise ValueError(
-                f"`class_weights` must not be balanced where a label has no training example. "
-                f"Received: none for {', '.join(empty)}"
-            )
+    def balanced_weights(self, counts: Mapping[str, float], examples: int) -> dict[str, float]:
+        # n / (C n_c): each class has the same total weight, and the mean weight of an example is 1.
         total = sum(counts.values())
         return {name: total / (len(counts) * count) for name, count in counts.items()}
 
@@ -234,6 +242,7 @@ class ClassificationTask(TextTask):
         predictions: np.ndarray,
         labels: Sequence[str] | None,
         glue: str | None = None,
+        thresholds: Any = None,
     ) -> dict[str, Any]:
         from kbert.metrics.glue import classification_metrics, glue_metrics
 
@@ -247,8 +256,12 @@ class ClassificationTask(TextTask):
 
 
 def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
-    """Returns the number of outputs of Hugging Face's sequence head, 0 for another head."""
-    if architecture != "BertForSequenceClassification":
+    """Returns the number of outputs of Hugging Face's sequence head, 0 for another head.
+
+    One of several labels a text is another head.
+    """
+    is_head = architecture == "BertForSequenceClassification"
+    if not is_head or checkpoint.source_config.get("problem_type") == MULTI_LABEL:
         return 0
     return int(checkpoint.heads["classifier.weight"].shape[0])
 

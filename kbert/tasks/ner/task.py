@@ -9,7 +9,7 @@ from rich.text import Text
 from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
 from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
 from kbert.tasks.answers import Spans, marked, records, spans
-from kbert.tasks.task import ReadingTask
+from kbert.tasks.reading_task import ReadingTask
 
 _COLUMNS = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
 _STYLES = (

@@ -13,7 +13,7 @@ from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
 from kbert.metrics.answers import squad2_metrics, squad_metrics
 from kbert.tasks.answers import ANSWER_STYLE, Span, around, plain_values, records, spans
-from kbert.tasks.task import ReadingTask
+from kbert.tasks.reading_task import ReadingTask
 
 logger = logging.getLogger(__name__)
 

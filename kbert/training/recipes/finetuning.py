@@ -13,7 +13,6 @@ from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.models.encoder import encoder_of
 from kbert.optimization.adamw import AdamW
-from kbert.optimization.losses import SoftmaxCrossEntropy
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.tasks.registry import finetuned_task
 from kbert.text.vocabulary import Vocabulary
@@ -195,7 +194,8 @@ class Finetuning(EpochRecipe):
         self.log.line(report_lines(self.report))
 
     def new_record(self, folder: Path) -> EpochRecord:
-        validation = self._parts["validation"].validating if "validation" in self._parts else None
+        validation = self._parts.get("validation")
+        validation = None if validation is None else validation.validating(self.config)
         tokens, kept = int(self._parts["train"].input.lengths.sum()), folder / CHECKPOINTS
         return EpochRecord(self.config, validation, self._monitor, tokens, kept, self.log)
 
@@ -276,6 +276,7 @@ def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int
         config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
     )
     optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
-    weights = finetuned_task(config.task).class_weights(config, data.train, data.labels)
-    loss = None if weights is None else SoftmaxCrossEntropy(list(weights.values()))
+    task = finetuned_task(config.task)
+    weights = task.class_weights(config, data.train, data.labels)
+    loss = None if weights is None else task.weighted_loss(weights)
     model.compile(optimizer, loss, steps_per_execution=config.steps_per_execution)

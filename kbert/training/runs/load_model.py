@@ -23,13 +23,22 @@ class Averaged:
     """The mean of the predictions of so many `models` of a task.
 
     `predictions` are probabilities (n, C) or scores (n,), float64; `labels` are the class names of
-    classifiers, or None.
+    classifiers, or None; `thresholds`, the mean of the models', are those from which on labels
+    count, or None.
     """
 
     predictions: np.ndarray
     labels: list[str] | None
     models: int
     task: FinetunedTask
+    thresholds: np.ndarray | None = None
+
+    def measured(self, examples: Any, glue: str | None) -> dict[str, Any]:
+        """Returns the metrics for labelled examples; `glue` is as in `FinetunedTask`."""
+        right = self.task.targets(examples, self.labels)
+        return self.task.measure_predictions(
+            right, self.predictions, self.labels, glue, self.thresholds
+        )
 
 
 def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any) -> Averaged:
@@ -38,6 +47,7 @@ def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any
     Only one model is in memory at a time. Models that do not fit each other are a ValueError.
     """
     total: Any = 0.0
+    bounds: list[Any] = []
     first: Any = None
     count = 0
     for directory in directories:
@@ -57,10 +67,12 @@ def predict_average(directories: Iterable[str | os.PathLike[str]], examples: Any
                 f"or choices. Received: a {type(model).__name__}"
             )
         total = total + task.inputs(model, examples).predict(model).astype("float64")
+        bounds.append(task.thresholds(model))
         count += 1
     if first is None:
         raise ValueError("`directories` must hold at least one run. Received: none")
-    return Averaged(total / count, first[0][1], count, task)
+    thresholds = None if bounds[0] is None else np.mean(bounds, axis=0)
+    return Averaged(total / count, first[0][1], count, task, thresholds)
 
 
 def _words(kind: tuple[str, list[str] | None]) -> str:
