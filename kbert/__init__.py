@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
     from kbert.tasks.classification.model import Classifier
+    from kbert.tasks.embedding.model import TextEmbedder
     from kbert.tasks.multi_label.model import MultiLabelClassifier
     from kbert.tasks.multiple_choice.model import MultipleChoice
     from kbert.tasks.ner.model import EntityRecognizer
@@ -54,6 +55,7 @@ _MODULE_OF = {
     "Regressor": "kbert.tasks.regression.model",
     "SpanTagger": "kbert.tasks.span_tagging.model",
     "Subword": "kbert.text.subword",
+    "TextEmbedder": "kbert.tasks.embedding.model",
     "Transformer": "kbert.models.transformer",
     "Translator": "kbert.tasks.translation.model",
     "Vocabulary": "kbert.text.vocabulary",
@@ -77,6 +79,7 @@ __all__ = [
     "Regressor",
     "SpanTagger",
     "Subword",
+    "TextEmbedder",
     "Transformer",
     "Translator",
     "Vocabulary",

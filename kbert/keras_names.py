@@ -27,6 +27,7 @@ NAMES = {
     "models.weights": "NewWeights",
     "models.transformer": "Transformer",
     "optimization.adamw": "AdamW",
+    "optimization.embedding_losses": "ByTargets CosineRegression MultipleNegatives TripletMargin",
     "optimization.label_losses": "MicroF1 SigmoidCrossEntropy",
     "optimization.losses": "SoftmaxCrossEntropy",
     "optimization.next_token_losses": "LabelSmoothedCrossEntropy NextSentenceMetrics "
@@ -35,6 +36,8 @@ NAMES = {
     "optimization.sequence_losses": "SpanCrossEntropy TokenAccuracy TokenCrossEntropy",
     "tasks.classification.head": "SequenceClassification SequenceHead",
     "tasks.classification.model": "Classifier",
+    "tasks.embedding.head": "SequenceEmbedding",
+    "tasks.embedding.model": "TextEmbedder",
     "tasks.multi_label.head": "MultiLabelClassification",
     "tasks.multi_label.model": "MultiLabelClassifier",
     "tasks.multiple_choice.head": "ChoiceSelection",

@@ -48,7 +48,7 @@ SUB_FLOORS = {
     ),
     "tasks": (
         (".",),
-        ("classification", "pretraining", "question_answering", "translation"),
+        ("classification", "embedding", "pretraining", "question_answering", "translation"),
         ("multi_label", "multiple_choice", "ner", "regression"),
         ("span_tagging",),
     ),

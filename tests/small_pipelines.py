@@ -12,6 +12,7 @@ from kbert.data.batches.packed_examples import text_tensor
 from kbert.models.bert import Bert
 from kbert.pipelines.signatures import model_inputs
 from kbert.tasks.classification.model import Classifier
+from kbert.tasks.embedding.model import TextEmbedder
 from kbert.tasks.multi_label.model import MultiLabelClassifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer
@@ -88,6 +89,13 @@ def small_multi_label_classifier(
 def small_multiple_choice(**kwargs: Any) -> MultipleChoice:
     """A chooser."""
     return small_model(MultipleChoice, **kwargs)
+
+
+def small_embedder(seed: int = 7, **kwargs: Any) -> TextEmbedder:
+    """An embedder of texts of at most 24 tokens."""
+    random.seed(seed)  # which Keras takes its seeds from
+    encoder = small_encoder(**{k: kwargs[k] for k in kwargs if k == "dtype"})
+    return TextEmbedder(encoder, TOKENIZER, **{"max_sequence_length": 24, **kwargs})
 
 
 def small_reader(model_class: Any, *arguments: Any, seed: int = 7, **kwargs: Any) -> Any:

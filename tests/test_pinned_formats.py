@@ -32,6 +32,7 @@ TASKS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "regression": (small.small_regressor, (TEXT,)),
     "several labels": (small.small_multi_label_classifier, (TEXT,)),
     "multiple choice": (small.small_multiple_choice, (TEXT, ["good", "bad"])),
+    "embedding": (small.small_embedder, (TEXT,)),
     "question answering": (small.small_question_answerer, ("a film", TEXT)),
     "span tagging": (small.small_span_tagger, ("a film", TEXT)),
     "named entities": (small.small_entity_recognizer, (TEXT,)),

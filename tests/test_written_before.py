@@ -14,10 +14,13 @@ from kbert.export_check.check import check
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
-from tests.test_pinned_formats import TASKS
+from tests.test_pinned_formats import TASKS as EVERY_TASK
 from tests.training.eager_steps import eager_steps
 from tests.written_before import ANSWERS, ARCHIVE, ASKED, answers, asked
 
+# Those that came later have no files of an earlier version.
+LATER = {"embedding"}
+TASKS = [task for task in EVERY_TASK if task not in LATER]
 # Slow are those whose graphs take seconds, where others show the same of the format.
 SLOW = {"translation", "translation with BERT", "span tagging", "named entities"}
 EXPORTS = [

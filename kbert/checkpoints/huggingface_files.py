@@ -41,6 +41,8 @@ from kbert.storage.files import atomic_directory
 CONFIG = FORMAT_FILES["huggingface"]
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
+# What sentence-transformers puts behind the encoder; `kbert.tasks.embedding` reads it.
+MODULES = "modules.json"
 
 
 def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
@@ -72,6 +74,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
         format="huggingface",
         report=report,
         **tokenizer_fields(directory, raw, config["vocabulary_size"], report),
+        modules_path=directory / MODULES if (directory / MODULES).is_file() else None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kbert.checkpoints.arrays.tokenizer_files import MERGES, PIECES, VOCABULARY
-from kbert.checkpoints.huggingface_files import CONFIG, INDEX, WEIGHTS
+from kbert.checkpoints.huggingface_files import CONFIG, INDEX, MODULES, WEIGHTS
 from kbert.storage.files import verify_sha256
 
 # Only these are downloaded from the hub: no pickle, no code, no other framework's copy.
@@ -16,6 +16,9 @@ ALLOW_PATTERNS = [
     *(CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors"),
     *("vocab.txt", "tokenizer_config.json", PIECES, VOCABULARY, MERGES, "tokenizer.json"),
     *("kbert.json", "vocabulary.txt"),
+    # Of sentence-transformers.
+    *(MODULES, "sentence_bert_config.json", "config_sentence_transformers.json"),
+    *("*_Pooling/config.json", "*_Dense/config.json", f"*_Dense/{WEIGHTS}"),
 ]
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 

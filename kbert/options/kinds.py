@@ -140,11 +140,10 @@ def column() -> Kind:
     )
 
 
-def choice(*names: str) -> Kind:
+def choice(*names: str, optional: bool = False) -> Kind:
     """Returns the kind of one of some names."""
-    return Kind(
-        f"one of {', '.join(names)}", lambda v: isinstance(v, str) and v in names, names=names
-    )
+    expected = f"one of {', '.join(names)}"
+    return Kind(expected, lambda v: isinstance(v, str) and v in names, str, optional, names=names)
 
 
 def flag() -> Kind:

@@ -82,6 +82,8 @@ def load_pipeline(
     """
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
+    if hasattr(cls, "completed"):  # by other files beside the weights
+        checkpoint = cls.completed(checkpoint)
     is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
     if not is_own:
         _check_other_task(checkpoint, cls, name_or_directory, from_other_task)

@@ -39,9 +39,9 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     if is_translation(directory) or is_marian(directory):
         return task_named("translation").model_class().from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
-    name = checkpoint.pipeline.get("class")
     task = task_of_checkpoint(checkpoint)
     if task is None:
+        name = checkpoint.pipeline.get("class")
         known = [task.model_name for task in all_tasks()]
         raise ValueError(
             f"`directory` must hold one of {known}. Received: {directory}, "

@@ -66,6 +66,31 @@ class TaskOptions(Configuration):
         "Of questions: an answer counts wherever its text stands, where its place was guessed.",
     )
     head: str = option("pooler", choice("pooler", "two_layer"), "Model", "pooler or two_layer.")
+    pooling: str | None = option(
+        None,
+        choice("mean", "cls", "max", optional=True),
+        "Model",
+        "Of embedding: mean, cls or max of the states; by default the encoder's own, or mean.",
+    )
+    dense: int | None = option(
+        None,
+        whole(1, optional=True),
+        "Model",
+        "Of embedding: width of a dense layer behind the pooling; by default there is none.",
+    )
+    loss: str | None = option(
+        None,
+        choice("multiple-negatives", "cosine", "triplet", optional=True),
+        "Training",
+        "Of embedding: multiple-negatives, cosine or triplet; by default cosine where there are "
+        "scores, else multiple-negatives.",
+    )
+    chunk_rows: int | None = option(
+        None,
+        whole(1, optional=True),
+        "Training",
+        "Of embedding with multiple-negatives: examples in memory at a time, for larger batches.",
+    )
     text_a: str | int | None = option(
         None, column(), "Data", "Column of the text, by name or index; by default it is looked for."
     )

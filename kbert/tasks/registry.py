@@ -13,7 +13,7 @@ from kbert.tasks.task import FinetunedTask, Task
 
 # Names of tasks in the order of help texts; the object is TASK in `kbert/tasks/<name>/task.py`.
 FINETUNED = (
-    *("classification", "regression", "multi-label", "multiple-choice"),
+    *("classification", "regression", "multi-label", "multiple-choice", "embedding"),
     *("question-answering", "span-tagging", "ner"),
 )
 OTHERS = ("translation", "pretraining")
@@ -47,7 +47,7 @@ def task_of_class(name: str | None) -> Task | None:
 
 
 def task_of_checkpoint(checkpoint: Any) -> Task | None:
-    """Returns the task of a `Checkpoint` of kbert or of another package, None for an encoder."""
+    """Returns the task of the model that a `Checkpoint` is of, by class or head; or None."""
     name = checkpoint.pipeline.get("class")
     if name:
         return task_of_class(name)

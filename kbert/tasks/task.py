@@ -225,10 +225,14 @@ class FinetunedTask(Task):
         """Returns arguments of the model's constructor that depend on the examples."""
         return {}
 
+    def loss(self, config: Any, train: Any) -> Any:
+        """Returns the loss that the options and examples ask for; None for the model's own."""
+        return None
+
     def reset(self, model: Any) -> None:
         """Resets what an earlier training tuned for its own weights, such as a threshold."""
 
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+    def monitors(self, labels: Sequence[str] | None, validation: Any = None) -> list[str]:
         """Returns the metrics that epochs may be compared by, the default first."""
         return list(self.compared)
 

@@ -37,6 +37,7 @@ class Checkpoint:
         unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
             there is no other.
         architecture: The name of the encoder in `kbert.architectures.ENCODERS`.
+        modules_path: The `modules.json` of sentence-transformers, if it stands beside the weights.
     """
 
     config: dict[str, Any]
@@ -54,6 +55,7 @@ class Checkpoint:
     unread_vocabulary: str | None = None
     architecture: str = BERT
     tokenizer_files: dict[str, bytes] = field(default_factory=dict)
+    modules_path: Path | None = None
 
     @property
     def has_pooler(self) -> bool:

@@ -113,13 +113,13 @@ def show_labels(metrics: dict[str, Any], console: Console | None = None) -> None
 
 
 def evaluate_reading(
-    runs: list[Path], file: Path, label: str | None, predictions: Path | None
+    runs: list[Path], file: Path, columns: _Columns, predictions: Path | None
 ) -> dict[str, Any]:
-    """Evaluates a model that reads texts in windows, on questions or on tagged sentences."""
+    """Evaluates a model whose predictions have no mean: on questions, tagged sentences, pairs."""
     run = _only(runs, "to read")
     task = finetuned_task(task_of(run))
     model = load_model(run)
-    examples = task.measured_examples(file, columns_of(run, {"label": label}), model)
+    examples = task.measured_examples(file, columns_of(run, columns), model)
     metrics, answers = task.measure(model, examples)
     result = _facts(runs, file)
     if predictions is not None:

@@ -102,7 +102,7 @@ def evaluate(
     if translated:
         result = evaluation.evaluate_translation(runs, file, sides, language, translations)
     elif file is not None and own and not own.averages:
-        result = evaluation.evaluate_reading(runs, file, label, predictions)
+        result = evaluation.evaluate_reading(runs, file, given, predictions)
     elif file is not None and task == PRETRAINING:
         result = evaluation.evaluate_pretraining(runs, file)
     else:

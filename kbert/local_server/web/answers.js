@@ -187,9 +187,14 @@ function other(row) {
   return [element("pre", { text: JSON.stringify(row, null, 2) })];
 }
 
+// A vector as a whole, ready to be copied.
+function embedding(row) {
+  return [headline(`${row.embedding.length} numbers`), element("pre", { text: JSON.stringify(row.embedding) })];
+}
+
 const RENDERERS = {
   question_answering: questionAnswering, spans, entities, classification, choice, masks, translation,
-  multi_label: multiLabel,
+  multi_label: multiLabel, embedding,
   regression: (row) => [headline(row.score.toFixed(4))],
 };
 

@@ -38,6 +38,7 @@ const EXAMPLES = {
     { text_a: "A man plays the violin.", text_b: "Somebody is making music." },
     { text_a: "A man plays the violin.", text_b: "The harbour is empty." },
   ],
+  embedding: ["A man plays the violin.", "Somebody is making music.", "The harbour is empty."],
   choice: [
     {
       context: "It had rained all night, and the path was",

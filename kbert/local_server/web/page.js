@@ -13,6 +13,7 @@ const ABOUT = {
   classification: "Chooses a class for the text.",
   multi_label: "Says which of its labels the text has.",
   regression: "Gives the text a score.",
+  embedding: "Maps the text to a vector.",
   choice: "Chooses how the text goes on.",
   masks: "Fills each [MASK] of the text.",
   translation: "Translates the text.",

@@ -4,6 +4,7 @@ from typing import Any
 
 from kbert.tasks.answers import Span, Spans
 from kbert.tasks.classification.task import Classification
+from kbert.tasks.embedding.task import Embedding
 from kbert.tasks.multi_label.task import LabelSet
 from kbert.tasks.multiple_choice.task import Choice
 from kbert.tasks.pretraining.task import Filling, Mask
@@ -16,11 +17,12 @@ AnyAnswer = (
     | LabelSet
     | Score
     | Choice
+    | Embedding
     | Answer
     | Spans
     | Translation
     | Filling
     | dict[str, Any]
 )
-__all__ = ["Answer", "AnyAnswer", "Choice", "Classification", "Filling", "Mask", "Score", "Span"]
-__all__ += ["LabelSet", "Spans", "Translation"]
+__all__ = ["Answer", "AnyAnswer", "Choice", "Classification", "Embedding", "Filling", "LabelSet"]
+__all__ += ["Mask", "Score", "Span", "Spans", "Translation"]

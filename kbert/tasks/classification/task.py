@@ -223,7 +223,7 @@ class ClassificationTask(TextTask):
         total = sum(counts.values())
         return {name: total / (len(counts) * count) for name, count in counts.items()}
 
-    def monitors(self, labels: Sequence[str] | None) -> list[str]:
+    def monitors(self, labels: Sequence[str] | None, validation: Any = None) -> list[str]:
         binary = ["f1"] if labels is not None and len(labels) == 2 else []
         return ["accuracy", "cross_entropy", "macro_f1", "matthews", *binary]
 

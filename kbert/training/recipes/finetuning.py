@@ -216,7 +216,7 @@ class Finetuning(EpochRecipe):
 
 def monitored_metric(config: RunConfig, data: RunData) -> str:
     """Returns the metric that epochs are compared by; an unknown one is a ValueError."""
-    known = finetuned_task(config.task).monitors(data.labels)
+    known = finetuned_task(config.task).monitors(data.labels, data.validation)
     if config.monitor is None:
         return GLUE_METRICS[data.glue][0] if data.glue is not None else known[0]
     if config.monitor not in known:
@@ -278,5 +278,6 @@ def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int
     optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
     task = finetuned_task(config.task)
     weights = task.class_weights(config, data.train, data.labels)
-    loss = None if weights is None else task.weighted_loss(weights)
+    loss = task.loss(config, data.train)
+    loss = loss if weights is None else task.weighted_loss(weights)
     model.compile(optimizer, loss, steps_per_execution=config.steps_per_execution)
