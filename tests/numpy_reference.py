@@ -48,6 +48,12 @@ def gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
+def quick_gelu(x: Array) -> Array:
+    """x sigmoid(1.702 x), the other approximation of the same section."""
+    x = float64(x)
+    return x / (1.0 + np.exp(-1.702 * x))
+
+
 def relu(x: Array) -> Array:
     """max(0, x)."""
     return np.maximum(float64(x), 0.0)
@@ -56,6 +62,7 @@ def relu(x: Array) -> Array:
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "gelu": gelu,
     "gelu_approximate": gelu_tanh,
+    "quick_gelu": quick_gelu,
     "relu": relu,
     "tanh": lambda x: np.tanh(float64(x)),
     "linear": float64,

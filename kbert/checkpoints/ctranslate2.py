@@ -20,6 +20,7 @@ _ACTIVATIONS = {
     "relu": "RELU",
     "gelu": "GELU",
     "gelu_approximate": "GELUTanh",
+    "quick_gelu": "GELUSigmoid",
     "silu": "SWISH",
     "tanh": "Tanh",
 }

@@ -21,6 +21,7 @@ _ACTIVATIONS = {
     "gelu_python_tanh": "gelu_approximate",
     "gelu_fast": "gelu_approximate",
     "gelu_accurate": "gelu_approximate",
+    "quick_gelu": "quick_gelu",
     "relu": "relu",
     "silu": "silu",
     "swish": "silu",

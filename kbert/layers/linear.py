@@ -48,6 +48,7 @@ def without_gradients() -> Iterator[None]:
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu": lambda x: ops.gelu(x, approximate=False),  # exact, with erf
     "gelu_approximate": lambda x: ops.gelu(x, approximate=True),  # with tanh
+    "quick_gelu": lambda x: x * ops.sigmoid(1.702 * x),  # Hendrycks and Gimpel 2016, section 2
     "relu": ops.relu,
     "tanh": ops.tanh,
     "silu": ops.silu,

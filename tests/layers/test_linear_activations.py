@@ -11,7 +11,7 @@ from tests import numpy_reference as reference
 X = np.linspace(-6.0, 6.0, 121).astype("float32")
 
 
-@pytest.mark.parametrize("name", ["gelu", "gelu_approximate", "relu", "tanh"])
+@pytest.mark.parametrize("name", ["gelu", "gelu_approximate", "quick_gelu", "relu", "tanh"])
 @pytest.mark.parametrize("training", [None, True])
 def test_values_are_the_reference(name, training):
     values = keras.ops.convert_to_numpy(activate(X, name, training))
