@@ -46,7 +46,10 @@ def config_from_huggingface(raw: Mapping[str, Any], source: str) -> dict[str, An
                 f"with absolute positions. Received: {key}={raw[key]!r}"
             )
     config = {key: raw.get(name, default) for key, (name, default) in names.keys.items()}
-    config["activation"] = activation_from_huggingface(config["activation"], source)
+    named = config["activation"], source, names.keys["activation"][0]
+    config["activation"] = activation_from_huggingface(*named)
+    if type(config["max_sequence_length"]) is int:
+        config["max_sequence_length"] -= names.first_position
     if names.causal is not None and raw.get(names.causal):
         config[CAUSAL] = raw[names.causal]
     layout.check_config(config, source)
@@ -93,10 +96,15 @@ def config_to_huggingface(
         value = config[key]
         if key == "activation":
             value = _activation_to_huggingface(value, raw.get(name))
+        if key == "max_sequence_length":
+            value += names.first_position
         if raw.get(name) != value:  # 0 stays 0 where it means 0.0
             raw[name] = value
-    if names.head_dropout != _HEAD_DROPOUT and _HEAD_DROPOUT in raw:
-        raw[names.head_dropout] = raw.pop(_HEAD_DROPOUT)
+    field = names.dropout_of(architecture)
+    # Not where it comes from a source that has both, for several heads.
+    if field != _HEAD_DROPOUT and _HEAD_DROPOUT in raw and field not in raw:
+        rate = raw.pop(_HEAD_DROPOUT)
+        raw |= {field: rate} if field else {}
     if names.causal and config.get(CAUSAL, False) != bool(raw.get(names.causal)):
         raw[names.causal] = config.get(CAUSAL, False)
     # transformers before 4.56 knows `torch_dtype`, the later ones both.
@@ -156,7 +164,7 @@ def choose_architecture(
     causal encoder, BertLMHeadModel predicts tokens.
     """
     classes = layout.huggingface.classes
-    fitting = [name for name, (parts, _) in classes.items() if _fits(heads, parts)]
+    fitting = [name for name, one in classes.items() if _fits(heads, one.heads)]
     if causal:
         for_causal = layout.huggingface.causal_classes
         fitting = [name for name in fitting if name in for_causal] or fitting
@@ -166,7 +174,7 @@ def choose_architecture(
         raise ValueError(
             f"`heads` must be those of one of {', '.join(classes)}. Received: {', '.join(heads)}"
         )
-    return next((name for name in fitting if classes[name][1] == has_pooler), fitting[0])
+    return next((name for name in fitting if classes[name].pooler == has_pooler), fitting[0])
 
 
 def check_architecture(
@@ -182,7 +190,7 @@ def check_architecture(
     needs a class whose head does not read the first position.
     """
     classes, for_causal = layout.huggingface.classes, layout.huggingface.causal_classes
-    if name not in classes or not _fits(heads, classes[name][0]):
+    if name not in classes or not _fits(heads, classes[name].heads):
         raise ValueError(
             f"`architecture` must be a class with the heads {', '.join(heads) or '(none)'}. "
             f"Received: architecture={name!r}"
@@ -192,7 +200,7 @@ def check_architecture(
             f"`architecture` must be one of {', '.join(for_causal) or '(none)'} for a causal "
             f"encoder. Received: architecture={name!r}"
         )
-    if heads and classes[name][1] and not has_pooler:
+    if heads and classes[name].pooler and not has_pooler:
         raise ValueError(
             f"`architecture` must be a class without a pooler, as the checkpoint has none. "
             f"Received: architecture={name!r}"

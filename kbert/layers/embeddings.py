@@ -97,25 +97,33 @@ class LearnedPositions(_Positions):
     Source: Gehring et al. 2017, section 3.1; Devlin et al. 2019.
 
     Args:
-        max_sequence_length: P, rows of the table.
+        max_sequence_length: P, the number of positions.
         hidden_dim: D, width of the table.
         initializer: Keras initializer of the table.
+        first: F, the row of the first position; those before it are kept, and never read.
     """
 
     def __init__(
-        self, max_sequence_length: int, hidden_dim: int, initializer: Any = "uniform", **kwargs: Any
+        self,
+        max_sequence_length: int,
+        hidden_dim: int,
+        initializer: Any = "uniform",
+        first: int = 0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(max_sequence_length, hidden_dim, **kwargs)
         self.initializer = keras.initializers.get(initializer)
+        self.first = first
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the table (P, D)."""
-        shape, start = (self.max_sequence_length, self.hidden_dim), self.initializer
+        """Creates the table (F + P, D)."""
+        rows, start = self.first + self.max_sequence_length, self.initializer
+        shape = (rows, self.hidden_dim)
         self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=start)
         self.built = True
 
     def _vectors(self) -> Any:
-        return self.embeddings
+        return self.embeddings[self.first :] if self.first else self.embeddings
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -168,10 +176,11 @@ class BertEmbeddings(ConfiguredLayer):
         vocabulary_size: V.
         hidden_dim: D.
         max_sequence_length: P, the number of positions.
-        num_segments: the number of segment types.
+        num_segments: the number of segment types; 0 for none, and segment ids are not read.
         dropout: rate of the dropout at the end.
         epsilon: of the LayerNorm.
-        initializer: Keras initializer of the three tables.
+        initializer: Keras initializer of the tables.
+        first_position: the row of the first position in its table, see `LearnedPositions`.
     """
 
     def __init__(
@@ -183,28 +192,31 @@ class BertEmbeddings(ConfiguredLayer):
         dropout: float = 0.1,
         epsilon: float = 1e-12,
         initializer: Any = "uniform",
+        first_position: int = 0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.max_sequence_length, self.num_segments = max_sequence_length, num_segments
         self.dropout, self.epsilon = dropout, epsilon
-        self.initializer = keras.initializers.get(initializer)
+        self.initializer, self.first_position = keras.initializers.get(initializer), first_position
         start = keras.initializers.serialize(self.initializer)
         sizes = {"hidden_dim": hidden_dim, "initializer": start, "dtype": self.dtype_policy}
         self.token_embedding = TokenEmbedding(vocabulary_size, **sizes, name="token_embedding")
         self.position_embedding = LearnedPositions(
-            max_sequence_length, **sizes, name="position_embedding"
+            max_sequence_length, **sizes, first=first_position, name="position_embedding"
         )
-        self.segment_embedding = TokenEmbedding(num_segments, **sizes, name="segment_embedding")
+        if num_segments:
+            self.segment_embedding = TokenEmbedding(num_segments, **sizes, name="segment_embedding")
         self.layer_norm = LayerNorm(epsilon, dtype=self.dtype_policy, name="layer_norm")
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
-        """Creates the three tables and the LayerNorm."""
+        """Creates the tables and the LayerNorm."""
         self.token_embedding.build()
         self.position_embedding.build()
-        self.segment_embedding.build()
+        if self.num_segments:
+            self.segment_embedding.build()
         self.layer_norm.build((None, None, self.hidden_dim))
         self.dropout_layer.build()
         self.built = True
@@ -230,9 +242,9 @@ class BertEmbeddings(ConfiguredLayer):
         places = self.position_embedding
         embedded = self.token_embedding(token_ids)
         embedded = embedded + (places(token_ids) if positions is None else places.at(positions))
-        if segment_ids is None:
+        if self.num_segments and segment_ids is None:
             embedded = embedded + self.segment_embedding.embeddings[0]
-        else:
+        elif self.num_segments:
             embedded = embedded + self._segments(segment_ids)
         return self.dropout_layer(self.layer_norm(embedded), training=training)
 

@@ -95,23 +95,6 @@ class Albert(EncoderModel):
         layers, groups = self.num_layers, self.num_groups
         return [self.blocks[layer * groups // layers] for layer in range(layers)]
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; their shapes do not depend on the input."""
-        if getattr(self, "built", False):
-            return
-        self.embeddings.build()
-        self.embedding_projection.build((None, None, self.embedding_dim))
-        for block in self.blocks:
-            block.build((None, None, self.hidden_dim))
-        self.pooler.build((None, self.hidden_dim))
-        self.built = True
-
-    def _embedded(
-        self, token_ids: Any, segment_ids: Any, positions: Any, training: bool | None
-    ) -> Any:
-        narrow = super()._embedded(token_ids, segment_ids, positions, training)  # (..., E)
-        return self.embedding_projection(narrow)
-
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}
 

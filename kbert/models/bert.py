@@ -9,15 +9,10 @@ from typing import Any
 import keras
 
 from kbert.architectures import BERT
-from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.layers.adapters import AdapterEncoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder_model import EncoderModel
 from kbert.models.sizes import bert_size
-from kbert.models.weights import weight_name
-
-_ADAPTER = "/adapter/"
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -100,16 +95,6 @@ class Bert(EncoderModel):
         """
         return cls(vocabulary_size, **{**bert_size(size), **kwargs})
 
-    def build(self, input_shape: Any = None) -> None:
-        """Creates all weights; their shapes do not depend on the input."""
-        if getattr(self, "built", False):
-            return
-        self.embeddings.build()
-        for block in self.blocks:
-            block.build((None, None, self.hidden_dim))
-        self.pooler.build((None, self.hidden_dim))
-        self.built = True
-
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}
 
@@ -143,60 +128,8 @@ class AdapterBert(Bert):
         **kwargs: further arguments of `Bert`.
     """
 
+    adapter_dim = 64
+
     def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
         self.adapter_dim = adapter_dim
         super().__init__(*args, **kwargs)
-        self._freeze_body()
-
-    @property
-    def trainable(self) -> bool:
-        """Returns whether adapters and LayerNorms are trainable; the rest never is."""
-        return bool(Bert.trainable.fget(self))
-
-    @trainable.setter
-    def trainable(self, value: bool) -> None:
-        Bert.trainable.fset(self, value)
-        self._freeze_body()
-
-    def _freeze_body(self) -> None:
-        for variable in self.trainable_variables:
-            if not is_adapted(variable.path):
-                variable.trainable = False
-
-    def _block(self, index: int) -> AdapterEncoderBlock:
-        return AdapterEncoderBlock(self.adapter_dim, **self._block_arguments(index))
-
-    @classmethod
-    def from_checkpoint(cls, checkpoint: Checkpoint, **kwargs: Any) -> "AdapterBert":
-        """Makes an encoder with the weights of a checkpoint, and its adapters or new ones."""
-        if checkpoint.adapters:
-            down = f"{_ADAPTER}down/kernel"
-            width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(down)}
-            kwargs = {**kwargs, "adapter_dim": width.pop()}
-        model = super().from_checkpoint(checkpoint, **kwargs)
-        expected = {weight_name(model, v) for v in model.weights if _ADAPTER in v.path}
-        missing = sorted(expected - set(checkpoint.adapters))
-        if checkpoint.adapters and missing:
-            raise ValueError(
-                f"`checkpoint.adapters` must be all or none of the model's. Missing: {missing}"
-            )
-        return model
-
-    @staticmethod
-    def may_be_absent(name: str) -> bool:
-        """Returns whether a checkpoint may lack a weight; those of adapters come from elsewhere."""
-        return _ADAPTER in name or Bert.may_be_absent(name)
-
-    def to_checkpoint(self) -> Checkpoint:
-        """Returns the weights as a checkpoint, the adapters apart from the encoder's weights."""
-        checkpoint = super().to_checkpoint()
-        del checkpoint.config["adapter_dim"]
-        arrays = checkpoint.arrays
-        checkpoint.adapters = {n: a for n, a in arrays.items() if _ADAPTER in n}
-        checkpoint.arrays = {n: a for n, a in arrays.items() if _ADAPTER not in n}
-        return checkpoint
-
-
-def is_adapted(path: str) -> bool:
-    """Returns whether a variable of an `AdapterBert` is trainable, by its path."""
-    return _ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)

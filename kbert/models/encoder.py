@@ -3,6 +3,7 @@
 Shapes: B rows, T tokens, N heads, D width.
 """
 
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from kbert.architectures import encoder_class
@@ -16,13 +17,29 @@ _NAMES_ELSEWHERE = {
 }
 
 
+@dataclass(frozen=True)
+class HeadForm:
+    """The head that an encoder was published with for one answer a sequence.
+
+    Attributes:
+        head: "pooler", a dense layer on the pooled output, or "two_layer", two on the state of
+            [CLS]; the default of the tasks.
+        activation: of the first of two layers.
+        drops_state: whether dropout precedes the first of two layers as well as the second.
+    """
+
+    head: str = "pooler"
+    activation: str = "tanh"
+    drops_state: bool = True
+
+
 @runtime_checkable
 class Encoder(Protocol):
     """A model from token ids to hidden states.
 
     Called with a dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
     (B, T), of which the last two may be absent, it returns `sequence_output` (B, T, D), undefined
-    at padded positions, and `pooled_output` (B, D).
+    at padded positions, and, where `pooler` is not None, `pooled_output` (B, D).
     """
 
     vocabulary_size: int  # number of token embeddings
@@ -31,10 +48,12 @@ class Encoder(Protocol):
     num_layers: int  # number of blocks
     causal: bool  # whether a token attends to those before it only
     initializer_range: float  # standard deviation of new weights, of heads too
-    activation: str  # name of an activation, which the head of masked tokens has too
+    token_activation: str  # name of the activation in the head of masked tokens
     layer_norm_epsilon: float  # added to the variance in layer normalization, as in that head
     embeddings: Any  # a layer with the table of tokens as `token_embedding.embeddings`
-    pooler: Any  # the last layer before `pooled_output`
+    pooler: Any  # the last layer before `pooled_output`; None where there is none
+    sequence_form: HeadForm  # the head that classes and numbers of a sequence have by default
+    choice_form: HeadForm  # the same for a choice of several
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Encodes a batch, with the arguments of Keras' call, such as `training`."""
@@ -60,6 +79,12 @@ def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """
     adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
     return encoder_class(checkpoint.architecture, adapted).from_checkpoint(checkpoint, **kwargs)
+
+
+def leave_pooler(encoder: Encoder) -> None:
+    """Excludes the pooler, if there is one, from training, for a model that does not read it."""
+    if encoder.pooler is not None:
+        encoder.pooler.trainable = False  # nothing would train it
 
 
 def check_inputs(inputs: Any) -> None:

@@ -15,6 +15,7 @@ import keras
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.tokenizer_files import byte_level_files, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
+from kbert.layers.adapters import AdapterEncoderBlock
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
@@ -24,8 +25,17 @@ from kbert.layers.masks import (
     sequence_attention_mask,
     unpadded_tokens,
 )
-from kbert.models.encoder import check_inputs
-from kbert.models.weights import NewWeights, assign_arrays, encoder_arrays, weights_follow
+from kbert.models.encoder import HeadForm, check_inputs
+from kbert.models.weights import (
+    ADAPTER,
+    POOLER,
+    NewWeights,
+    assign_arrays,
+    encoder_arrays,
+    is_adapted,
+    named_weights,
+    weights_follow,
+)
 
 logger = logging.getLogger(__name__)
 # Arguments that runs give to every encoder, and that one of other layers may lack.
@@ -48,9 +58,15 @@ class EncoderModel(keras.Model):
     # From ids, segments and positions to the input of the first block, or of what `_embedded` puts
     # between.
     embeddings: Any
-    pooler: Any  # layer from (B, D) to (B, D)
+    embedding_projection: Any = None  # from the width of the embeddings to D, where they differ
+    pooler: Any  # layer from (B, D) to (B, D), or None
     gradient_checkpointing: bool  # whether blocks are recomputed in the backward pass
     initializer_range: float  # standard deviation of the truncated normal initializer
+    sequence_form = HeadForm()  # head of a sequence, as the encoder was published with one
+    choice_form = HeadForm()  # the same for a choice
+    # Width of the adapters in the blocks; they and the LayerNorms of the blocks train alone. A
+    # class without adapters has None.
+    adapter_dim: int | None = None
 
     @classmethod
     def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Self:
@@ -92,14 +108,38 @@ class EncoderModel(keras.Model):
             )
         for line in checkpoint.report:
             logger.info("%s", line)
-        if needs_pooler and not checkpoint.has_pooler:
+        if needs_pooler and checkpoint.lacks_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
+        if checkpoint.adapters and cls.adapter_dim is not None:
+            down = f"{ADAPTER}down/kernel"
+            width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(down)}
+            kwargs["adapter_dim"] = width.pop()
         # New adapters, which a checkpoint may lack too, have their own initializer.
-        with weights_follow(checkpoint.has_pooler):
-            model = cls(**{**checkpoint.config, **_taken(cls, kwargs)})
+        with weights_follow(not checkpoint.lacks_pooler):
+            model = cls(**{**checkpoint.config, **cls._taken(kwargs)})
         # A plain encoder cannot hold adapters: an error, not different results.
         assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
+        missing = sorted(
+            {name for name in named_weights(model) if ADAPTER in name} - set(checkpoint.adapters)
+        )
+        if checkpoint.adapters and missing:
+            raise ValueError(
+                f"`checkpoint.adapters` must be all or none of the model's. Missing: {missing}"
+            )
         return model
+
+    @classmethod
+    def _taken(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Returns the given arguments without those of runs that the constructor lacks."""
+        makers = [vars(one)["__init__"] for one in cls.__mro__ if "__init__" in vars(one)]
+        known = {name for maker in makers for name in inspect.signature(maker).parameters}
+        lacking = [name for name in _OF_RUNS if name in given and name not in known]
+        for name in lacking:
+            if given[name] is True:
+                raise ValueError(
+                    f"`{name}` must be False for a {cls.__name__}. Received: {name}=True"
+                )
+        return {name: value for name, value in given.items() if name not in lacking}
 
     @staticmethod
     def may_be_absent(name: str) -> bool:
@@ -108,15 +148,24 @@ class EncoderModel(keras.Model):
         Args:
             name: the path of the weight without the model's name, such as `pooler/kernel`.
         """
-        return name.startswith("pooler/")
+        return name.startswith(POOLER) or ADAPTER in name
 
     def to_checkpoint(self) -> Checkpoint:
-        """Returns the weights as named arrays (float32 for a mixed policy), with the config."""
+        """Returns the weights as named arrays (float32 for a mixed policy), with the config.
+
+        Those of adapters are apart from the others.
+        """
         config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
+        config.pop("adapter_dim", None)  # the arrays have it
         if not self.causal:  # as folders were written before there was a choice
             config.pop("causal", None)
         arrays = encoder_arrays(self)
-        return Checkpoint(config=config, arrays=arrays, architecture=self.architecture)
+        return Checkpoint(
+            config=config,
+            arrays={name: array for name, array in arrays.items() if ADAPTER not in name},
+            adapters={name: array for name, array in arrays.items() if ADAPTER in name},
+            architecture=self.architecture,
+        )
 
     def save_pretrained(
         self,
@@ -167,10 +216,44 @@ class EncoderModel(keras.Model):
         """Returns the block of each layer, the first layer's first; layers may share one."""
         raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
 
+    @property
+    def token_activation(self) -> str:
+        """Returns the activation of the head of masked tokens."""
+        return str(self.activation)
+
+    @property
+    def trainable(self) -> bool:
+        """Returns whether weights are trainable; beside adapters most never are."""
+        return bool(keras.Model.trainable.fget(self))
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        keras.Model.trainable.fset(self, value)
+        self._freeze_body()
+
+    def _freeze_body(self) -> None:
+        for variable in self.trainable_variables if self.adapter_dim is not None else ():
+            if not is_adapted(variable.path):
+                variable.trainable = False
+
+    def build(self, input_shape: Any = None) -> None:
+        """Creates all weights; their shapes do not depend on the input."""
+        if getattr(self, "built", False):
+            return
+        project, embedded = self.embedding_projection, (None, None, self.embeddings.hidden_dim)
+        hidden = embedded if project is None else (None, None, project.units)
+        blocks = [(block, hidden) for block in dict.fromkeys(self.layer_blocks)]
+        parts = [(self.embeddings, None), (project, embedded), *blocks, (self.pooler, hidden[1:])]
+        for layer, shape in parts:
+            if layer is not None and not layer.built:
+                layer.build(shape)
+        self.built = True
+        self._freeze_body()
+
     def _initializer(self) -> dict[str, Any]:
         return keras.initializers.serialize(NewWeights(stddev=self.initializer_range))
 
-    def _embeddings(self, width: int) -> BertEmbeddings:
+    def _embeddings(self, width: int, first_position: int = 0) -> BertEmbeddings:
         return BertEmbeddings(
             self.vocabulary_size,
             width,
@@ -179,15 +262,13 @@ class EncoderModel(keras.Model):
             self.dropout,
             self.layer_norm_epsilon,
             self._initializer(),
+            first_position,
             dtype=self.dtype_policy,
             name="embeddings",
         )
 
     def _block(self, index: int) -> EncoderBlock:
-        return EncoderBlock(**self._block_arguments(index))
-
-    def _block_arguments(self, index: int) -> dict[str, Any]:
-        return {
+        arguments = {
             "num_heads": self.num_heads,
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,
@@ -198,6 +279,9 @@ class EncoderModel(keras.Model):
             "dtype": self.dtype_policy,
             "name": f"encoder_block_{index}",
         }
+        if self.adapter_dim is None:
+            return EncoderBlock(**arguments)
+        return AdapterEncoderBlock(self.adapter_dim, **arguments)
 
     def _linear(self, activation: str | None, name: str) -> Linear:
         given = {"kernel_initializer": self._initializer(), "dtype": self.dtype_policy}
@@ -218,7 +302,10 @@ class EncoderModel(keras.Model):
         for block in self.layer_blocks:
             hidden = self._encode(block, hidden, mask, training)
         read = last_real_state(hidden, padding_mask) if self.causal else hidden[:, 0]
-        return {"sequence_output": hidden, "pooled_output": self.pooler(read)}
+        return self._with_pooled({"sequence_output": hidden}, read)
+
+    def _with_pooled(self, outputs: dict[str, Any], read: Any) -> dict[str, Any]:
+        return outputs if self.pooler is None else {**outputs, "pooled_output": self.pooler(read)}
 
     def _outputs_of_tokens(
         self, inputs: Any, tokens: UnpaddedTokens, training: bool | None
@@ -234,7 +321,7 @@ class EncoderModel(keras.Model):
         for block in self.layer_blocks:
             hidden = self._encode(block, hidden, tokens, training)
         read = tokens.last_states(hidden) if self.causal else tokens.first_states(hidden)
-        return {"sequence_output": tokens.in_rows(hidden), "pooled_output": self.pooler(read)}
+        return self._with_pooled({"sequence_output": tokens.in_rows(hidden)}, read)
 
     def hidden_states(self, inputs: Any, training: bool | None = None) -> list[Any]:
         """Returns the embeddings and every block's output: num_layers + 1 arrays (B, T, D).
@@ -271,8 +358,10 @@ class EncoderModel(keras.Model):
     def _embedded(
         self, token_ids: Any, segment_ids: Any, positions: Any, training: bool | None
     ) -> Any:
-        """Returns the input of the first block; overridden where that is not the embeddings."""
-        return self.embeddings(token_ids, segment_ids, positions, training=training)
+        """Returns the input of the first block; overridden where that is something else."""
+        embedded = self.embeddings(token_ids, segment_ids, positions, training=training)
+        project = self.embedding_projection
+        return embedded if project is None else project(embedded)
 
     def _encode(self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None) -> Any:
         if not (self.gradient_checkpointing and training):
@@ -283,14 +372,3 @@ class EncoderModel(keras.Model):
             lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
         )
         return recomputed(hidden)
-
-
-def _taken(kind: type, given: dict[str, Any]) -> dict[str, Any]:
-    """Returns the given arguments without those of runs that the encoder's constructor lacks."""
-    makers = [vars(one)["__init__"] for one in kind.__mro__ if "__init__" in vars(one)]
-    known = {name for maker in makers for name in inspect.signature(maker).parameters}
-    lacking = [name for name in _OF_RUNS if name in given and name not in known]
-    for name in lacking:
-        if given[name] is True:
-            raise ValueError(f"`{name}` must be False for a {kind.__name__}. Received: {name}=True")
-    return {name: value for name, value in given.items() if name not in lacking}

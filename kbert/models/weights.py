@@ -9,6 +9,15 @@ import keras
 import numpy as np
 from keras import ops
 
+# In the path of a weight of an adapter, and at the beginning of the name of a pooler's.
+ADAPTER = "/adapter/"
+POOLER = "pooler/"
+
+
+def is_adapted(path: str) -> bool:
+    """Returns whether a variable of an encoder with adapters is trainable, by its path."""
+    return ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)
+
 
 def weight_name(model: Any, variable: Any) -> str:
     """Returns a variable's path inside its model: `pooler/kernel`, not `bert/pooler/kernel`."""
@@ -43,7 +52,7 @@ def misshapen(variables: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) ->
 def assign_arrays(
     model: Any,
     arrays: Mapping[str, np.ndarray],
-    may_be_absent: Callable[[str], bool] = lambda name: name.startswith("pooler/"),
+    may_be_absent: Callable[[str], bool] = lambda name: name.startswith(POOLER),
 ) -> None:
     """Assigns arrays, cast to the dtypes of its variables, to a built model.
 

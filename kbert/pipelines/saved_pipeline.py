@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.architectures import encoder_class
 from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
@@ -100,10 +101,11 @@ def load_pipeline(
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
-    encoder = encoder_of(checkpoint, needs_pooler=cls.needs_pooler, **encoder_settings)
     head = _head(checkpoint, cls, from_other_task) if is_own else {}
-    own_head = checkpoint.pipeline.get("head", "pooler")  # Hugging Face knows no other
-    if head and settings.get("head", own_head) != own_head:
+    own_head = checkpoint.pipeline.get("head", _published_head(cls, checkpoint.architecture))
+    needs_pooler = cls.needs_pooler and (settings.get("head") or own_head) == "pooler"
+    encoder = encoder_of(checkpoint, needs_pooler=needs_pooler, **encoder_settings)
+    if head and settings.get("head", own_head) not in (None, own_head):
         raise ValueError(
             f"`head` must be {own_head!r}, as that of {name_or_directory}. "
             f"Received: head={settings['head']!r}"
@@ -114,6 +116,13 @@ def load_pipeline(
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)
     return model
+
+
+def _published_head(cls: Any, architecture: str) -> str:
+    """Returns the head of a task's class on an encoder, which Hugging Face's has too."""
+    if cls.head_form is None:
+        return "pooler"
+    return str(getattr(encoder_class(architecture), cls.head_form).head)
 
 
 def save_adapters(
@@ -176,9 +185,10 @@ def save_pipeline(
         raise ValueError(
             f'`format` must be "kbert" for an encoder with adapters. Received: format={format!r}'
         )
-    if getattr(model, "head", "pooler") != "pooler":
+    own_head = _published_head(model, checkpoint.architecture)
+    if getattr(model, "head", own_head) != own_head:
         raise ValueError(
-            f'`head` must be "pooler" for format "huggingface", which knows no other. '
+            f'`head` must be "{own_head}" for format "huggingface", which knows no other. '
             f"Received: head={model.head!r}"
         )
     checkpoint.source_config = model.huggingface_config()

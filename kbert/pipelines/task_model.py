@@ -32,8 +32,8 @@ class TaskModel(keras.Model):
     formats: tuple[str, ...] = ("kbert", "huggingface")
     default_sequence_length = 128
     needs_pooler = True  # whether a checkpoint without a pooler is incomplete
-    # Prefixes of the head's tensor names in Hugging Face's format.
-    head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")
+    head_form: str | None = None  # attribute of encoders with a `HeadForm` for the task
+    head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")  # of saved weights
     head_may_be_partial = False  # whether some layers of the head may lack weights on disk
     tokenizer_rules: dict[str, Any] = {}  # arguments of the tokenizer, whatever was saved
     # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.

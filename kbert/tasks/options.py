@@ -65,7 +65,12 @@ class TaskOptions(Configuration):
         "Data",
         "Of questions: an answer counts wherever its text stands, where its place was guessed.",
     )
-    head: str = option("pooler", choice("pooler", "two_layer"), "Model", "pooler or two_layer.")
+    head: str = option(
+        "pooler",
+        choice("pooler", "two_layer"),
+        "Model",
+        "pooler, or the one of the encoder where it was published with another; or two_layer.",
+    )
     pooling: str | None = option(
         None,
         choice("mean", "cls", "max", optional=True),

@@ -57,3 +57,21 @@ def test_too_long_a_sequence():
     message = "must not be longer than `max_sequence_length`=4. Received: length 5"
     with pytest.raises(ValueError, match=message):
         BertEmbeddings(**INIT)(np.zeros((1, 5), "int32"))
+
+
+def test_no_segments_and_positions_behind_other_rows():
+    init = {**INIT, "num_segments": 0, "first_position": 2}
+    shapes = {**SHAPES, "position_embedding/embeddings": (6, 6)}
+    del shapes["segment_embedding/embeddings"]
+    layer = check_layer(BertEmbeddings, init, (IDS, SEGMENTS), (2, 3, 6), shapes)
+    arrays = reference.random_arrays(shapes)
+    assign_weights(layer, arrays)
+    read = {
+        **arrays,
+        "position_embedding/embeddings": arrays["position_embedding/embeddings"][2:],
+        "segment_embedding/embeddings": np.zeros((2, 6)),
+    }
+    expected = reference.bert_embeddings(IDS, SEGMENTS, with_prefix(read), 1e-6)
+    np.testing.assert_allclose(layer(IDS, SEGMENTS), expected, atol=1e-5)
+    one_by_one = layer(IDS.reshape(-1), positions=np.array([0, 1, 2] * 2))
+    np.testing.assert_allclose(one_by_one, expected.reshape(6, 6), atol=1e-5)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from kbert.models.bert import AdapterBert, Bert, is_adapted
-from kbert.models.weights import encoder_arrays
+from kbert.models.bert import AdapterBert, Bert
+from kbert.models.weights import encoder_arrays, is_adapted
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.question_answering.head import SpanExtraction
 from tests import numpy_reference as reference

@@ -63,6 +63,11 @@ class Checkpoint:
         return "pooler/kernel" in self.arrays
 
     @property
+    def lacks_pooler(self) -> bool:
+        """Returns whether the pooler's weights are absent although the encoder has a pooler."""
+        return encoder_layout(self.architecture).pooler and not self.has_pooler
+
+    @property
     def head_class(self) -> str | None:
         """Returns the class of transformers that the source names, as BERT's; None if it has none.
 

@@ -6,7 +6,7 @@ The settings are an encoder's hyperparameters under kbert's names (`CONFIG_KEYS`
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,14 +43,21 @@ CONFIG_KEYS = tuple(_KEYS)
 CAUSAL = "causal"
 
 
-def check_config(config: Mapping[str, Any], source: str, more_sizes: tuple[str, ...] = ()) -> None:
+def check_config(
+    config: Mapping[str, Any],
+    source: str,
+    more_sizes: tuple[str, ...] = (),
+    lacking: tuple[str, ...] = (),
+) -> None:
     """Checks that a configuration has all known keys, no other ones, and valid values.
 
-    `more_sizes` are the sizes that an architecture has beside those of BERT. The ValueError begins
-    with `source`, and names for an unknown key the nearest known one.
+    `more_sizes` are the sizes that an architecture has beside those of BERT, `lacking` the keys of
+    BERT that it has not. The ValueError begins with `source`, and names for an unknown key the
+    nearest known one.
     """
-    keys = (*CONFIG_KEYS, *more_sizes)
-    known = {**_KEYS, **dict.fromkeys(more_sizes, _SIZE), CAUSAL: _FLAG}
+    keys = tuple(key for key in (*CONFIG_KEYS, *more_sizes) if key not in lacking)
+    every = {**_KEYS, **dict.fromkeys(more_sizes, _SIZE), CAUSAL: _FLAG}
+    known = {key: values for key, values in every.items() if key not in lacking}
     for key in config:
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
@@ -77,6 +84,26 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+class HeadClass(NamedTuple):
+    """A class of transformers, by its heads.
+
+    Attributes:
+        heads: beginnings of the names of its heads' tensors in a `Checkpoint`.
+        pooler: whether it has a pooler.
+        names: beginning of a head's tensor in a `Checkpoint` -> its beginning in the file, where
+            other classes of the architecture have another name for it.
+        dropout: the field of the dropout of its head, where it is another than for other classes;
+            "" where it has none.
+        is_berts: whether BERT's class of that name has the same head.
+    """
+
+    heads: tuple[str, ...]
+    pooler: bool
+    names: Mapping[str, str] = {}
+    dropout: str | None = None
+    is_berts: bool = True
+
+
 @dataclass(frozen=True)
 class HuggingFaceLayout:
     """An encoder in the layout of transformers.
@@ -88,7 +115,7 @@ class HuggingFaceLayout:
         model_type: of `config.json`; with a dot the prefix of the encoder's tensors beside heads.
         class_prefix: beginning of the names of its classes.
         keys: kbert's key of the configuration -> (Hugging Face's key, its default).
-        classes: class -> (beginnings of the names of its heads' tensors, whether it has a pooler).
+        classes: class -> its heads.
         names: canonical name -> names in the file, of the weights outside the blocks.
         block_names: the same for one block; `{i}` stands for its index.
         plain: fields that change what the encoder computes -> the values that change nothing.
@@ -97,12 +124,13 @@ class HuggingFaceLayout:
         head_dropout: the field of the dropout of heads.
         head_names: beginning of a head's tensor in a `Checkpoint` -> its beginning in the file, the
             longer ones first; those of BERT stay.
+        first_position: the row of the first position in its table.
     """
 
     model_type: str
     class_prefix: str
     keys: Mapping[str, tuple[str, Any]]
-    classes: Mapping[str, tuple[tuple[str, ...], bool]]
+    classes: Mapping[str, HeadClass]
     names: Mapping[str, tuple[str, ...]]
     block_names: Mapping[str, tuple[str, ...]]
     plain: Mapping[str, tuple[Any, ...]]
@@ -110,6 +138,7 @@ class HuggingFaceLayout:
     causal_classes: tuple[str, ...] = ()
     head_dropout: str = "classifier_dropout"
     head_names: Mapping[str, str] = field(default_factory=dict)
+    first_position: int = 0
 
     @property
     def prefix(self) -> str:
@@ -122,17 +151,24 @@ class HuggingFaceLayout:
 
     def class_of_bert(self, name: str | None) -> str | None:
         """Returns BERT's class for one of the architecture's; another name as it is."""
-        if name is None or name not in self.classes:
+        if name is None or name not in self.classes or not self.classes[name].is_berts:
             return name
         return f"Bert{name.removeprefix(self.class_prefix)}"
 
-    def head_in_file(self, name: str) -> str:
-        """Returns the name in the file of a head's tensor in a `Checkpoint`."""
-        return _renamed(name, self.head_names.items())
+    def head_in_file(self, name: str, architecture: str | None = None) -> str:
+        """Returns the name in the file of a head's tensor in a `Checkpoint`, of one class."""
+        own = {} if architecture is None else self.classes[architecture].names
+        return _renamed(name, [*own.items(), *self.head_names.items()])
 
     def head_of_file(self, name: str) -> str:
         """Returns the name in a `Checkpoint` of a file's tensor without the encoder's prefix."""
-        return _renamed(name, ((theirs, ours) for ours, theirs in self.head_names.items()))
+        tables = [*(one.names for one in self.classes.values()), self.head_names]
+        return _renamed(name, [(theirs, ours) for t in tables for ours, theirs in t.items()])
+
+    def dropout_of(self, architecture: str) -> str:
+        """Returns the field of the dropout of a class's head; "" where it has none."""
+        own = self.classes[architecture].dropout
+        return self.head_dropout if own is None else own
 
 
 def _renamed(name: str, beginnings: Iterable[tuple[str, str]]) -> str:
@@ -152,6 +188,8 @@ class EncoderLayout:
         transformers: its layout in transformers; None where they have no such encoder.
         shapes: maps a configuration to canonical name -> shape, the order that of the weights.
         sizes: keys of its configuration beside those of BERT; each a positive whole number.
+        lacking: keys of BERT's configuration that it has not, "causal" where it cannot be.
+        pooler: whether it has a pooler, whose weights may be absent.
         check: checks a configuration with other keys than BERT's, given with the origin that errors
             name; `vocabulary_size` and `max_sequence_length` must be among them. None for BERT's.
     """
@@ -161,6 +199,8 @@ class EncoderLayout:
     transformers: HuggingFaceLayout | None
     shapes: Shapes = canonical_shapes
     sizes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    pooler: bool = True
     check: Callable[[Mapping[str, Any], str], None] | None = None
 
     @property
@@ -176,7 +216,7 @@ class EncoderLayout:
     def check_config(self, config: Mapping[str, Any], source: str) -> None:
         """Raises a ValueError unless the architecture has such a configuration."""
         if self.check is None:
-            check_config(config, source, self.sizes)
+            check_config(config, source, self.sizes, self.lacking)
         else:
             self.check(config, source)
 

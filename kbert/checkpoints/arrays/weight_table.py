@@ -179,9 +179,9 @@ def weight_table(
 def without_absent_pooler(
     table: Sequence[WeightEntry], found: Iterable[str], report: list[str]
 ) -> list[WeightEntry]:
-    """Drops the pooler from the table if the file has none, and reports that."""
+    """Drops a pooler that the table has and the file has not, and reports that."""
     pooler = {name for entry in table if entry.canonical in POOLER for name in entry.sources}
-    if pooler & set(found):
+    if not pooler or pooler & set(found):
         return list(table)
     report.append("The source has no pooler: its weights stay as the model was initialized.")
     return [entry for entry in table if entry.canonical not in POOLER]

@@ -6,7 +6,11 @@ Source: transformers, `models/albert/modeling_albert.py` and `configuration_albe
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+from kbert.checkpoints.arrays.encoder_layout import (
+    EncoderLayout,
+    HeadClass,
+    HuggingFaceLayout,
+)
 from kbert.checkpoints.arrays.weight_table import (
     TORCH_ENDS,
     block_shapes,
@@ -29,13 +33,13 @@ _KEYS = {
     "num_groups": ("num_hidden_groups", 1),
 }
 _CLASSES = {
-    "AlbertModel": ((), True),
-    "AlbertForSequenceClassification": (("classifier.",), True),
-    "AlbertForTokenClassification": (("classifier.",), False),
-    "AlbertForMultipleChoice": (("classifier.",), True),
-    "AlbertForQuestionAnswering": (("qa_outputs.",), False),
-    "AlbertForMaskedLM": (("cls.predictions.",), False),
-    "AlbertForPreTraining": (("cls.predictions.", "cls.sentence_order."), True),
+    "AlbertModel": HeadClass((), True),
+    "AlbertForSequenceClassification": HeadClass(("classifier.",), True),
+    "AlbertForTokenClassification": HeadClass(("classifier.",), False),
+    "AlbertForMultipleChoice": HeadClass(("classifier.",), True),
+    "AlbertForQuestionAnswering": HeadClass(("qa_outputs.",), False),
+    "AlbertForMaskedLM": HeadClass(("cls.predictions.",), False),
+    "AlbertForPreTraining": HeadClass(("cls.predictions.", "cls.sentence_order."), True),
 }
 # The sentence order is no next sentence: it gets a name of its own.
 _HEADS = {

@@ -6,7 +6,11 @@ Source: transformers, `models/bert/modeling_bert.py` and `configuration_bert.py`
 from typing import Any
 
 from kbert.architectures import BERT
-from kbert.checkpoints.arrays.encoder_layout import EncoderLayout, HuggingFaceLayout
+from kbert.checkpoints.arrays.encoder_layout import (
+    EncoderLayout,
+    HeadClass,
+    HuggingFaceLayout,
+)
 from kbert.checkpoints.arrays.weight_table import TORCH_ENDS, weight_names
 
 KEYS: dict[str, tuple[str, Any]] = {
@@ -32,15 +36,15 @@ PLAIN = {
     "quantization_config": (None,),
 }
 _CLASSES = {
-    "BertModel": ((), True),
-    "BertForSequenceClassification": (("classifier.",), True),
-    "BertForTokenClassification": (("classifier.",), False),
-    "BertForMultipleChoice": (("classifier.",), True),
-    "BertForQuestionAnswering": (("qa_outputs.",), False),
-    "BertForMaskedLM": (("cls.predictions.",), False),
-    "BertLMHeadModel": (("cls.predictions.",), False),
-    "BertForNextSentencePrediction": (("cls.seq_relationship.",), True),
-    "BertForPreTraining": (("cls.predictions.", "cls.seq_relationship."), True),
+    "BertModel": HeadClass((), True),
+    "BertForSequenceClassification": HeadClass(("classifier.",), True),
+    "BertForTokenClassification": HeadClass(("classifier.",), False),
+    "BertForMultipleChoice": HeadClass(("classifier.",), True),
+    "BertForQuestionAnswering": HeadClass(("qa_outputs.",), False),
+    "BertForMaskedLM": HeadClass(("cls.predictions.",), False),
+    "BertLMHeadModel": HeadClass(("cls.predictions.",), False),
+    "BertForNextSentencePrediction": HeadClass(("cls.seq_relationship.",), True),
+    "BertForPreTraining": HeadClass(("cls.predictions.", "cls.seq_relationship."), True),
 }
 NAMES = {
     "embeddings/token_embedding/embeddings": ("embeddings.word_embeddings.weight",),
@@ -53,7 +57,7 @@ NAMES = {
 }
 _LAYER = "encoder.layer.{i}"
 _SELF = f"{_LAYER}.attention.self"
-_BLOCK_NAMES = weight_names(
+BLOCK_NAMES = weight_names(
     {
         "attention/qkv": (f"{_SELF}.query", f"{_SELF}.key", f"{_SELF}.value"),
         "attention/output": (f"{_LAYER}.attention.output.dense",),
@@ -74,7 +78,7 @@ LAYOUT = EncoderLayout(
         keys=KEYS,
         classes=_CLASSES,
         names=NAMES,
-        block_names=_BLOCK_NAMES,
+        block_names=BLOCK_NAMES,
         plain=PLAIN,
         # The other property of a decoder, cross-attention, has its own field.
         causal="is_decoder",

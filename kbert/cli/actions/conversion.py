@@ -79,11 +79,12 @@ def _outputs(before: Checkpoint, after: Checkpoint) -> dict[str, float | None]:
     ]
     real = inputs["padding_mask"]
     sequences = [outputs["sequence_output"][real] for outputs in found]
-    pooled = [outputs["pooled_output"] for outputs in found]
+    # A checkpoint without a pooler gets random weights there, which are not its own.
+    has_pooler = before.has_pooler and after.has_pooler
+    pooled = [outputs["pooled_output"] for outputs in found if has_pooler]
     return {
         "sequence_output": _largest(*sequences),
-        # A checkpoint without a pooler gets random weights there, which are not its own.
-        "pooled_output": _largest(*pooled) if before.has_pooler and after.has_pooler else None,
+        "pooled_output": _largest(*pooled) if has_pooler else None,
     }
 
 

@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from kbert.models.bert import is_adapted
-from kbert.models.weights import named_weights
+from kbert.models.weights import ADAPTER, POOLER, is_adapted, named_weights
 from kbert.serving.export.export import described, write_export
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.signatures import SERVING_DEFAULT
 
 _TASK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# The dense layer on [CLS] belongs to the head: only some tasks have a use for it.
-_POOLER = "pooler/"
-_ADAPTER = "/adapter/"
 _SHOWN = 5
 
 
@@ -94,13 +90,14 @@ def share_encoder(models: Mapping[str, Any], substitutes: WeightSubstitutes) -> 
     kept = named_weights(models[first].encoder)
     for name in others:
         found = named_weights(models[name].encoder)
-        has_adapters = any(_ADAPTER in weight for weight in (*kept, *found))
+        has_adapters = any(ADAPTER in weight for weight in (*kept, *found))
         same = {w for w in found if w in kept and _equal(kept[w], found[w])}
         different = [
             weight
             for weight in dict.fromkeys((*kept, *found))
             if weight not in same
-            and not weight.startswith(_POOLER)
+            # The pooler belongs to the head: only some tasks have a use for it.
+            and not weight.startswith(POOLER)
             and not (has_adapters and is_adapted(f"/{weight}"))
         ]
         if different:

@@ -7,7 +7,7 @@ from keras import tree
 
 from kbert.layers.linear import Linear, normal_linear
 from kbert.layers.residual import Dropout
-from kbert.models.encoder import Encoder
+from kbert.models.encoder import Encoder, HeadForm, leave_pooler
 from kbert.optimization.losses import (
     SoftmaxCrossEntropy,
     class_distribution,
@@ -26,9 +26,9 @@ class SequenceHead(keras.layers.Layer):
     """Maps an encoder's output to `units` numbers per sequence.
 
     "pooler": one dense layer on the pooled output (Devlin et al. 2019, section 4.1).
-    "two_layer": dense, tanh, dense on the state of [CLS]; the pooler is not used.
-    Dropout precedes each dense layer, and `initializer_range` is the standard deviation of new
-    weights.
+    "two_layer": dense, `activation`, dense on the state of [CLS]; the pooler is not used.
+    Dropout precedes each dense layer, of two the first only if `drops_state`, and
+    `initializer_range` is the standard deviation of new weights.
 
     Raises:
         ValueError: `head` is neither of these.
@@ -40,6 +40,8 @@ class SequenceHead(keras.layers.Layer):
         head: str = "pooler",
         dropout: float = 0.1,
         initializer_range: float = 0.02,
+        activation: str = "tanh",
+        drops_state: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -49,6 +51,7 @@ class SequenceHead(keras.layers.Layer):
         self.head = head
         self.dropout = dropout
         self.initializer_range = initializer_range
+        self.activation, self.drops_state = activation, drops_state
         self.dropout_layer = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
         self.classifier = self._dense(units, None, "classifier")
 
@@ -60,7 +63,7 @@ class SequenceHead(keras.layers.Layer):
         """Creates the weights for an encoder of width `hidden_dim`."""
         self.dropout_layer.build()
         if self.head == "two_layer":
-            self.hidden = self._dense(hidden_dim, "tanh", "hidden")
+            self.hidden = self._dense(hidden_dim, self.activation, "hidden")
             self.hidden.build((None, hidden_dim))
         self.classifier.build((None, hidden_dim))
         self.built = True
@@ -69,7 +72,8 @@ class SequenceHead(keras.layers.Layer):
         """Creates the weights for an encoder, whose pooler learns only where the head reads it.
 
         Raises:
-            ValueError: the head is "two_layer" and the encoder is causal.
+            ValueError: the head is "two_layer" and the encoder is causal, or it is "pooler" and the
+                encoder has none.
         """
         if self.head == "two_layer":
             if encoder.causal:
@@ -77,7 +81,12 @@ class SequenceHead(keras.layers.Layer):
                     '`head` must be "pooler" for a causal encoder, whose [CLS] sees itself alone. '
                     f"Received: head={self.head!r}"
                 )
-            encoder.pooler.trainable = False  # not used: nothing would train it
+            leave_pooler(encoder)
+        elif encoder.pooler is None:
+            raise ValueError(
+                f'`head` must be "two_layer" for a {type(encoder).__name__}, which has no pooler. '
+                f"Received: head={self.head!r}"
+            )
         self.build(encoder.hidden_dim)
 
     def saved_layers(self) -> dict[str, Linear]:
@@ -88,7 +97,9 @@ class SequenceHead(keras.layers.Layer):
     def call(self, outputs: Any, training: bool | None = None) -> Any:
         """Maps the dict of outputs of `Bert` to float32 (B, units)."""
         if self.head == "two_layer":
-            first = self.dropout_layer(outputs["sequence_output"][:, 0], training=training)
+            first = outputs["sequence_output"][:, 0]
+            if self.drops_state:
+                first = self.dropout_layer(first, training=training)
             state = self.hidden(first)
         else:
             state = outputs["pooled_output"]
@@ -102,6 +113,8 @@ class SequenceHead(keras.layers.Layer):
             "head": self.head,
             "dropout": self.dropout,
             "initializer_range": self.initializer_range,
+            "activation": self.activation,
+            "drops_state": self.drops_state,
         }
 
 
@@ -109,11 +122,15 @@ class SequenceHead(keras.layers.Layer):
 class SequenceClassification(TaskModel):
     """Predicts logits over `num_labels` classes for each sequence, or pair, with a `SequenceHead`.
 
+    `head` is None for the one that the encoder was published with.
+
     Raises:
-        ValueError: `num_labels` is below 1, or `head` is "two_layer" with a causal encoder.
+        ValueError: `num_labels` is below 1, or `head` is "two_layer" with a causal encoder or
+            "pooler" with one that has none.
     """
 
     arguments: tuple[str, ...] = ("num_labels", "head", "dropout")
+    head_form = "sequence_form"
     # Whether a loss or metric takes one number per class; set by `compile`.
     needs_distributions = False
 
@@ -121,7 +138,7 @@ class SequenceClassification(TaskModel):
         self,
         encoder: Encoder,
         num_labels: int,
-        head: str = "pooler",
+        head: str | None = None,
         dropout: float = 0.1,
         **kwargs: Any,
     ) -> None:
@@ -130,9 +147,9 @@ class SequenceClassification(TaskModel):
             raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
         self.encoder = encoder
         self.num_labels = num_labels
-        self.head = head
+        self.head = head or encoder.sequence_form.head
         self.dropout = dropout
-        self.sequence_head = sequence_head(self, num_labels)
+        self.sequence_head = sequence_head(self, num_labels, encoder.sequence_form)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -170,13 +187,15 @@ class SequenceClassification(TaskModel):
         return [keras.metrics.MeanMetricWrapper(label_accuracy, name="accuracy")]
 
 
-def sequence_head(model: Any, units: int) -> SequenceHead:
+def sequence_head(model: Any, units: int, form: HeadForm) -> SequenceHead:
     """Makes the head of a model with `encoder`, `head` and `dropout`."""
     return SequenceHead(
         units,
         model.head,
         model.dropout,
         model.encoder.initializer_range,
+        form.activation,
+        form.drops_state,
         dtype=model.dtype_policy,
         name="sequence_head",
     )

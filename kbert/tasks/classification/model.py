@@ -101,7 +101,8 @@ class Classifier(SequenceClassification):
         tokenizer: the tokenizer of the encoder's vocabulary.
         labels: the C class names.
         max_sequence_length: longer texts are cut, in tokens with the special ones.
-        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`; None for
+            the one that the encoder was published with.
         dropout: rate of the head's dropout.
         pair: whether it reads two texts; this decides the inputs of its export.
 
@@ -120,7 +121,7 @@ class Classifier(SequenceClassification):
         tokenizer: Tokenizer,
         labels: Sequence[str],
         max_sequence_length: int = 128,
-        head: str = "pooler",
+        head: str | None = None,
         dropout: float = 0.1,
         pair: bool = False,
         **kwargs: Any,

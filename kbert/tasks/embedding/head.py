@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from kbert.layers.linear import Linear, normal_linear
-from kbert.models.encoder import Encoder
+from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.embedding_losses import ByTargets, unit_length
 from kbert.optimization.losses import widened
 from kbert.pipelines.task_model import TaskModel
@@ -66,7 +66,7 @@ class SequenceEmbedding(TaskModel):
     def build(self, input_shape: Any = None) -> None:
         """Creates the weights of the dense layer."""
         if not getattr(self, "built", False):
-            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            leave_pooler(self.encoder)
             if self.dense_layer is not None:
                 self.dense_layer.build((None, self.encoder.hidden_dim))
             self.built = True

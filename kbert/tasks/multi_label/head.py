@@ -25,12 +25,13 @@ class MultiLabelClassification(TaskModel):
     """
 
     arguments: tuple[str, ...] = ("num_labels", "head", "dropout")
+    head_form = "sequence_form"
 
     def __init__(
         self,
         encoder: Encoder,
         num_labels: int,
-        head: str = "pooler",
+        head: str | None = None,
         dropout: float = 0.1,
         **kwargs: Any,
     ) -> None:
@@ -39,9 +40,9 @@ class MultiLabelClassification(TaskModel):
             raise ValueError(f"`num_labels` must be at least 1. Received: num_labels={num_labels}")
         self.encoder = encoder
         self.num_labels = num_labels
-        self.head = head
+        self.head = head or encoder.sequence_form.head
         self.dropout = dropout
-        self.sequence_head = sequence_head(self, num_labels)
+        self.sequence_head = sequence_head(self, num_labels, encoder.sequence_form)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -37,7 +37,8 @@ class MultiLabelClassifier(MultiLabelClassification):
         tokenizer: the tokenizer of the encoder's vocabulary.
         labels: the C names.
         max_sequence_length: longer texts are cut, in tokens with the special ones.
-        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`; None for
+            the one that the encoder was published with.
         dropout: rate of the head's dropout.
         pair: whether it reads two texts; this decides the inputs of its export.
         threshold: the probability in (0, 1) from which on a label is named: a number, C of them, or
@@ -60,7 +61,7 @@ class MultiLabelClassifier(MultiLabelClassification):
         tokenizer: WordPiece,
         labels: Sequence[str],
         max_sequence_length: int = 128,
-        head: str = "pooler",
+        head: str | None = None,
         dropout: float = 0.1,
         pair: bool = False,
         threshold: float | Sequence[float] | Mapping[str, float] = THRESHOLD,

@@ -20,17 +20,18 @@ class ChoiceSelection(TaskModel):
     """
 
     arguments: tuple[str, ...] = ("head", "dropout")
+    head_form = "choice_form"
     # Whether a loss or metric takes one number per choice; set by `compile`.
     needs_distributions = False
 
     def __init__(
-        self, encoder: Encoder, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
+        self, encoder: Encoder, head: str | None = None, dropout: float = 0.1, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
-        self.head = head
+        self.head = head or encoder.choice_form.head
         self.dropout = dropout
-        self.sequence_head = sequence_head(self, 1)
+        self.sequence_head = sequence_head(self, 1, encoder.choice_form)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -26,7 +26,8 @@ class MultipleChoice(ChoiceSelection):
         encoder: an encoder such as `Bert`.
         tokenizer: the tokenizer of the encoder's vocabulary.
         max_sequence_length: context and choice together are cut to this many tokens.
-        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`.
+        head: "pooler" or "two_layer", see `kbert.tasks.classification.head.SequenceHead`; None for
+            the one that the encoder was published with.
         dropout: rate of the head's dropout.
 
     Raises:
@@ -43,7 +44,7 @@ class MultipleChoice(ChoiceSelection):
         encoder: Encoder,
         tokenizer: Tokenizer,
         max_sequence_length: int = 128,
-        head: str = "pooler",
+        head: str | None = None,
         dropout: float = 0.1,
         **kwargs: Any,
     ) -> None:

@@ -6,7 +6,7 @@ import keras
 
 from kbert.layers.linear import Linear, normal_linear
 from kbert.layers.residual import Dropout
-from kbert.models.encoder import Encoder
+from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import TokenAccuracy, TokenCrossEntropy
 from kbert.pipelines.task_model import TaskModel
@@ -46,7 +46,7 @@ class TokenClassification(TaskModel):
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
         if not getattr(self, "built", False):
-            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            leave_pooler(self.encoder)
             self.dropout_layer.build()
             self.token_head.build((None, None, self.encoder.hidden_dim))
             self.built = True

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from kbert.layers.linear import Linear, normal_linear
-from kbert.models.encoder import Encoder
+from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
 from kbert.pipelines.task_model import TaskModel
@@ -34,7 +34,7 @@ class SpanExtraction(TaskModel):
     def build(self, input_shape: Any = None) -> None:
         """Creates the head's weights."""
         if not getattr(self, "built", False):
-            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            leave_pooler(self.encoder)
             self.span_head.build((None, None, self.encoder.hidden_dim))
             self.built = True
 

@@ -16,15 +16,16 @@ class SequenceRegression(TaskModel):
     """Predicts one number for each sequence, or pair of sequences, with a `SequenceHead`."""
 
     arguments: tuple[str, ...] = ("head", "dropout")
+    head_form = "sequence_form"
 
     def __init__(
-        self, encoder: Encoder, head: str = "pooler", dropout: float = 0.1, **kwargs: Any
+        self, encoder: Encoder, head: str | None = None, dropout: float = 0.1, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
-        self.head = head
+        self.head = head or encoder.sequence_form.head
         self.dropout = dropout
-        self.sequence_head = sequence_head(self, 1)
+        self.sequence_head = sequence_head(self, 1, encoder.sequence_form)
         self.build()
 
     def build(self, input_shape: Any = None) -> None:

@@ -231,7 +231,9 @@ def build_model(config: RunConfig, data: RunData) -> Any:
     task = finetuned_task(config.task)
     pipeline = task.model_class()
     chosen = {key: getattr(config, key) for key in ("max_sequence_length", *task.settings)}
-    settings = {key: value for key, value in chosen.items() if value is not None}
+    # An encoder that was published with another head than the default has that.
+    default = {field.name: field.default for field in config.options()}["head"]
+    settings = {k: v for k, v in chosen.items() if v is not None and (k, v) != ("head", default)}
     settings |= {"dtype": config.precision, **task.model_settings(config, data.train)}
     if data.labels is not None:
         settings["labels"] = data.labels

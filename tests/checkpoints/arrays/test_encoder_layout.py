@@ -3,6 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from kbert.checkpoints.arrays.encoder_layout import HeadClass
 from kbert.checkpoints.encoders.bert import LAYOUT
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors
 
@@ -10,7 +11,10 @@ OTHER = dataclasses.replace(
     LAYOUT.huggingface,
     model_type="other",
     class_prefix="Other",
-    classes={"OtherModel": ((), True), "OtherForMaskedLM": (("cls.predictions.",), False)},
+    classes={
+        "OtherModel": HeadClass((), True),
+        "OtherForMaskedLM": HeadClass(("cls.predictions.",), False),
+    },
     head_names={"cls.predictions.transform.": "mlm.dense.", "cls.predictions.": "mlm."},
 )
 

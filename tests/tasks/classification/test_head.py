@@ -84,12 +84,26 @@ def test_ritual_of_the_head():
     }
 
     class Built(SequenceHead):
-        def __init__(self, units, head="pooler", dropout=0.1, initializer_range=0.02, **kwargs):
-            super().__init__(units, head, dropout, initializer_range, **kwargs)
+        def __init__(
+            self,
+            units,
+            head="pooler",
+            dropout=0.1,
+            initializer_range=0.02,
+            activation="tanh",
+            drops_state=True,
+            **kwargs,
+        ):
+            given = (units, head, dropout, initializer_range, activation, drops_state)
+            super().__init__(*given, **kwargs)
             self.build(8)
 
-    for head, count in (("pooler", 2), ("two_layer", 4)):
-        init = {"units": 3, "head": head}
+    for head, count, more in (
+        ("pooler", 2, {}),
+        ("two_layer", 4, {}),
+        ("two_layer", 4, {"activation": "relu", "drops_state": False}),
+    ):
+        init = {"units": 3, "head": head, **more}
         layer = check_layer(
             Built, init, outputs, (2, 3), count, package=None, output_dtype="float32"
         )
