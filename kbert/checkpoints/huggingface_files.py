@@ -62,7 +62,7 @@ def read_huggingface(directory: str | os.PathLike[str]) -> Checkpoint:
     layout, config = layout_of_huggingface(raw, source), config_from_huggingface(raw, source)
     report: list[str] = []
     with open_safetensors(*weight_files(directory)) as files:
-        arrays, heads = _read_tensors(files, layout, config, f"`{directory}`", report)
+        arrays, heads = _read_tensors(files, layout, raw, config, f"`{directory}`", report)
     if config.get(CAUSAL) and "pooler/kernel" in arrays:
         report.append("The pooler reads the last token, as the encoder is causal.")
     return Checkpoint(
@@ -108,6 +108,8 @@ def write_huggingface(
     name = _architecture(checkpoint, layout, architecture)
     tensors = _write_names(checkpoint, layout, name)
     raw = config_to_huggingface(config, checkpoint.source_config, name, dtype_of(tensors), layout)
+    if WEIGHT in checkpoint.heads:
+        raw[_TIED] = False
     if "classifier.weight" in checkpoint.heads and not name.endswith("ForMultipleChoice"):
         set_labels(raw, checkpoint.heads["classifier.weight"].shape[0])
     with atomic_directory(directory, overwrite=overwrite) as folder:
@@ -124,6 +126,7 @@ def write_huggingface(
 def _read_tensors(
     files: SafetensorsFiles,
     layout: EncoderLayout,
+    raw: Mapping[str, Any],
     config: Mapping[str, Any],
     source: str,
     report: list[str],
@@ -147,7 +150,8 @@ def _read_tensors(
     )
     arrays = assemble(table, lambda name: files.load(in_file[name]))
     loaded = {name: files.load(in_file[name]) for name in heads}
-    return arrays, without_copies(loaded, arrays["embeddings/token_embedding/embeddings"], report)
+    tokens = arrays["embeddings/token_embedding/embeddings"]
+    return arrays, without_copies(loaded, tokens, report, raw.get(_TIED, True) is not False)
 
 
 def _architecture(checkpoint: Checkpoint, layout: EncoderLayout, wanted: str | None) -> str:
@@ -167,11 +171,15 @@ def _write_names(
 ) -> dict[str, np.ndarray]:
     names = layout.huggingface
     table = layout.huggingface_table(checkpoint.config)
-    if not (checkpoint.has_pooler and names.classes[architecture][1]):
+    if not (checkpoint.has_pooler and names.classes[architecture].pooler):
         table = [entry for entry in table if not entry.canonical.startswith("pooler/")]
     prefix = names.prefix if checkpoint.heads else ""
     encoder = disassemble(table, checkpoint.arrays)
-    heads = {names.head_in_file(name): array for name, array in checkpoint.heads.items()}
+    kept = dict(checkpoint.heads)
+    if WEIGHT in kept:  # transformers' classes have both biases, and add that of the layer
+        bias = kept[BIAS] if BIAS in kept else kept[_OWN_BIAS]
+        kept = {BIAS: bias, _OWN_BIAS: bias, **kept}
+    heads = {names.head_in_file(name, architecture): array for name, array in kept.items()}
     return {f"{prefix}{name}": array for name, array in encoder.items()} | heads
 
 
@@ -198,16 +206,23 @@ def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
 
 WEIGHT, BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
 _OWN_BIAS = "cls.predictions.bias"
+# The field that says whether the output layer's matrix is that of the token embeddings.
+_TIED = "tie_word_embeddings"
 
 
 def without_copies(
-    heads: Mapping[str, np.ndarray], table: np.ndarray, report: list[str]
+    heads: Mapping[str, np.ndarray], table: np.ndarray, report: list[str], tied: bool = True
 ) -> dict[str, np.ndarray]:
     """Drops copies of tied weights from the tensors of heads, given the token embeddings (V, D).
 
-    What differs from its original stays, as the model has a separate output layer; the report says
-    either. A bias that has only the name of the layer gets its usual name.
+    An output layer whose matrix differs from the embeddings, or is not `tied` to them, stays with
+    all that it has, and gets its bias where the file has it under the usual name alone; the report
+    says either. The bias of a tied layer that has only the name of the layer gets its usual name.
     """
+    if WEIGHT in heads and not (tied and np.array_equal(heads[WEIGHT], table)):
+        own = ", ".join(name for name in (WEIGHT, BIAS) if name in heads)
+        report.append(f"The output layer is one of its own, not tied: {own}.")
+        return {BIAS: heads[_OWN_BIAS], **heads} if _OWN_BIAS in heads else dict(heads)
     kept = dict(heads)
     if _OWN_BIAS not in kept and BIAS in kept:
         kept[_OWN_BIAS] = kept.pop(BIAS)
@@ -222,7 +237,8 @@ def without_copies(
     return {name: array for name, array in kept.items() if name not in copies}
 
 
-HEAD_PREFIXES = ("classifier.", "qa_outputs.", "cls.")
+# Beginnings of the names of heads' tensors in a `Checkpoint`; the last is ELECTRA's own.
+HEAD_PREFIXES = ("classifier.", "hidden.", "qa_outputs.", "cls.", "discriminator_predictions.")
 # Buffers that older versions saved with the weights: position ids and zeros.
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _OLD_ENDS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}

@@ -31,3 +31,15 @@ def test_an_output_layer_of_its_own_stays() -> None:
 def test_other_heads_are_not_touched() -> None:
     report: list[str] = []
     assert without_copies(OTHERS, TABLE, report) == OTHERS and report == []
+
+
+def test_what_is_not_tied_stays_though_it_is_equal() -> None:
+    report: list[str] = []
+    heads = {"cls.predictions.bias": OWN, WEIGHT: TABLE.copy(), BIAS: OWN.copy()}
+    assert without_copies(heads, TABLE, report, tied=False) == heads
+    assert report == [f"The output layer is one of its own, not tied: {WEIGHT}, {BIAS}."]
+
+
+def test_the_usual_bias_is_that_of_an_output_layer_with_none() -> None:
+    heads = {"cls.predictions.bias": OWN, WEIGHT: TABLE + 1}
+    assert without_copies(heads, TABLE, []) == {**heads, BIAS: OWN}

@@ -81,3 +81,24 @@ def test_a_table_narrower_than_the_states():
     np.testing.assert_allclose(layer(STATES, table), expected, atol=2e-5)
     with pytest.raises(ValueError, match=r"was built for, 3. Received: shape \(7, 4\)"):
         layer(STATES, TABLE)
+
+
+def test_an_output_matrix_of_its_own():
+    shapes = {k: s for k, s in SHAPES.items() if k != "output/bias"}
+    shapes |= {"decoder/kernel": (4, 7), "decoder/bias": (7,)}
+    layer = check_layer(
+        MaskedLanguageHead,
+        {"vocabulary_size": 7, "epsilon": 1e-6, "tied": False},
+        (STATES, TABLE),
+        (2, 3, 7),
+        shapes,
+        output_dtype="float32",
+        dynamic_batch=False,
+    )
+    arrays = reference.random_arrays(shapes, seed=4)
+    assign_weights(layer, arrays)
+    head = {**arrays, "output/bias": arrays["decoder/bias"]}
+    own = np.asarray(arrays["decoder/kernel"]).T
+    expected = reference.masked_token_logits(STATES, head, own, "gelu", 1e-6)
+    np.testing.assert_allclose(layer(STATES, TABLE), expected, atol=2e-5)
+    np.testing.assert_array_equal(layer(STATES, TABLE * 2), layer(STATES, TABLE))

@@ -7,7 +7,7 @@ from keras import ops
 
 from kbert.layers.linear import normal_linear
 from kbert.layers.masked_language_head import MaskedLanguageHead
-from kbert.models.encoder import Encoder
+from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import SoftmaxCrossEntropy, widened
 from kbert.optimization.next_token_losses import (
@@ -43,7 +43,7 @@ class Pretraining(TaskModel):
 
     `objective` is "mlm_nsp" (masked tokens and next sentence), "mlm" (masked tokens only), "lm"
     (the next token, from left to right) or "lm_nsp"; the encoder is causal for "lm" and "lm_nsp"
-    alone.
+    alone. With `tied=False` the output matrix is one of its own.
 
     Raises:
         ValueError: `objective` is none of these, or does not fit the encoder.
@@ -51,7 +51,9 @@ class Pretraining(TaskModel):
 
     arguments: tuple[str, ...] = ("objective",)
 
-    def __init__(self, encoder: Encoder, objective: str = "mlm_nsp", **kwargs: Any) -> None:
+    def __init__(
+        self, encoder: Encoder, objective: str = "mlm_nsp", tied: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if objective not in OBJECTIVES:
             raise ValueError(
@@ -62,13 +64,20 @@ class Pretraining(TaskModel):
                 '`encoder.causal` must be True for the objectives "lm" and "lm_nsp", and False for '
                 f"the others. Received: objective={objective!r}, causal={encoder.causal}"
             )
+        if has_pairs(objective) and encoder.pooler is None:
+            raise ValueError(
+                f'`objective` must be "mlm" or "lm" for a {type(encoder).__name__}, which has no '
+                f"pooler. Received: objective={objective!r}"
+            )
         self.encoder = encoder
         self.objective = objective
+        self.tied = tied
         self.token_head = MaskedLanguageHead(
             encoder.vocabulary_size,
-            encoder.activation,
+            encoder.token_activation,
             encoder.layer_norm_epsilon,
             encoder.initializer_range,
+            tied,
             dtype=self.dtype_policy,
             name="token_head",
         )
@@ -100,7 +109,7 @@ class Pretraining(TaskModel):
         if self.learns_pairs:
             self.pair_head.build((None, hidden_dim))
         else:
-            self.encoder.pooler.trainable = False  # not used: nothing would train it
+            leave_pooler(self.encoder)
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> dict[str, Any]:
@@ -145,12 +154,21 @@ class Pretraining(TaskModel):
 
     def head_layers(self) -> dict[str, Any]:
         """Returns the layers of the heads, by their names in Hugging Face's checkpoints."""
+        output = (
+            {"cls.predictions": self.token_head.output_bias}
+            if self.tied
+            else {"cls.predictions.decoder": self.token_head.decoder}
+        )
         layers = {
-            "cls.predictions": self.token_head.output_bias,
+            **output,
             "cls.predictions.transform.dense": self.token_head.transform,
             "cls.predictions.transform.LayerNorm": self.token_head.layer_norm,
         }
         return {**layers, "cls.seq_relationship": self.pair_head} if self.learns_pairs else layers
+
+    def get_config(self) -> dict[str, Any]:
+        # As models were saved before there was a choice.
+        return {**super().get_config(), **({} if self.tied else {"tied": False})}
 
     def default_loss(self) -> dict[str, Any]:
         """Cross-entropies: the mean over all predicted tokens, and the mean over all pairs."""

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from kbert.architectures import encoder_layout
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.encoder_layout import CAUSAL
 from kbert.models.encoder import Encoder
@@ -44,6 +45,7 @@ class MaskedLanguageModel(Pretraining):
         max_sequence_length: tokens of a window, special ones included.
         stride: tokens that neighbouring windows share.
         nbest: K, words for each [MASK], best first.
+        tied: whether the output matrix is the encoder's embedding table; see `Pretraining`.
 
     Raises:
         ValueError: tokenizer or sizes do not fit the encoder or each other, or `nbest` is not in
@@ -68,10 +70,11 @@ class MaskedLanguageModel(Pretraining):
         max_sequence_length: int = 128,
         stride: int = 32,
         nbest: int = 5,
+        tied: bool = True,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "masked_language_model")
-        super().__init__(encoder, objective, **kwargs)
+        super().__init__(encoder, objective, tied, **kwargs)
         self.tokenizer = tokenizer
         self.max_sequence_length = max_sequence_length
         self.stride = stride
@@ -105,7 +108,9 @@ class MaskedLanguageModel(Pretraining):
         tokens_alone = "cls.predictions.bias" in checkpoint.heads and not any(
             name.startswith("cls.seq_relationship.") for name in checkpoint.heads
         )
-        return {"objective": objective if tokens_alone else f"{objective}_nsp"}
+        tokens_alone = tokens_alone or not encoder_layout(checkpoint.architecture).pooler
+        untied = {"tied": False} if "cls.predictions.decoder.weight" in checkpoint.heads else {}
+        return {"objective": objective if tokens_alone else f"{objective}_nsp", **untied}
 
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
