@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from kbert.models.albert import Albert
     from kbert.models.bert import Bert
     from kbert.models.bert_fused_transformer import BertFusedTransformer
+    from kbert.models.distilbert import DistilBert
+    from kbert.models.electra import Electra
+    from kbert.models.roberta import Roberta
     from kbert.models.transformer import Transformer
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
@@ -47,12 +50,15 @@ _MODULE_OF = {
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.bert_fused_transformer",
     "Classifier": "kbert.tasks.classification.model",
+    "DistilBert": "kbert.models.distilbert",
+    "Electra": "kbert.models.electra",
     "EntityRecognizer": "kbert.tasks.ner.model",
     "MaskedLanguageModel": "kbert.tasks.pretraining.model",
     "MultiLabelClassifier": "kbert.tasks.multi_label.model",
     "MultipleChoice": "kbert.tasks.multiple_choice.model",
     "QuestionAnswerer": "kbert.tasks.question_answering.model",
     "Regressor": "kbert.tasks.regression.model",
+    "Roberta": "kbert.models.roberta",
     "SpanTagger": "kbert.tasks.span_tagging.model",
     "Subword": "kbert.text.subword",
     "TextEmbedder": "kbert.tasks.embedding.model",
@@ -71,12 +77,15 @@ __all__ = [
     "Bert",
     "BertFusedTransformer",
     "Classifier",
+    "DistilBert",
+    "Electra",
     "EntityRecognizer",
     "MaskedLanguageModel",
     "MultiLabelClassifier",
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",
+    "Roberta",
     "SpanTagger",
     "Subword",
     "TextEmbedder",

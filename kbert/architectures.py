@@ -30,6 +30,11 @@ class EncoderParts:
 ENCODERS = {
     "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.bert.AdapterBert"),
     "albert": EncoderParts("kbert.models.albert.Albert"),
+    "roberta": EncoderParts("kbert.models.roberta.Roberta", "kbert.models.roberta.AdapterRoberta"),
+    "distilbert": EncoderParts(
+        "kbert.models.distilbert.DistilBert", "kbert.models.distilbert.AdapterDistilBert"
+    ),
+    "electra": EncoderParts("kbert.models.electra.Electra", "kbert.models.electra.AdapterElectra"),
 }
 ENCODER_DECODERS = {
     "transformer": "kbert.models.transformer.Transformer",
