@@ -56,7 +56,7 @@ def read_tfds(
     if text_a is None and config in _GLUE_TEXTS:
         text_a, text_b = _GLUE_TEXTS[config]
     given = {"text_a": text_a, "text_b": text_b, "label": None if label == "label" else label}
-    _check_features(name, list(features), given)
+    check_features(name, list(features), given)
     found, source = dataset.rows(split, manual_dir, check_manual_files)
     rows = list(found)
     if config is not None:
@@ -231,7 +231,8 @@ def _languages(dataset: TfdsDataset, source: str | None, target: str | None) -> 
     return source, target
 
 
-def _check_features(name: str, known: list[str], given: dict[str, str | None]) -> None:
+def check_features(name: str, known: list[str], given: dict[str, str | None]) -> None:
+    """Raises a ValueError for features of texts or labels that a dataset does not have."""
     if given["text_a"] is None:
         raise ValueError(
             f"`text_a` must name a text feature of {name}, one of {', '.join(known)}. Received: "

@@ -17,7 +17,6 @@ from kbert.data.classification.label_sets import (
 from kbert.options.configuration import wrong
 from kbert.tasks.classification.task import MULTI_LABEL as PROBLEM_TYPE
 from kbert.tasks.classification.task import TextTask
-from kbert.tasks.task import TFDS
 
 THRESHOLD = 0.5
 
@@ -68,10 +67,6 @@ class MultiLabelTask(TextTask):
         return is_head and checkpoint.source_config.get("problem_type") == PROBLEM_TYPE
 
     def check(self, config: Any) -> None:
-        what = f"with task={self.name!r}"
-        for key in ("train", "validation", "test"):
-            if str(getattr(config, key)).startswith(TFDS):
-                raise wrong(key, f"a file {what}", getattr(config, key))
         if config.tune_thresholds and config.validation is None:
             raise wrong("tune_thresholds", "false where there is no validation", True)
         if config.tune_thresholds and config.threshold != THRESHOLD:
@@ -85,6 +80,13 @@ class MultiLabelTask(TextTask):
         columns = (config.text_a, config.text_b, config.label)
         separator = config.label_separator
         return read_label_set_examples(path, *columns, separator=separator, labeled=True)
+
+    def read_tfds(self, name: str, split: str, config: Any, part: str) -> Any:
+        from kbert.data.tfds_label_sets import read_tfds_label_sets
+
+        columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
+        named: Any = {key: str(value) for key, value in columns.items() if value is not None}
+        return read_tfds_label_sets(name, split, config.data, **named)
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
         given = {name: value for name, value in columns.items() if name not in self.reading}

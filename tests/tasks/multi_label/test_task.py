@@ -66,7 +66,6 @@ def test_balanced_weights_by_hand(tmp_path):
         ),
         ({"threshold": 1.0}, r"`threshold` must be a number in \(0, 1\), or {label: number}"),
         ({"threshold": {"a": 0}}, r"`threshold` must be a number in \(0, 1\), or {label: number}"),
-        ({"train": "tfds:goemotions"}, "`train` must be a file with task='multi-label'"),
         ({"glue": "sst2", "data": "d"}, "`task` must be classification with glue='sst2'"),
         ({"task": "classification", "threshold": 0.4}, "`threshold` must be left out with task="),
         ({"task": "ner", "label_separator": ","}, "`label_separator` must be left out with task="),
