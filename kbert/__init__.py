@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kbert.tasks.regression.model import Regressor
     from kbert.tasks.span_tagging.model import SpanTagger
     from kbert.tasks.translation.model import Translator
+    from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
     from kbert.text.subword import Subword
     from kbert.text.subword_training import train_subwords
     from kbert.text.vocabulary import Vocabulary
@@ -49,6 +50,7 @@ _MODULE_OF = {
     "Albert": "kbert.models.albert",
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.bert_fused_transformer",
+    "ByteLevelBPE": "kbert.text.byte_level_bpe.byte_level_bpe",
     "Classifier": "kbert.tasks.classification.model",
     "DistilBert": "kbert.models.distilbert",
     "Electra": "kbert.models.electra",
@@ -76,6 +78,7 @@ __all__ = [
     "Albert",
     "Bert",
     "BertFusedTransformer",
+    "ByteLevelBPE",
     "Classifier",
     "DistilBert",
     "Electra",

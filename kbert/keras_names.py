@@ -56,6 +56,7 @@ NAMES = {
     "tasks.span_tagging.model": "SpanTagger",
     "tasks.translation.head": "Translation",
     "tasks.translation.model": "Translator",
+    "text.byte_level_bpe.byte_level_bpe": "ByteLevelBPE",
     "text.subword": "Subword",
     "text.wordpiece.wordpiece": "WordPiece",
 }

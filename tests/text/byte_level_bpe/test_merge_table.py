@@ -1,0 +1,76 @@
+"""Merges as arrays, by hand, and errors by their text."""
+
+import numpy as np
+import pytest
+
+from kbert.text.byte_level_bpe.merge_table import NO_RANK, build_merge_table
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
+from tests.text.byte_level_bpe_cases import trained, vocabulary_of
+
+MERGES = [("a", "b"), ("ab", "c"), ("b", "c"), ("a", "bc")]
+VOCABULARY = vocabulary_of(MERGES)
+
+
+def rank_of(table, left: int, right: int) -> int:
+    rank = table.slot_ranks[table.row_starts[left] + right]
+    return int(rank) if table.lefts[rank] == left else NO_RANK
+
+
+def test_table_by_hand() -> None:
+    table = build_merge_table(VOCABULARY, MERGES)
+    a, b, c, ab, abc, bc = map(VOCABULARY.id_of, ("a", "b", "c", "ab", "abc", "bc"))
+    assert table.byte_ids.tolist() == [VOCABULARY.id_of(one) for one in byte_characters()]
+    assert table.byte_pair_ranks[[97 * 256 + 98, 98 * 256 + 99, 97 * 256 + 97]].tolist() == (
+        [0, 2, NO_RANK]
+    )
+    assert np.flatnonzero(table.byte_pair_ranks < NO_RANK).size == 2
+    assert table.results.tolist() == [ab, abc, bc, abc]
+    assert [rank_of(table, *pair) for pair in ((a, b), (ab, c), (b, c), (a, bc), (b, a))] == (
+        [0, 1, 2, 3, NO_RANK]
+    )
+    assert table.least_as_left[[a, b, c, ab]].tolist() == [0, 2, NO_RANK, 1]
+    assert table.least_as_right[[a, b, c, bc]].tolist() == [NO_RANK, 0, 1, 3]
+    assert not table.is_sudden.any()
+
+
+def test_merges_out_of_order_are_sudden() -> None:
+    table = build_merge_table(VOCABULARY, [("ab", "c"), ("a", "b"), ("b", "c")])
+    assert table.is_sudden.tolist() == [False, True, False]
+
+
+def test_no_merges() -> None:
+    table = build_merge_table(vocabulary_of([]), [])
+    assert len(table.results) == 0 and (table.byte_pair_ranks == NO_RANK).all()
+
+
+def test_every_pair_of_a_trained_vocabulary_is_found_and_no_other() -> None:
+    vocabulary, merges = trained()
+    table = build_merge_table(vocabulary, merges)
+    pairs = {tuple(map(vocabulary.id_of, pair)): rank for rank, pair in enumerate(merges)}
+    for left in range(len(vocabulary)):
+        ranks = table.slot_ranks[table.row_starts[left] :][: len(vocabulary)]
+        found = np.where(table.lefts[ranks] == left, ranks, NO_RANK)
+        assert found.tolist() == [
+            pairs.get((left, right), NO_RANK) for right in range(len(vocabulary))
+        ]
+
+
+def test_full_rows_find_room() -> None:
+    """Two bytes that merge with every other one, and whose rows cannot share an array at random."""
+    merges = [(left, right) for left in "abc" for right in byte_characters()]
+    vocabulary = vocabulary_of(merges)
+    table = build_merge_table(vocabulary, merges)
+    for rank, pair in enumerate(merges):
+        assert rank_of(table, *map(vocabulary.id_of, pair)) == rank
+
+
+def test_errors() -> None:
+    with pytest.raises(TypeError, match=r"`merges` must have pairs of tokens\. Received: \('a',\)"):
+        build_merge_table(VOCABULARY, [("a",)])
+    with pytest.raises(ValueError, match=r"Received: 'b' 'a' at index 1, and .* without 'ba'"):
+        build_merge_table(VOCABULARY, [("a", "b"), ("b", "a")])
+    with pytest.raises(ValueError, match=r"once\. Received: 'a' 'b' at index 0 and again"):
+        build_merge_table(VOCABULARY, [("a", "b"), ("b", "c"), ("a", "b")])
+    few = Vocabulary(["<s>", "<pad>", "</s>", "<unk>", *byte_characters()[1:]], ROBERTA_TOKENS)
+    with pytest.raises(ValueError, match=r"256 bytes\. Received: .* without 1 of .* 0x00, 'Ā'"):
+        build_merge_table(few, [])
