@@ -24,9 +24,11 @@ from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, Residual
 from kbert.models.bert import AdapterBert, Bert
 from kbert.optimization.adamw import AdamW
+from kbert.optimization.label_losses import SigmoidCrossEntropy, exact_match
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.sequence_losses import SpanCrossEntropy, TokenCrossEntropy, span_accuracy
 from kbert.tasks.classification.head import SequenceClassification
+from kbert.tasks.multi_label.head import MultiLabelClassification
 from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.question_answering.head import SpanExtraction
@@ -43,6 +45,7 @@ PADDING = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
 MEMORY_PADDING = np.array([[1] * 7, [1, 0, 1, 0, 1, 0, 1], [0] * 7], bool)
 INPUTS = {"token_ids": TOKENS, "segment_ids": SEGMENTS, "padding_mask": PADDING}
 LABELS = np.array([2, 0, 1], "int32")
+LABEL_SETS = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], "int32")
 SPANS = np.array([[[1, 2], [0, 2]], [[4, 4], [-1, -1]], [[0, 0], [-1, -1]]], "int32")
 TAGS = np.array([[-1, 0, 2, -1, -1], [1, 1, -1, 0, 2], [-1] * 5], "int32")
 SHARES = draw.dirichlet(np.ones(3), (B, T)).astype("float32") * (TAGS >= 0)[..., None]
@@ -144,6 +147,17 @@ def reading_outputs() -> dict[str, Any]:
     }
 
 
+def label_set_outputs() -> dict[str, Any]:
+    """Several labels an example, their loss and their metrics, in float32."""
+    logits = with_weights(MultiLabelClassification(small_encoder("float32"), 3))(INPUTS)
+    loss = SigmoidCrossEntropy([1.0, 2.0, 0.5], 0.1, reduction="none")
+    return {
+        "labels": logits,
+        "label_loss": loss(LABEL_SETS, logits),
+        "exact_match": exact_match(LABEL_SETS, logits),
+    }
+
+
 def model_outputs() -> dict[str, Any]:
     """Bert with less than all inputs, and the tasks, in float32."""
     encoder = with_weights(small_encoder("float32"))
@@ -157,6 +171,7 @@ def model_outputs() -> dict[str, Any]:
         "hidden_state_1": encoder.hidden_states(INPUTS)[1],
         "tokens_alone": encoder({"token_ids": TOKENS})["pooled_output"],
         **{name: with_weights(task)(INPUTS) for name, task in tasks.items()},
+        **label_set_outputs(),
         "choice": choice({name: x[:, None] for name, x in INPUTS.items()}),
         **reading_outputs(),
     }

@@ -16,6 +16,7 @@ from tests.small_pipelines import (
     small_encoder,
     small_entity_recognizer,
     small_masked_language_model,
+    small_multi_label_classifier,
     small_multiple_choice,
     small_question_answerer,
     small_regressor,
@@ -24,7 +25,10 @@ from tests.small_pipelines import (
 
 
 @pytest.mark.parametrize("format", ["kbert", "huggingface"])
-@pytest.mark.parametrize("made", [small_classifier, small_regressor, small_multiple_choice])
+@pytest.mark.parametrize(
+    "made",
+    [small_classifier, small_regressor, small_multi_label_classifier, small_multiple_choice],
+)
 def test_every_task(tmp_path, format, made):
     model = made()
     folder = model.save_pretrained(tmp_path / "saved", format=format)

@@ -87,6 +87,7 @@ def test_left_to_right():
     "values, expected",
     [
         ({"task": "classification", "labels": ["a", "b", "c"]}, (4,)),
+        ({"task": "multi-label", "labels": ["a", "b", "c"]}, (4, 3)),
         ({"task": "regression"}, (4,)),
         ({"task": "question-answering"}, (4, 1, 2)),
     ],
