@@ -135,7 +135,9 @@ def _limits(metadata: Mapping[str, Any]) -> list[str]:
         )
     labels = metadata.get("labels") or []
     if labels:
-        shown = ", ".join(f"`{label}`" for label in labels[:_MOST_LABELS])
+        bounds = metadata.get("thresholds") or {}
+        starts = {label: f" from {bound:.3g} on" for label, bound in bounds.items()}
+        shown = ", ".join(f"`{label}`{starts.get(label, '')}" for label in labels[:_MOST_LABELS])
         more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
         lines.append(f"- Its {len(labels)} labels: {shown}{more}.")
     if metadata["batching"]:

@@ -147,7 +147,9 @@ def test_an_export(run, file, tmp_path, graphs):
     assert shown.rstrip().endswith(": passed")
     card = (export / "1" / "assets.extra" / "README.md").read_text("utf-8")
     assert "it says which of its labels, if any, a text, or a pair of texts, has" in card
-    assert "micro_f1" in card and "`warm`" in card
+    assert "micro_f1" in card and "`warm` from 0." in card
+    about = json.loads((export / "1" / "assets.extra" / "kbert.json").read_text("utf-8"))
+    assert about["thresholds"] == load(run / "model").thresholds
     model = load(run / "model")
     (expected,) = model.answers(["good film"])
     found, _ = answered("predict", export, "--text", "good film")

@@ -64,3 +64,9 @@ def test_another_model(tmp_path: Path):
 def test_many_labels_are_counted():
     card = model_card({**METADATA, "labels": [f"L{i}" for i in range(77)]}, None)
     assert "Its 77 labels: `L0`, " in card and "`L49` and 27 more." in card
+
+
+def test_labels_with_thresholds():
+    thresholds = {"O": 0.5, "B-PER": 0.12345}
+    card = model_card({**METADATA, "thresholds": thresholds}, None)
+    assert "Its 2 labels: `O` from 0.5 on, `B-PER` from 0.123 on." in card
