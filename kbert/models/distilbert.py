@@ -8,8 +8,8 @@ from typing import Any
 
 import keras
 
-from kbert.layers.configured import constructor_arguments
 from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder import HeadForm
 from kbert.models.encoder_model import EncoderModel
 
@@ -37,6 +37,7 @@ class DistilBert(EncoderModel):
         attention_dropout: rate of the dropout on attention probabilities.
         activation: of the feed-forward networks; DistilBERT's is the exact GELU.
         initializer_range: standard deviation of the truncated normal initializer.
+        span_dropout: rate of the dropout before the head of answer spans.
         gradient_checkpointing: keep only each block's input for the backward pass and recompute the
             block there; less memory, about a third more time, the same gradients.
 
@@ -61,6 +62,7 @@ class DistilBert(EncoderModel):
         attention_dropout: float = 0.1,
         activation: str = "gelu",
         initializer_range: float = 0.02,
+        span_dropout: float = 0.1,
         gradient_checkpointing: bool = False,
         **kwargs: Any,
     ) -> None:
@@ -72,7 +74,7 @@ class DistilBert(EncoderModel):
         self.max_sequence_length = max_sequence_length
         self.dropout, self.attention_dropout = dropout, attention_dropout
         self.activation, self.initializer_range = activation, initializer_range
-        self.gradient_checkpointing = gradient_checkpointing
+        self.span_dropout, self.gradient_checkpointing = span_dropout, gradient_checkpointing
         self.embeddings = self._embeddings(hidden_dim)
         self.blocks = [self._block(index) for index in range(num_layers)]
         self.build()

@@ -54,6 +54,7 @@ class Encoder(Protocol):
     pooler: Any  # the last layer before `pooled_output`; None where there is none
     sequence_form: HeadForm  # the head that classes and numbers of a sequence have by default
     choice_form: HeadForm  # the same for a choice of several
+    span_dropout: float  # rate of the dropout before the head of answer spans
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Encodes a batch, with the arguments of Keras' call, such as `training`."""

@@ -64,6 +64,7 @@ class EncoderModel(keras.Model):
     initializer_range: float  # standard deviation of the truncated normal initializer
     sequence_form = HeadForm()  # head of a sequence, as the encoder was published with one
     choice_form = HeadForm()  # the same for a choice
+    span_dropout = 0.0  # rate of the dropout before the head of answer spans
     # Width of the adapters in the blocks; they and the LayerNorms of the blocks train alone. A
     # class without adapters has None.
     adapter_dim: int | None = None

@@ -8,8 +8,8 @@ from typing import Any
 
 import keras
 
-from kbert.layers.configured import constructor_arguments
 from kbert.layers.encoder_block import EncoderBlock
+from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder import HeadForm
 from kbert.models.encoder_model import EncoderModel
 

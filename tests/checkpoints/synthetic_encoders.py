@@ -125,7 +125,8 @@ ROBERTA = Synthetic(
 _PRE: Shapes = {"pre_classifier.weight": (4, 4), "pre_classifier.bias": (4,)}
 DISTILBERT = Synthetic(
     "distilbert",
-    {k: v for k, v in BERT_CONFIG.items() if k not in ("num_segments", "layer_norm_epsilon")},
+    {k: v for k, v in BERT_CONFIG.items() if k not in ("num_segments", "layer_norm_epsilon")}
+    | {"span_dropout": 0.3},
     {
         "architectures": ["DistilBertModel"],
         "model_type": "distilbert",
@@ -140,7 +141,7 @@ DISTILBERT = Synthetic(
         "activation": "gelu",
         "initializer_range": 0.02,
         "sinusoidal_pos_embds": True,
-        "qa_dropout": 0.1,
+        "qa_dropout": 0.3,
         "seq_classif_dropout": 0.2,
     },
     {

@@ -20,6 +20,7 @@ from kbert.tasks.question_answering.head import SpanExtraction
 from tests.checkpoints.synthetic_bert import same_bytes
 from tests.transformers_process import run_with_transformers
 
+pytestmark = [pytest.mark.parity, pytest.mark.slow]
 # Sizes in transformers' names; widths as published where that costs nothing.
 BERT = {
     "vocab_size": 120,
@@ -143,7 +144,6 @@ def logits_of(head: str, encoder: Any, heads: dict[str, np.ndarray], inputs: Any
     return found["masked_tokens"] if head == "ForMaskedLM" else found
 
 
-@pytest.mark.parity
 @pytest.mark.parametrize(("name", "head", "untied"), CASES)
 def test_numbers(folders: Path, name: str, head: str, untied: bool) -> None:
     case = case_name(name, head, untied)
@@ -174,7 +174,6 @@ def test_numbers(folders: Path, name: str, head: str, untied: bool) -> None:
     assert (difference[real] if by_token else difference).max() < 2e-5
 
 
-@pytest.mark.parity
 def test_folders_byte_for_byte(folders: Path, tmp_path: Path) -> None:
     kinds = {}
     for name, head, untied in CASES:

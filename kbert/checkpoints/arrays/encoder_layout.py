@@ -48,15 +48,17 @@ def check_config(
     source: str,
     more_sizes: tuple[str, ...] = (),
     lacking: tuple[str, ...] = (),
+    more_rates: tuple[str, ...] = (),
 ) -> None:
     """Checks that a configuration has all known keys, no other ones, and valid values.
 
-    `more_sizes` are the sizes that an architecture has beside those of BERT, `lacking` the keys of
-    BERT that it has not. The ValueError begins with `source`, and names for an unknown key the
+    `more_sizes` and `more_rates` are what an architecture has beside the keys of BERT, `lacking`
+    those that it has not. The ValueError begins with `source`, and names for an unknown key the
     nearest known one.
     """
-    keys = tuple(key for key in (*CONFIG_KEYS, *more_sizes) if key not in lacking)
-    every = {**_KEYS, **dict.fromkeys(more_sizes, _SIZE), CAUSAL: _FLAG}
+    own = dict.fromkeys(more_sizes, _SIZE) | dict.fromkeys(more_rates, _RATE)
+    keys = tuple(key for key in (*CONFIG_KEYS, *own) if key not in lacking)
+    every = {**_KEYS, **own, CAUSAL: _FLAG}
     known = {key: values for key, values in every.items() if key not in lacking}
     for key in config:
         if key not in known:
@@ -188,6 +190,7 @@ class EncoderLayout:
         transformers: its layout in transformers; None where they have no such encoder.
         shapes: maps a configuration to canonical name -> shape, the order that of the weights.
         sizes: keys of its configuration beside those of BERT; each a positive whole number.
+        rates: the same for rates of dropout.
         lacking: keys of BERT's configuration that it has not, "causal" where it cannot be.
         pooler: whether it has a pooler, whose weights may be absent.
         check: checks a configuration with other keys than BERT's, given with the origin that errors
@@ -199,6 +202,7 @@ class EncoderLayout:
     transformers: HuggingFaceLayout | None
     shapes: Shapes = canonical_shapes
     sizes: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
     pooler: bool = True
     check: Callable[[Mapping[str, Any], str], None] | None = None
@@ -216,7 +220,7 @@ class EncoderLayout:
     def check_config(self, config: Mapping[str, Any], source: str) -> None:
         """Raises a ValueError unless the architecture has such a configuration."""
         if self.check is None:
-            check_config(config, source, self.sizes, self.lacking)
+            check_config(config, source, self.sizes, self.lacking, self.rates)
         else:
             self.check(config, source)
 

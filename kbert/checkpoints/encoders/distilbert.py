@@ -6,15 +6,15 @@ Source: transformers, `models/distilbert/modeling_distilbert.py` and `configurat
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.canonical_names import (
-    TORCH_ENDS,
-    canonical_shapes,
-    weight_names,
-)
 from kbert.checkpoints.arrays.encoder_layout import (
     EncoderLayout,
     HeadClass,
     HuggingFaceLayout,
+)
+from kbert.checkpoints.arrays.weight_table import (
+    TORCH_ENDS,
+    canonical_shapes,
+    weight_names,
 )
 from kbert.checkpoints.encoders import bert
 
@@ -29,6 +29,7 @@ _KEYS: dict[str, tuple[str, Any]] = {
     "attention_dropout": ("attention_dropout", 0.1),
     "activation": ("activation", "gelu"),
     "initializer_range": ("initializer_range", 0.02),
+    "span_dropout": ("qa_dropout", 0.1),
 }
 _CLASSES = {
     "DistilBertModel": HeadClass((), False),
@@ -84,6 +85,7 @@ LAYOUT = EncoderLayout(
         head_names=_HEADS,
     ),
     shapes=distilbert_shapes,
+    rates=("span_dropout",),
     lacking=("num_segments", "layer_norm_epsilon", "causal"),
     pooler=False,
 )

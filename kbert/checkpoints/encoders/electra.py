@@ -6,17 +6,17 @@ Source: transformers, `models/electra/modeling_electra.py` and `configuration_el
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.canonical_names import (
+from kbert.checkpoints.arrays.encoder_layout import (
+    EncoderLayout,
+    HeadClass,
+    HuggingFaceLayout,
+)
+from kbert.checkpoints.arrays.weight_table import (
     TORCH_ENDS,
     block_shapes,
     canonical_shapes,
     linear_shapes,
     weight_names,
-)
-from kbert.checkpoints.arrays.encoder_layout import (
-    EncoderLayout,
-    HeadClass,
-    HuggingFaceLayout,
 )
 from kbert.checkpoints.encoders import bert
 

@@ -6,12 +6,12 @@ Source: transformers, `models/roberta/modeling_roberta.py` and `configuration_ro
 from collections.abc import Mapping
 from typing import Any
 
-from kbert.checkpoints.arrays.canonical_names import canonical_shapes
 from kbert.checkpoints.arrays.encoder_layout import (
     EncoderLayout,
     HeadClass,
     HuggingFaceLayout,
 )
+from kbert.checkpoints.arrays.weight_table import canonical_shapes
 from kbert.checkpoints.encoders import bert
 
 _FIRST_POSITION = 2

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kbert.layers.linear import Linear, normal_linear
+from kbert.layers.residual import Dropout
 from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.losses import wide_dtype
 from kbert.optimization.sequence_losses import SpanCrossEntropy, span_accuracy
@@ -25,6 +26,8 @@ class SpanExtraction(TaskModel):
     def __init__(self, encoder: Encoder, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.encoder = encoder
+        rate, dtype = encoder.span_dropout, self.dtype_policy
+        self.dropout_layer = Dropout(rate, dtype=dtype, name="dropout") if rate else None
         # In float32 at least, under any policy: answers are distinguished by small differences.
         self.span_head = normal_linear(
             2, encoder.initializer_range, dtype=wide_dtype(self.compute_dtype), name="span_head"
@@ -35,6 +38,8 @@ class SpanExtraction(TaskModel):
         """Creates the head's weights."""
         if not getattr(self, "built", False):
             leave_pooler(self.encoder)
+            if self.dropout_layer is not None:
+                self.dropout_layer.build()
             self.span_head.build((None, None, self.encoder.hidden_dim))
             self.built = True
 
@@ -48,7 +53,10 @@ class SpanExtraction(TaskModel):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        logits = self.span_head(self.encoder(inputs, training=training)["sequence_output"])
+        states = self.encoder(inputs, training=training)["sequence_output"]
+        if self.dropout_layer is not None:
+            states = self.dropout_layer(states, training=training)
+        logits = self.span_head(states)
         padding_mask = inputs.get("padding_mask")
         if padding_mask is None:
             return logits

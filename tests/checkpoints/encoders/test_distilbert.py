@@ -48,18 +48,18 @@ def test_the_field_of_the_dropout_of_a_head(tmp_path: Path) -> None:
     """The tasks call it classifier_dropout."""
     for kind in ("SequenceClassification", "MultipleChoice"):
         checkpoint = read_huggingface(DISTILBERT.write(tmp_path / kind, f"DistilBertFor{kind}"))
-        checkpoint.source_config = {"classifier_dropout": 0.3}
+        checkpoint.source_config = {"classifier_dropout": 0.45}
         folder = write_huggingface(checkpoint, tmp_path / f"{kind}-back", False, f"BertFor{kind}")
         config = json.loads((folder / "config.json").read_text())
-        assert config["seq_classif_dropout"] == 0.3
+        assert config["seq_classif_dropout"] == 0.45
         assert "classifier_dropout" not in config
     # That of the encoder is the one of this head too.
     name = "DistilBertForTokenClassification"
     checkpoint = read_huggingface(DISTILBERT.write(tmp_path / "tags", name))
-    checkpoint.source_config = {"classifier_dropout": 0.3, "architectures": [name]}
+    checkpoint.source_config = {"classifier_dropout": 0.45, "architectures": [name]}
     folder = write_huggingface(checkpoint, tmp_path / "tags-back")
     config = json.loads((folder / "config.json").read_text())
-    assert config["dropout"] == 0.1 and 0.3 not in config.values()
+    assert config["dropout"] == 0.1 and 0.45 not in config.values()
 
 
 @pytest.mark.parametrize(

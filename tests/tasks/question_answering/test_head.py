@@ -11,6 +11,7 @@ from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.optimization.sequence_losses import SpanCrossEntropy
 from kbert.tasks.question_answering.head import SpanExtraction
 from tests import numpy_reference as reference
+from tests.models.test_distilbert import small_distilbert
 from tests.small_bert import INPUTS, MASK, SEGMENTS, TOKENS, expected_outputs, small_bert
 from tests.tasks.check_task import (
     POOLER,
@@ -138,3 +139,13 @@ def test_clone():
     assert copy.encoder is not model.encoder and copy.get_config() == model.get_config()
     copy.set_weights(model.get_weights())
     np.testing.assert_array_equal(copy(INPUTS), model(INPUTS))
+
+
+def test_an_encoder_may_ask_for_dropout_before_the_head():
+    encoder = small_distilbert(dropout=0.0, attention_dropout=0.0, span_dropout=0.5)
+    model = SpanExtraction(encoder)
+    assert SpanExtraction(small_bert()).dropout_layer is None
+    inputs = {key: INPUTS[key] for key in ("token_ids", "segment_ids")}
+    plain, again, dropped = (np.asarray(model(inputs, training=t)) for t in (False, False, True))
+    np.testing.assert_array_equal(plain, again)
+    assert np.abs(plain - dropped).max() > 1e-4

@@ -10,6 +10,7 @@ import tensorflow as tf
 from kbert.models.albert import Albert
 from kbert.models.bert import Bert
 from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.distilbert import DistilBert
 from kbert.models.transformer import Transformer
 from kbert.models.weights import encoder_arrays
 from kbert.tasks.load import load
@@ -72,13 +73,14 @@ def test_the_bert_reads_as_it_did(subwords, tmp_path):
     assert again.get_config() == model.bert_tokenizer.get_config()
 
 
-def test_the_encoder_beside_may_be_another(subwords, tmp_path):
+@pytest.mark.parametrize("kind, more", [(Albert, {"embedding_dim": 4}), (DistilBert, {})])
+def test_the_encoder_beside_may_be_another(kind, more, subwords, tmp_path):
     model = made(subwords, fused=True)
-    albert = Albert(len(TOKENIZER.vocabulary), 8, 2, 2, 16, 4, max_sequence_length=20)
-    fused = BertFusedTransformer(**{**model.transformer.get_config(), "bert": albert})
+    other = kind(len(TOKENIZER.vocabulary), 8, 2, 2, 16, max_sequence_length=20, **more)
+    fused = BertFusedTransformer(**{**model.transformer.get_config(), "bert": other})
     one = Translator(fused, subwords["one"], subwords["one"], TOKENIZER)
     again = load(one.save_pretrained(tmp_path / "model")).transformer
-    assert type(again) is BertFusedTransformer and type(again.bert) is Albert
+    assert type(again) is BertFusedTransformer and type(again.bert) is kind
     before, after = encoder_arrays(fused), encoder_arrays(again)
     assert list(before) == list(after)
     for one, other in zip(before.values(), after.values(), strict=True):
