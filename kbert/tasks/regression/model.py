@@ -1,5 +1,6 @@
 """Text regression: raw strings in, numbers out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -80,6 +81,38 @@ class Regressor(SequenceRegression):
     def empty_prediction(self) -> np.ndarray:
         """Returns the prediction for no texts, (0,)."""
         return np.zeros((0,), "float32")
+
+    def rank(
+        self, query: str | bytes, documents: Sequence[Any], top_k: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Orders documents by their scores with a query, as a reranker (cross-encoder) does.
+
+        Args:
+            query: the first text of all pairs.
+            documents: the second texts, n str or bytes.
+            top_k: how many to return; None for all.
+
+        Returns:
+            A dict with `index`, the place in `documents`, and `score` for each of the best, the
+            highest score first; of equal ones the first in `documents` comes first.
+
+        Raises:
+            ValueError: the model was made with pair=False, or `top_k` is below 1.
+            TypeError: `query` or a document is neither str nor bytes.
+        """
+        if not self.pair:
+            raise ValueError(
+                "`pair` must be True for a model that ranks, which scores a query with a document. "
+                "Received: pair=False"
+            )
+        if top_k is not None and top_k < 1:
+            raise ValueError(f"`top_k` must be at least 1, or None. Received: top_k={top_k}")
+        if not isinstance(query, str | bytes):
+            raise TypeError(f"`query` must be str or bytes. Received: {query!r:.80}")
+        texts = list(documents)
+        scores = self.predict(([query] * len(texts), texts))
+        order = np.argsort(-scores, kind="stable")[:top_k].tolist()
+        return [{"index": i, "score": float(scores[i])} for i in order]
 
     def score(self, text_a: Any, text_b: Any = None) -> dict[str, Any]:
         """Maps raw strings (B,) to `score` float32 and `truncated` bool, both (B,); graph code.

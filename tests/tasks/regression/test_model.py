@@ -87,3 +87,28 @@ def test_learning_saving_and_loading(tmp_path):
 def test_wrong_targets(model, y, message):
     with pytest.raises(ValueError, match=message):
         model.fit(["a", "b"], y, verbose=0)
+
+
+def test_ranking():
+    model = small_regressor(pair=True)
+    documents = [*random_texts(9, seed=3), "a film", "a film"]
+    scores = model.predict((["very good"] * 11, documents))
+    found = model.rank("very good", documents)
+    assert [one["index"] for one in found] == np.argsort(-scores, kind="stable").tolist()
+    assert [one["score"] for one in found] == pytest.approx(sorted(scores, reverse=True), rel=1e-5)
+    assert model.rank("very good", documents, top_k=3) == found[:3]
+    assert model.rank("very good", []) == []
+
+
+@pytest.mark.parametrize(
+    "pair, arguments, error, message",
+    [
+        (False, ("a", ["b"]), ValueError, "`pair` must be True for a model that ranks"),
+        (True, ("a", ["b"], 0), ValueError, "`top_k` must be at least 1, or None. Received"),
+        (True, (3, ["b"]), TypeError, "`query` must be str or bytes. Received: 3"),
+        (True, ("a", [None]), TypeError, r"`text_b\[0\]` must be str or bytes. Received: None"),
+    ],
+)
+def test_what_cannot_be_ranked(pair, arguments, error, message):
+    with pytest.raises(error, match=message):
+        small_regressor(pair=pair).rank(*arguments)
