@@ -24,6 +24,8 @@ _ABOUT = "about.json"
 _COLUMNS = "columns.json"
 _LOCK = "lock"
 _WHOLE = "whole"
+# Answers that are a vector, which Parquet holds as numbers; other lists become JSON there.
+_VECTORS = ("embedding",)
 # Prefix of an answer whose name is a column of the input already, such as "label".
 _PREFIX = "predicted_"
 
@@ -119,10 +121,12 @@ class AnswerFile:
                 field = block.schema.field(name)
             nested = field is not None and arrow.types.is_nested(field.type)
             values = [row.get(name) for row in rows]
-            if not nested:
+            is_vector = field is None and _is_vector(name, values)
+            if not nested and not is_vector:
                 values = [_cell(v) if isinstance(v, dict | list) else v for v in values]
             try:
-                array = arrow.array(values, None if field is None else field.type)
+                kind = arrow.list_(arrow.float32()) if is_vector else None
+                array = arrow.array(values, kind if field is None else field.type)
             except (arrow.ArrowInvalid, arrow.ArrowTypeError) as error:
                 raise ValueError(
                     f"--input, {block.places[0]} to {block.places[-1]}: the values of the column "
@@ -183,6 +187,12 @@ def _has_blocks(folder: Path) -> bool:
 def _check_new(path: Path, output: Any) -> None:
     if os.path.lexists(path):
         raise FileExistsError(f"`--output` must not exist yet. Received: {output}")
+
+
+def _is_vector(name: str, values: list[Any]) -> bool:
+    """Returns whether a new column holds vectors."""
+    own = name.removeprefix(_PREFIX)
+    return own in _VECTORS and all(isinstance(value, list) for value in values)
 
 
 def _text(kind: str, rows: list[dict[str, Any]], names: list[str], is_first: bool) -> str:

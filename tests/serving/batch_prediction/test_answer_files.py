@@ -106,6 +106,21 @@ def test_parquet(tmp_path: Path):
             file.write(block(1, [{"id": "x"}]), ANSWERS[:1])
 
 
+def test_vectors_in_parquet_are_numbers(tmp_path: Path):
+    arrow = pytest.importorskip("pyarrow", reason='pip install ".[parquet]"')
+    import pyarrow.parquet as parquet
+
+    rows = [{"text": "a", "embedding": "theirs"}]
+    with answer_file(tmp_path / "a.parquet", {}) as file:
+        for number in range(2):
+            file.write(block(number, rows), [{"embedding": [0.5, float(number)]}])
+        file.join(2)
+    table = parquet.read_table(tmp_path / "a.parquet")
+    assert table.schema.field("predicted_embedding").type == arrow.list_(arrow.float32())
+    assert table["predicted_embedding"].to_pylist() == [[0.5, 0.0], [0.5, 1.0]]
+    assert table["embedding"].to_pylist() == ["theirs"] * 2
+
+
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.tsv", "a.csv", "a.parquet"])
 def test_a_stop_changes_no_byte(tmp_path: Path, name: str):
     if name.endswith("parquet"):
