@@ -62,7 +62,7 @@ def assert_alike(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("task", WRITTEN)
+@pytest.mark.parametrize("task", TASKS)
 def test_folders(task: str, written: Path, answered: dict[str, Any]):
     model = kbert.load(written / "models" / task.replace(" ", "-"))
     with eager_steps():
