@@ -9,9 +9,10 @@ import tensorflow as tf
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.ctranslate2 import import_ctranslate2
 from kbert.checkpoints.read_checkpoint import is_marian, read_checkpoint, write_checkpoint
-from kbert.cli.actions.model_kinds import check_format, is_translator
+from kbert.cli.actions.model_kinds import MODULES_FORMAT, check_format, is_translator
 from kbert.models.encoder import encoder_of
 from kbert.tasks.load import load
+from kbert.tasks.registry import task_of_checkpoint
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2, search_arguments
 from kbert.training.runs.run_directory import is_run, load_run
@@ -31,9 +32,9 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     check_format(path, format)
     if is_translator(path):
         return convert_translator(str(path), target, format, overwrite)
-    before = read_checkpoint(path)
+    before = _read(path, format)
     written = _write(before, str(path), target, format, overwrite)
-    after = read_checkpoint(written)
+    after = _read(written, format)
     labels = before.pipeline.get("labels") or before.source_config.get("id2label")
     notes = list(before.report)
     if format == "tf1" and labels and before.heads:
@@ -48,8 +49,20 @@ def convert_checkpoint(source: str, target: Path, format: str, overwrite: bool) 
     }
 
 
+def _read(path: str | Path, format: str) -> Checkpoint:
+    """Reads a checkpoint, with the modules behind the encoder where the format has them."""
+    checkpoint = read_checkpoint(path)
+    found = task_of_checkpoint(checkpoint) if format == MODULES_FORMAT else None
+    if found is None:
+        return checkpoint
+    completed: Checkpoint = found.model_class().completed(checkpoint)
+    return completed
+
+
 def _write(before: Checkpoint, path: str, target: Path, format: str, overwrite: bool) -> Path:
     """Writes the target; returns the path to read it with `read_checkpoint`."""
+    if format == MODULES_FORMAT:
+        return load(path).save_pretrained(target, format=format, overwrite=overwrite)
     if format != "huggingface" or not before.pipeline:
         return write_checkpoint(before, target, format, overwrite)
     # kbert's own models know their labels and their class in transformers.

@@ -17,6 +17,8 @@ from kbert.tasks.registry import FINETUNED, task_of_checkpoint
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run
 
+# The format of models that embed texts, of which an encoder is a part.
+MODULES_FORMAT = "sentence-transformers"
 _OF_TRANSLATORS = ("kbert", "ctranslate2")
 
 
@@ -67,6 +69,11 @@ def check_format(model: str | os.PathLike[str], format: str) -> None:
         raise ValueError(
             "`SRC` must be a translator for the format ctranslate2, a run or folder of kbert or a "
             f"Marian folder. Received: {os.fspath(model)}"
+        )
+    elif format == MODULES_FORMAT and task_of(model) != "embedding":
+        raise ValueError(
+            f"`SRC` must be a model that embeds texts for the format {MODULES_FORMAT}. "
+            f"Received: {os.fspath(model)}"
         )
 
 

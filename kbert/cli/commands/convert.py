@@ -8,7 +8,7 @@ from typer import Argument, Option
 from kbert.cli.commands.verb import reported, write_result
 from kbert.data.tables.table import nearest
 
-FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2")
+FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2", "sentence-transformers")
 
 
 @reported
@@ -23,7 +23,8 @@ def convert(
     """Turn a checkpoint into another format, and compare.
 
     Encoders become huggingface, kbert or tf1; translators, kbert's own
-    and Marian's, become kbert or ctranslate2.
+    and Marian's, become kbert or ctranslate2; models that embed texts
+    become sentence-transformers.
     Heads and vocabulary travel too. The written checkpoint is read
     again and both are run on the same input; the result on stdout is
     JSON with the largest absolute differences.
@@ -37,6 +38,8 @@ def convert(
       kbert convert uncased_L-12/bert_model.ckpt bert-hf --format huggingface
 
       kbert convert runs/en-de en-de-ct2 --format ctranslate2
+
+      kbert convert runs/vectors vectors-st --format sentence-transformers
     """
     if format not in FORMATS:
         near = nearest(format, FORMATS)

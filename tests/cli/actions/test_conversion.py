@@ -4,6 +4,7 @@ import pytest
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.cli.actions.conversion import convert_checkpoint, fixed_input
 from kbert.tasks.load import load
+from tests.small_pipelines import small_embedder
 
 
 @pytest.mark.parametrize("format", ["huggingface", "kbert", "tf1"])
@@ -32,6 +33,20 @@ def test_there_and_back_again(tiny, tmp_path):
     first, last = read_checkpoint(tiny.encoder), read_checkpoint(tmp_path / "back")
     for name, array in first.arrays.items():
         np.testing.assert_array_equal(array, last.arrays[name])
+
+
+def test_models_that_embed_texts(tiny, tmp_path):
+    model = small_embedder(dense=5)
+    model.save_pretrained(tmp_path / "kbert")
+    found = convert_checkpoint(
+        str(tmp_path / "kbert"), tmp_path / "to", "sentence-transformers", overwrite=False
+    )
+    difference = found["largest_absolute_difference"]
+    assert difference["sequence_output"] == 0.0
+    assert difference["heads"] == {"dense.weight": 0.0, "dense.bias": 0.0}
+    assert load(tmp_path / "to").get_config() == model.get_config()
+    with pytest.raises(ValueError, match="`SRC` must be a model that embeds texts for the format"):
+        convert_checkpoint(str(tiny.encoder), tmp_path / "no", "sentence-transformers", False)
 
 
 def test_the_fixed_input_has_padding_and_both_segments():
