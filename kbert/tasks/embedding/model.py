@@ -16,8 +16,8 @@ from kbert.pipelines.text_inputs import is_texts
 from kbert.tasks.embedding import search
 from kbert.tasks.embedding.batching import EmbeddingBatching
 from kbert.tasks.embedding.cached_step import cached_train_step
+from kbert.tasks.embedding.encoding import encode_cut, encode_windows
 from kbert.tasks.embedding.head import SequenceEmbedding
-from kbert.tasks.embedding.long_texts import encode_windows
 from kbert.tasks.embedding.sentence_transformers import with_modules, write_modules
 from kbert.text.wordpiece.wordpiece import WordPiece
 
@@ -109,8 +109,7 @@ class TextEmbedder(SequenceEmbedding):
             raise ValueError(f"`texts` must be one list. Received: {len(columns)} columns")
         if long == "windows":
             return encode_windows(self, columns[0], batch_size)
-        vectors: np.ndarray = self.batching.predict(columns[0], batch_size)
-        return vectors
+        return encode_cut(self, self.pack(columns[0]), batch_size)
 
     def similarity(self, a: Any, b: Any, kind: str = "cosine") -> np.ndarray:
         """Returns the similarities float32 (n, m) of each of n texts with each of m.

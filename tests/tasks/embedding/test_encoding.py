@@ -1,4 +1,4 @@
-"""Vectors of long texts from windows that do not overlap, by hand from the windows."""
+"""Vectors of texts: those of `predict`, and of long ones by hand from windows."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,20 @@ from tests.small_pipelines import TEXTS, small_embedder
 
 ROOM = 22  # of the 24 tokens of a window
 LONG = ["a good film " * 20, "very bad", "the film " * 11, ""]
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_they_are_those_of_predict(batch_size):
+    model = small_embedder(dense=3)
+    np.testing.assert_allclose(model.encode(TEXTS, batch_size), model.predict(TEXTS), atol=1e-6)
+
+
+def test_weights_that_changed_are_read():
+    model = small_embedder()
+    before = model.encode(["a film"])
+    table = model.encoder.embeddings.token_embedding.embeddings
+    table.assign(table * 0.5)
+    assert np.abs(model.encode(["a film"]) - before).max() > 1e-3
 
 
 def expected(model, text):
