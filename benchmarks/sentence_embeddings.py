@@ -2,8 +2,8 @@
 
     python benchmarks/sentence_embeddings.py GLUE_DIRECTORY --peer-python PYTHON
 
-The texts are both sides of the dev set of STS-B, and 1000 runs of words of 1 to 450 words from
-SST-2, some of which are longer than the model takes. kbert runs `encode` and its SavedModel,
+The texts are both sides of the dev set of STS-B, and runs of 1 to 450 words of SST-2, some of which
+are longer than the model takes. kbert runs `encode` and its SavedModel,
 sentence-transformers its `encode` with several sizes of batches, on the same folder. PYTHON has
 torch and sentence-transformers.
 """
@@ -24,17 +24,18 @@ from kbert.data.classification.text_tuples import TupleExamples, read_tuple_exam
 from kbert.metrics.embeddings import embedding_metrics
 
 WORKS = ("embed",)
-LENGTHS = np.linspace(1, 450, 1000).astype(int)
+LONGEST = 450
 BATCHES = (32, 128)
 
 
-def texts_of(directory: Path) -> tuple[TupleExamples, dict[str, list[str]]]:
+def texts_of(directory: Path, count: int, most: int) -> tuple[TupleExamples, dict[str, list[str]]]:
     """The dev set of STS-B, and what is embedded, by name."""
-    pairs = read_tuple_examples(directory / "STS-B" / "dev.tsv")
+    pairs = read_tuple_examples(directory / "STS-B" / "dev.tsv").head(most)
     words = " ".join(read_glue("sst2", directory, "train").text_a[:30000]).split()
     draw = np.random.default_rng(1)
-    starts = [int(draw.integers(len(words) - n)) for n in LENGTHS]
-    runs = [" ".join(words[start : start + n]) for start, n in zip(starts, LENGTHS)]
+    lengths = np.linspace(1, LONGEST, count).astype(int)
+    starts = [int(draw.integers(len(words) - n)) for n in lengths]
+    runs = [" ".join(words[start : start + n]) for start, n in zip(starts, lengths)]
     return pairs, {"sts": [*pairs.text_a, *pairs.text_b], "runs": runs}
 
 
@@ -91,8 +92,10 @@ def main() -> None:
     arguments_parser = parser("sentence_embeddings", __doc__)
     arguments_parser.add_argument("directory", type=Path, help="folder with STS-B/ and SST-2/")
     arguments_parser.add_argument("--dtypes", default="float32,bfloat16", help="with commas")
+    arguments_parser.add_argument("--runs", type=int, default=1000, help="number of runs of words")
+    arguments_parser.add_argument("--pairs", type=int, default=1500, help="pairs of STS-B")
     arguments: argparse.Namespace = arguments_parser.parse_args()
-    pairs, texts = texts_of(arguments.directory)
+    pairs, texts = texts_of(arguments.directory, arguments.runs, arguments.pairs)
     rows, everyone = [], []
     with tempfile.TemporaryDirectory() as name:
         for kind, some in texts.items():
