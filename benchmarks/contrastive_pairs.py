@@ -23,7 +23,7 @@ from side_by_side.results import machine, parser, table
 
 from kbert.data.classification.text_tuples import read_tuple_examples
 from kbert.metrics.embeddings import embedding_metrics
-from kbert.storage.atomic_directory import write_atomically
+from kbert.storage.files import write_atomically
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.recipes.finetuning import build_model, read_run_data
 from kbert.training.run import train

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from side_by_side.results import keep_row
 
+from kbert.data.batches.plans import answers_of_rows
 from kbert.data.questions.question_examples import QuestionExamples
 from kbert.data.questions.squad import read_squad
-from kbert.pipelines.size_batches import answers_of_rows
 from kbert.pipelines.window_batching import PREDICTION_ROWS
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export

@@ -20,17 +20,21 @@ class EncoderParts:
         adapted: the class with bottleneck adapters; None where there is none.
         layout: the module whose `LAYOUT` describes its weights on disk; None for the one in
             `kbert.checkpoints.encoders` that has the name of the architecture.
+        byte_level: whether a new one reads the tokens of a byte-level BPE, not of WordPiece.
     """
 
     model: str
     adapted: str | None = None
     layout: str | None = None
+    byte_level: bool = False
 
 
 ENCODERS = {
     "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.bert.AdapterBert"),
     "albert": EncoderParts("kbert.models.albert.Albert"),
-    "roberta": EncoderParts("kbert.models.roberta.Roberta", "kbert.models.roberta.AdapterRoberta"),
+    "roberta": EncoderParts(
+        "kbert.models.roberta.Roberta", "kbert.models.roberta.AdapterRoberta", byte_level=True
+    ),
     "distilbert": EncoderParts(
         "kbert.models.distilbert.DistilBert", "kbert.models.distilbert.AdapterDistilBert"
     ),
@@ -42,6 +46,7 @@ ENCODER_DECODERS = {
 }
 # The architecture of new encoders, and of folders that name none.
 BERT = "bert"
+ROBERTA = "roberta"
 TRANSFORMER = "transformer"
 BERT_FUSED = "bert-fused"
 

@@ -12,7 +12,6 @@ from kbert.architectures import BERT
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder_model import EncoderModel
-from kbert.models.sizes import bert_size
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -83,17 +82,6 @@ class Bert(EncoderModel):
     @property
     def layer_blocks(self) -> Sequence[EncoderBlock]:
         return self.blocks
-
-    @classmethod
-    def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs: Any) -> "Bert":
-        """Makes a randomly initialized BERT of a published size.
-
-        Args:
-            size: "tiny", "mini", "small", "medium", "base" or "large".
-            vocabulary_size: V.
-            **kwargs: further arguments of the constructor.
-        """
-        return cls(vocabulary_size, **{**bert_size(size), **kwargs})
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}

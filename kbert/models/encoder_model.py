@@ -26,6 +26,7 @@ from kbert.layers.masks import (
     unpadded_tokens,
 )
 from kbert.models.encoder import HeadForm, check_inputs
+from kbert.models.sizes import bert_size
 from kbert.models.weights import (
     ADAPTER,
     POOLER,
@@ -141,6 +142,17 @@ class EncoderModel(keras.Model):
                     f"`{name}` must be False for a {cls.__name__}. Received: {name}=True"
                 )
         return {name: value for name, value in given.items() if name not in lacking}
+
+    @classmethod
+    def from_size(cls, size: str, vocabulary_size: int = 30522, **kwargs: Any) -> Self:
+        """Makes a randomly initialized encoder of a published size of BERT.
+
+        Args:
+            size: "tiny", "mini", "small", "medium", "base" or "large".
+            vocabulary_size: number of tokens.
+            **kwargs: further arguments of the constructor.
+        """
+        return cls(vocabulary_size, **{**bert_size(size), **cls._taken(kwargs)})
 
     @staticmethod
     def may_be_absent(name: str) -> bool:

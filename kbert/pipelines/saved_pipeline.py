@@ -14,9 +14,12 @@ from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
 from kbert.data.tables.table import nearest
 from kbert.models.encoder import encoder_of
-from kbert.text.tokenizer import Tokenizer
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.pipelines.tokenizers import (
+    TOKENIZER_SETTINGS,
+    put_tokenizer,
+    settings_of,
+    tokenizer_of,
+)
 
 logger = logging.getLogger(__name__)
 # A model saved as this class is an encoder to every other task.
@@ -25,48 +28,6 @@ _ENCODER_ARGUMENTS = (
     *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
     *("initializer_range", "layer_norm_epsilon", "encoder_dropout"),
 )
-# Arguments of tokenizers that a text model's settings hold.
-_TOKENIZER_ARGUMENTS = (
-    *("special_tokens_in_text", "strip_accents", "handle_cjk"),
-    *("add_prefix_space", "trim_offsets"),
-)
-
-
-def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
-    """Returns the tokenizer that a checkpoint was made with, or with arguments of its class.
-
-    Raises:
-        ValueError: the checkpoint has no vocabulary, or an invalid one.
-    """
-    saved = {k: v for k, v in checkpoint.pipeline.items() if k in _TOKENIZER_ARGUMENTS[1:]}
-    rules = {**checkpoint.tokenizer_rules, **saved, **kwargs}
-    if checkpoint.vocabulary_path is not None:
-        vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
-    elif checkpoint.vocabulary_tokens is not None:
-        vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
-    else:
-        unread = checkpoint.unread_vocabulary
-        received = f"{unread} alone, SentencePiece, which is not read here yet"
-        raise ValueError(
-            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
-            f"Received: {received if unread else 'none'}"
-        )
-    known = {name: value for name, value in rules.items() if name in _known_to(WordPiece)}
-    return WordPiece(vocabulary, **{"lowercase": checkpoint.lowercase, **known})
-
-
-def _known_to(tokenizer: Any) -> tuple[str, ...]:
-    return ("lowercase", "special_tokens_in_text", *tokenizer.rules)
-
-
-def put_tokenizer(tokenizer: Any, checkpoint: Checkpoint) -> None:
-    """Puts the vocabulary and the settings of a tokenizer into a checkpoint."""
-    if tokenizer.vocabulary.special_tokens.byte_level:
-        checkpoint.tokenizer_files = tokenizer.files()
-    else:
-        checkpoint.vocabulary_tokens = tokenizer.vocabulary.tokens
-    checkpoint.lowercase = tokenizer.lowercase
-    checkpoint.tokenizer_rules = {name: getattr(tokenizer, name) for name in tokenizer.rules}
 
 
 def load_pipeline(
@@ -90,7 +51,7 @@ def load_pipeline(
         _check_other_task(checkpoint, cls, name_or_directory, from_other_task)
     # The settings of another task's tokenizer are read by `tokenizer_of`.
     saved = {k: v for k, v in checkpoint.pipeline.items() if k != "class"} if is_own else {}
-    rules = {key: saved.pop(key) for key in _TOKENIZER_ARGUMENTS if key in saved}
+    rules = {key: saved.pop(key) for key in TOKENIZER_SETTINGS if key in saved}
     tokenizer = tokenizer_of(checkpoint, **{**rules, **cls.tokenizer_rules})
     # Lengths for encoders with fewer positions than the default of the class.
     positions = checkpoint.config["max_sequence_length"]
@@ -205,9 +166,7 @@ def _pipeline_config(model: Any) -> dict[str, Any]:
     config = model.get_config()
     for key in ("name", "trainable", "dtype", "encoder", "tokenizer"):
         config.pop(key, None)
-    arguments = ("special_tokens_in_text", *model.tokenizer.rules)
-    tokenizer = {key: getattr(model.tokenizer, key) for key in arguments}
-    return {"class": type(model).__name__, **config, **tokenizer}
+    return {"class": type(model).__name__, **config, **settings_of(model.tokenizer)}
 
 
 def _check_other_task(checkpoint: Checkpoint, cls: Any, source: Any, is_allowed: bool) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import text_tensor
+from kbert.data.batches.plans import BYTES_AT_A_TIME, answers_of_rows
 from kbert.data.batches.windowed_examples import WindowedExamples, window_examples
 from kbert.pipelines.batching import (
     EVALUATION_TOKENS,
@@ -15,7 +16,6 @@ from kbert.pipelines.batching import (
     check_vocabulary,
 )
 from kbert.pipelines.signatures import model_inputs
-from kbert.pipelines.size_batches import BYTES_AT_A_TIME, answers_of_rows
 from kbert.pipelines.text_inputs import as_column, listed
 from kbert.text.graph_functions import cached_graph, map_in_chunks
 from kbert.text.sequences.packing import (

@@ -44,6 +44,9 @@ class Tokenizer(Protocol):
     def tokenize_with_offsets(self, text: tf.Tensor) -> TokenOffsets:
         """Returns the token ids of texts, string (B,), and their offsets in the original texts."""
 
+    def files(self) -> dict[str, bytes]:
+        """Returns the files of the vocabulary by the names that they have on disk."""
+
     def __hash__(self) -> int:
         """Returns a number, for caches of what is made of a tokenizer."""
 

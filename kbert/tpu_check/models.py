@@ -13,15 +13,19 @@ from typing import Any
 
 import tensorflow as tf
 
-from kbert.architectures import encoder_decoder_class
+from kbert.architectures import ENCODERS, encoder_decoder_class
 from kbert.data.classification.glue_tasks import glue_task
 from kbert.data.classification.text_pairs import TextExamples
 from kbert.data.pretraining.records_dataset import records_dataset
 from kbert.data.translation.parallel_batches import Bucket
+from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.tasks.pretraining.objectives import has_pairs, is_causal
 from kbert.tasks.registry import finetuned_task, finetuned_tasks
 from kbert.tasks.translation.head import Translation
-from kbert.text.vocabulary import BERT_TOKENS, Vocabulary
+from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
+from kbert.text.tokenizer import Tokenizer
+from kbert.text.vocabulary import BERT_TOKENS, ROBERTA_TOKENS, Vocabulary, byte_characters
+from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
@@ -74,6 +78,14 @@ def made_up_vocabulary(size: int) -> Vocabulary:
     return Vocabulary([*special, *(f"token{i}" for i in range(size - len(special)))])
 
 
+def _made_up_tokenizer(config: PretrainingConfig, size: int) -> Tokenizer:
+    if not ENCODERS[config.architecture].byte_level:
+        return WordPiece(made_up_vocabulary(size), special_tokens_in_text=True)
+    tokens = [*ROBERTA_TOKENS.names, *byte_characters()]
+    tokens += [f"token{i}" for i in range(size - len(tokens))]
+    return ByteLevelBPE(Vocabulary(tokens, ROBERTA_TOKENS), [], special_tokens_in_text=True)
+
+
 def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
     """Returns the shape of a core's batches, where so many cores share `batch_tokens`."""
     whole = translation_bucket(config, replicas=cores)
@@ -83,18 +95,18 @@ def longest_bucket(config: TranslationConfig, cores: int) -> Bucket:
 @_made.register
 def _pretraining(config: PretrainingConfig, cores: int) -> CheckedModel:
     rows, length = _rows(config.batch_size, cores), config.max_sequence_length
-    vocabulary, sized = None, config
+    tokenizer, sized = None, config
     if config.encoder is None or config.encoder in PUBLISHED_SIZES:
         size, tokens = PUBLISHED_SIZES.get(config.encoder or "", (config.size, 0))
         if config.vocabulary is not None and Path(config.vocabulary).is_file():
-            vocabulary = Vocabulary.from_file(config.vocabulary)
+            tokenizer = tokenizer_of_file(config.vocabulary, special_tokens_in_text=True)
         else:
-            vocabulary = made_up_vocabulary(tokens or config.vocabulary_size or 30522)
+            tokenizer = _made_up_tokenizer(config, tokens or config.vocabulary_size or 30522)
         # In one step: a configuration checks itself, and records have another vocabulary.
         others: dict[str, Any] = {"encoder": None, "vocabulary": None, "size": size}
-        others |= {"vocabulary_size": len(vocabulary), "records": None, "text": ["none"]}
+        others |= {"vocabulary_size": len(tokenizer.vocabulary), "records": None, "text": ["none"]}
         sized = replace(config, **others)
-    model = build_pretrained(sized, vocabulary)
+    model = build_pretrained(sized, tokenizer)
     compile_pretrained(model, sized)
     inputs = _tokens(rows, length)
     targets: dict[str, tf.TensorSpec] = {}

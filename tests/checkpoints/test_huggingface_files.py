@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
-from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.tokenizers import tokenizer_of
 from tests.checkpoints.synthetic_bert import CONFIG, hf_tensors, same_bytes, write_hf
 
 SEQUENCE = {"classifier.weight": (3, 4), "classifier.bias": (3,)}

@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from kbert.checkpoints.encoder_folder import write_native
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.ner.model import EntityRecognizer

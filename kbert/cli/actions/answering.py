@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from kbert.checkpoints.pretrained import resolve
 from kbert.cli.actions.model_kinds import check_task_of_export, is_export
-from kbert.pipelines.size_batches import answers_of_rows
+from kbert.data.batches.plans import answers_of_rows
 from kbert.serving.batch_prediction.file_prediction import predict_file
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export

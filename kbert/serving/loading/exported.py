@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graphs use)
 
-from kbert.pipelines.size_batches import answers_of_rows
+from kbert.data.batches.plans import answers_of_rows
 from kbert.pipelines.text_inputs import checked_texts, read_columns
 from kbert.serving.format.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import (

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.pipelines.size_batches import size_batches
+from kbert.data.batches.plans import size_batches
 
 Columns = dict[str, list[Any]]
 
@@ -19,7 +19,7 @@ def in_batches(
 
     `run` takes name -> a column of some rows, and returns name -> their answers (B, ...).
     Dimensions that each batch pads to its longest row are padded to the longest of all. A batch has
-    `batch_size` rows, fewer of long texts; see `kbert.pipelines.size_batches`.
+    `batch_size` rows, fewer of long texts; see `kbert.data.batches.plans`.
     """
     if not batch_size > 0:
         raise ValueError(f"`batch_size` must be positive. Received: batch_size={batch_size}")

@@ -17,11 +17,11 @@ from kbert.checkpoints.marian_files import read_marian
 from kbert.checkpoints.read_checkpoint import is_marian
 from kbert.checkpoints.translation_folder import read_translation, write_translation
 from kbert.data.batches.packed_examples import text_tensor
+from kbert.data.batches.plans import size_batches
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, beam_search, greedy_search
 from kbert.models.encoder_decoder import EncoderDecoder
 from kbert.pipelines.signatures import Signature, text_specs
-from kbert.pipelines.size_batches import size_batches
 from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.tasks.answers import plain_values
 from kbert.tasks.translation.alignment import aligned_translations, check_layer

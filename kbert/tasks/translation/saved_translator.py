@@ -11,7 +11,7 @@ from kbert.checkpoints.ctranslate2 import TokenNames, write_ctranslate2
 from kbert.checkpoints.translation_folder import TranslationCheckpoint
 from kbert.models.encoder import encoder_of
 from kbert.models.weights import assign_arrays, encoder_arrays
-from kbert.pipelines.saved_pipeline import put_tokenizer, tokenizer_of
+from kbert.pipelines.tokenizers import put_tokenizer, tokenizer_of
 from kbert.text.subword import Subword
 
 SOURCE_SUBWORDS, TARGET_SUBWORDS = "source.model", "target.model"

@@ -139,7 +139,8 @@ class ByteLevelBPE:
             **kwargs: Other arguments of the constructor.
 
         Raises:
-            ValueError: As for `from_files` and `from_tokenizer_file`, or a file is missing.
+            ValueError: A file is missing, or is not what `from_files` and `from_tokenizer_file`
+                read.
         """
         if files.VOCABULARY_FILE in contents and files.MERGES_FILE in contents:
             vocabulary = files.parse_vocabulary(

@@ -164,6 +164,10 @@ class WordPiece:
         ids = self.tokenize(tf.constant([text])).values
         return [self.vocabulary.tokens[number] for number in ids.numpy().tolist()]
 
+    def files(self) -> dict[str, bytes]:
+        """Returns the vocabulary file by its name, `vocab.txt`."""
+        return {"vocab.txt": "".join(f"{token}\n" for token in self.vocabulary.tokens).encode()}
+
     def get_config(self) -> dict[str, Any]:
         """Returns the constructor's arguments; the vocabulary as its list of tokens, not a file."""
         return {

@@ -36,7 +36,7 @@ class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, R
     has other data and another model: see `kbert.training.config.translation_config`.
     """
 
-    task: str = option("classification", choice(*TASKS), _DATA, "What is learned.")
+    task: str = option(FINETUNED[0], choice(*TASKS), _DATA, "What is learned.")
     train: str | None = option(
         None, _PART, _DATA,
         "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), SQuAD's JSON or CoNLL columns "
@@ -63,7 +63,8 @@ class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, R
         "for random weights.",
     )
     vocabulary: str | None = option(
-        None, text("a vocabulary file"), _MODEL, "One token a line; needed for scratch:SIZE."
+        None, text("a vocabulary file"), _MODEL,
+        "A vocab.txt, or a vocab.json beside its merges.txt; needed for scratch:SIZE.",
     )
     lowercase: bool = option(
         True, flag(), _MODEL, "With a vocabulary: whether text is lower-cased."

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kbert.architectures import BERT, ENCODERS
 from kbert.data.pretraining.corpus_cuts import BLOCK_BYTES
 from kbert.models.sizes import BERT_SIZES
 from kbert.options.configuration import (
@@ -31,7 +32,8 @@ TASK = "pretraining"
 _DATA, _MODEL, _OUTPUT = "Data", "Model", "Output"
 # Fixed by the encoder from which a run continues.
 _OF_A_NEW_MODEL = (
-    *("lowercase", "size", "num_layers", "hidden_dim", "num_heads", "intermediate_dim"), "positions"
+    *("architecture", "lowercase", "size", "num_layers", "hidden_dim", "num_heads"),
+    *("intermediate_dim", "positions"),
 )
 # Fixed when records were prepared.
 _OF_TEXT = ("separator", "encoding_errors", "short_share", "packing")
@@ -70,14 +72,20 @@ class PretrainingConfig(ExampleOptions, OptimizerOptions, PlacementOptions, RunO
         "Go on from this encoder: a published name, a folder, or a run of pretraining.",
     )
     vocabulary: str | None = option(
-        None, _TOKENS, _MODEL, "Instead: begin anew, with the tokens of this file."
+        None, _TOKENS, _MODEL,
+        "Instead: begin anew, with the tokens of this file: a vocab.txt, or for roberta a "
+        "vocab.json beside its merges.txt.",
     )
     vocabulary_size: int | None = option(
         None, _LEAST_ONE, _MODEL,
         "Instead: begin anew, with at most so many tokens, learned from the text.",
     )
+    architecture: str = option(
+        BERT, choice(*ENCODERS), _MODEL,
+        "Of a new model. roberta reads bytes as tokens, and learns no next sentences.",
+    )
     lowercase: bool = option(
-        True, flag(), _MODEL, "Whether a new model lower-cases and strips accents."
+        True, flag(), _MODEL, "Whether a new model of WordPiece lower-cases and strips accents."
     )
     size: str = option("base", choice(*BERT_SIZES), _MODEL, f"{', '.join(BERT_SIZES)}.")
     num_layers: int | None = option(None, _LEAST_ONE, _MODEL, _OF_A_SIZE)
@@ -137,6 +145,11 @@ def _check_pretraining(config: PretrainingConfig) -> None:
     elif config.max_sequence_length > config.positions:
         wanted = f"at most {config.positions}, the positions of the new model"
         raise wrong("max_sequence_length", wanted, config.max_sequence_length)
+    if config.architecture != BERT and has_pairs(config.objective):
+        wanted = f"mlm or lm with architecture={config.architecture!r}"
+        raise wrong("objective", wanted, config.objective)
+    if ENCODERS[config.architecture].byte_level:
+        check_default(config, ("lowercase",), f"with architecture {config.architecture}")
     check_packing(config)
     if is_causal(config.objective):
         check_default(config, _OF_MASKS, f"with objective {config.objective}, which masks nothing")
@@ -170,7 +183,9 @@ class PreparationConfig(ExampleOptions):
     block_bytes: int = option(
         BLOCK_BYTES, whole(16), _DATA, "Bytes read at a time; other blocks have other examples."
     )
-    vocabulary: str | None = option(None, _TOKENS, _DATA, "The tokens, one a line.")
+    vocabulary: str | None = option(
+        None, _TOKENS, _DATA, "The tokens: a vocab.txt, or a vocab.json beside its merges.txt."
+    )
     lowercase: bool = option(True, flag(), _DATA, "Whether text is lower-cased without accents.")
     objective: str = option(
         "mlm_nsp", choice("mlm_nsp", "mlm"), EXAMPLES, "mlm_nsp: pairs of texts; mlm: one text."

@@ -7,8 +7,7 @@ from typing import Any
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.records import is_record, serialized, write_records
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.training.config.pretraining_config import PreparationConfig, found_files
 
 _ROWS = 64
@@ -57,7 +56,7 @@ def prepared_corpus(config: PreparationConfig) -> Corpus:
 
 def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:
     """Returns the examples of a text, or of a worker's part of it, in its order."""
-    tokenizer = WordPiece(Vocabulary.from_file(config.vocabulary or ""), config.lowercase)
+    tokenizer = tokenizer_of_file(config.vocabulary or "", config.lowercase)
     settings = {name: getattr(config, name) for name in _EXAMPLES}
     copies: dict[str, Any] = {"batch_size": _ROWS, "shuffle": False, "epochs": config.copies}
     return pretraining_dataset(corpus, tokenizer, **copies, **settings, **part)

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kbert.architectures import BERT, encoder_class
+from kbert.architectures import BERT, ROBERTA, encoder_class
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.metrics.glue_names import GLUE_METRICS
 from kbert.models.encoder import encoder_of
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.tasks.registry import finetuned_task
-from kbert.text.vocabulary import Vocabulary
-from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.finetuning_config import RunConfig
@@ -253,14 +252,14 @@ def build_model(config: RunConfig, data: RunData) -> Any:
             "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
             f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
         )
-    vocabulary = Vocabulary.from_file(config.vocabulary)
-    tokenizer = WordPiece(vocabulary, lowercase=config.lowercase)
+    tokenizer = tokenizer_of_file(config.vocabulary, config.lowercase)
     encoder_settings["dtype"] = config.precision
     if config.scratch_size is None:
         encoder = encoder_of(read_checkpoint(config.encoder or ""), **encoder_settings)
     else:
-        new = encoder_class(BERT).from_size
-        encoder = new(config.scratch_size, len(vocabulary), **encoder_settings)
+        architecture = ROBERTA if tokenizer.vocabulary.special_tokens.byte_level else BERT
+        new = encoder_class(architecture).from_size
+        encoder = new(config.scratch_size, len(tokenizer.vocabulary), **encoder_settings)
     return pipeline(encoder, tokenizer, **settings)
 
 

@@ -46,7 +46,7 @@ class Pretraining(Recipe):
 
     config: PretrainingConfig
     # The model has a vocabulary of its own.
-    leftovers = (STATES, models.VOCABULARY)
+    leftovers = (STATES, *models.VOCABULARIES, "merges.txt")
     _text: sources.PretrainingText
     _record: IntervalRecord
 
@@ -60,9 +60,9 @@ class Pretraining(Recipe):
             changed_data(kept, hashes, config.allow_config_change)
         if config.vocabulary_size is not None:
             tell_stage("learning the vocabulary")
-        vocabulary = models.run_vocabulary(config, text.train, kept)
+        tokenizer = models.run_tokenizer(config, text.train, kept)
         tell_stage("making the model" if config.encoder is None else f"loading {config.encoder}")
-        self.model = models.build_pretrained(config, vocabulary)
+        self.model = models.build_pretrained(config, tokenizer)
         sources.check_examples(config, text, self.model.tokenizer)
         models.compile_pretrained(self.model, config)
         self.order = _order(config, text)
@@ -99,7 +99,8 @@ class Pretraining(Recipe):
         return self.config.batch_size * self.config.max_sequence_length
 
     def write_start(self, folder: Path) -> None:
-        self.model.tokenizer.vocabulary.save(folder / models.VOCABULARY)
+        for name, content in self.model.tokenizer.files().items():
+            (folder / name).write_bytes(content)
 
     def _batches(self, position: Position) -> Any:
         text, tokenizer = self._text.train, self.model.tokenizer

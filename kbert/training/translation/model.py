@@ -25,7 +25,7 @@ from kbert.models.weights import assign_arrays, encoder_arrays, named_weights
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.options.configuration import check_default
-from kbert.pipelines.saved_pipeline import tokenizer_of
+from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.storage.files import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword

@@ -3,8 +3,12 @@ import json
 from typer.testing import CliRunner
 
 from kbert.cli.main import app
-from kbert.text.vocabulary import Vocabulary
-from kbert.training.pretraining.model import build_pretrained, config_of_model, measure_pretrained
+from kbert.training.pretraining.model import (
+    build_pretrained,
+    config_of_model,
+    measure_pretrained,
+    run_tokenizer,
+)
 from kbert.training.pretraining.sources import read_text
 from tests.training.tiny_corpus import TinyCorpus
 
@@ -16,7 +20,7 @@ def evaluate(*arguments):
 def test_a_model_on_text(tmp_path):
     tiny = TinyCorpus(tmp_path)
     config = tiny.config(tmp_path / "run", objective="mlm")
-    model = build_pretrained(config, Vocabulary.from_file(tiny.vocabulary))
+    model = build_pretrained(config, run_tokenizer(config, None))
     folder = model.save_pretrained(tmp_path / "model")
     file = tiny.folder / "held-out.txt"
     result = evaluate(folder, file)

@@ -53,6 +53,15 @@ def test_it_goes_to_a_dict_and_back(tmp_path):
         ({"learning_rate": 0}, "`learning_rate` must be a number above 0"),
         ({"save_every": 0}, "`save_every` must be a whole number, at least 1."),
         ({"saveevery": 5}, "Did you mean `save_every`"),
+        (
+            {"architecture": "roberta"},
+            "`objective` must be mlm or lm with architecture='roberta'. Received: objective='mlm_n",
+        ),
+        (
+            {"architecture": "roberta", "objective": "mlm", "lowercase": False},
+            "`lowercase` must be left out with architecture roberta.",
+        ),
+        ({"architecture": "gpt"}, "`architecture` must be one of bert, albert, roberta, distil"),
         ({"packing": "full_sentences"}, "`packing` must be left out with objective mlm_nsp"),
     ],
 )

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from kbert.models.weights import encoder_arrays
+from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.tasks.load import load
 from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
 from kbert.training.pretraining.model import build_pretrained, compile_pretrained
 from tests.training.tiny_corpus import TinyCorpus
 from tests.training.tiny_runs import TOKENS, write_encoder
@@ -17,8 +19,8 @@ def tiny_corpus(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def vocabulary(tiny_corpus):
-    return Vocabulary.from_file(tiny_corpus.vocabulary)
+def tokenizer(tiny_corpus):
+    return tokenizer_of_file(tiny_corpus.vocabulary, special_tokens_in_text=True)
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +29,9 @@ def encoder(tiny_corpus):
 
 
 @pytest.mark.parametrize("objective", ["mlm_nsp", "lm"])
-def test_a_new_model(tiny_corpus, vocabulary, tmp_path, objective):
+def test_a_new_model(tiny_corpus, tokenizer, tmp_path, objective):
     config = tiny_corpus.config(tmp_path, objective=objective, size="tiny", dropout=0.3)
-    model = build_pretrained(config, vocabulary)
+    model = build_pretrained(config, tokenizer)
     encoder = model.encoder
     assert (encoder.num_layers, encoder.hidden_dim, encoder.num_heads) == (1, 16, 2)
     assert (encoder.vocabulary_size, encoder.max_sequence_length) == (len(TOKENS), 24)
@@ -38,7 +40,7 @@ def test_a_new_model(tiny_corpus, vocabulary, tmp_path, objective):
     assert (model.max_sequence_length, model.stride) == (20, 5)
     assert model.tokenizer.lowercase and model.tokenizer.special_tokens_in_text
     sizes = {key: None for key in ("num_layers", "hidden_dim", "num_heads", "intermediate_dim")}
-    tiny = build_pretrained(tiny_corpus.config(tmp_path, size="tiny", **sizes), vocabulary).encoder
+    tiny = build_pretrained(tiny_corpus.config(tmp_path, size="tiny", **sizes), tokenizer).encoder
     # BERT-Tiny of Turc et al. 2019
     assert (tiny.num_layers, tiny.hidden_dim, tiny.intermediate_dim) == (2, 128, 512)
 
@@ -75,14 +77,15 @@ def test_what_does_not_fit(tiny_corpus, encoder, tmp_path):
         build_pretrained(config, None)
     with pytest.raises(ValueError, match="without .MASK."):
         vocabulary = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"])
-        build_pretrained(tiny_corpus.config(tmp_path), vocabulary)
+        tokenizer = WordPiece(vocabulary, special_tokens_in_text=True)
+        build_pretrained(tiny_corpus.config(tmp_path), tokenizer)
 
 
-def test_the_optimizer(tiny_corpus, vocabulary, tmp_path):
+def test_the_optimizer(tiny_corpus, tokenizer, tmp_path):
     config = tiny_corpus.config(
         tmp_path, steps=100, warmup_steps=20, learning_rate=0.1, weight_decay=0.05, clip=2.0
     )
-    model = build_pretrained(config, vocabulary)
+    model = build_pretrained(config, tokenizer)
     compile_pretrained(model, config)
     optimizer = model.optimizer
     # By hand: half of the peak in the middle of the rise and of the fall, 0 at the end.
@@ -90,3 +93,16 @@ def test_the_optimizer(tiny_corpus, vocabulary, tmp_path):
     assert rates == pytest.approx([0.05, 0.1, 0.05, 0.0])
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.decay) == (0.9, 0.999, 0.05)
     assert optimizer.global_clipnorm == 2.0
+
+
+@pytest.mark.parametrize("architecture", ["albert", "distilbert", "electra"])
+def test_a_new_model_of_another_architecture(tiny_corpus, tokenizer, tmp_path, architecture):
+    config = tiny_corpus.config(tmp_path, objective="mlm", architecture=architecture)
+    assert build_pretrained(config, tokenizer).encoder.architecture == architecture
+    assert build_pretrained(config, tokenizer).encoder.num_layers == 1
+
+
+def test_a_causal_model_of_an_architecture_that_cannot_be(tiny_corpus, tokenizer, tmp_path):
+    config = tiny_corpus.config(tmp_path, objective="lm", architecture="distilbert")
+    with pytest.raises(ValueError, match="`causal` must be False for a DistilBert"):
+        build_pretrained(config, tokenizer)

@@ -1,8 +1,12 @@
 import numpy as np
 import pytest
 
-from kbert.text.vocabulary import Vocabulary
-from kbert.training.pretraining.model import build_pretrained, config_of_model, measure_pretrained
+from kbert.training.pretraining.model import (
+    build_pretrained,
+    config_of_model,
+    measure_pretrained,
+    run_tokenizer,
+)
 from kbert.training.pretraining.sources import read_text, validation_batches
 from tests.numpy_reference import softmax
 from tests.training.tiny_corpus import TinyCorpus
@@ -11,7 +15,7 @@ from tests.training.tiny_corpus import TinyCorpus
 def test_numbers(tmp_path, eagerly):
     tiny = TinyCorpus(tmp_path)
     config = tiny.config(tmp_path / "run")
-    model = build_pretrained(config, Vocabulary.from_file(tiny.vocabulary))
+    model = build_pretrained(config, run_tokenizer(config, None))
     folder = model.save_pretrained(tmp_path / "model")
     corpus = read_text(config).validation
     batches = list(validation_batches(config, corpus, model.tokenizer, None).as_numpy_iterator())

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbert.pipelines.size_batches import answers_of_rows, size_batches
+from kbert.data.batches.plans import answers_of_rows, size_batches
 
 
 def batches(*arguments):

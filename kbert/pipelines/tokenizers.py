@@ -1,0 +1,84 @@
+"""Tokenizers of checkpoints and of vocabulary files."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.checkpoints.arrays.tokenizer_files import byte_level_files
+from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
+from kbert.text.tokenizer import Tokenizer
+from kbert.text.vocabulary import Vocabulary
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+# Settings of all tokenizers, by which they are found among those of a text model.
+SPECIAL = "special_tokens_in_text"
+TOKENIZER_SETTINGS = (SPECIAL, *WordPiece.rules, *ByteLevelBPE.rules)
+
+
+def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
+    """Returns the tokenizer that a checkpoint was made with.
+
+    `kwargs` are settings that replace its own; those that its class does not know are left out.
+
+    Raises:
+        ValueError: the checkpoint has no vocabulary, or an invalid one.
+    """
+    saved = {k: v for k, v in checkpoint.pipeline.items() if k in TOKENIZER_SETTINGS[1:]}
+    settings = {**checkpoint.tokenizer_rules, **saved, **kwargs}
+    if checkpoint.tokenizer_files:
+        known = _known_to(ByteLevelBPE, settings)
+        return ByteLevelBPE.from_contents(checkpoint.tokenizer_files, **known)
+    if checkpoint.vocabulary_path is not None:
+        vocabulary = Vocabulary.from_file(checkpoint.vocabulary_path)
+    elif checkpoint.vocabulary_tokens is not None:
+        vocabulary = Vocabulary(checkpoint.vocabulary_tokens)
+    else:
+        unread = checkpoint.unread_vocabulary
+        received = f"{unread} alone, SentencePiece, which is not read here yet"
+        raise ValueError(
+            "the checkpoint must have a vocabulary (vocab.txt) beside its weights. "
+            f"Received: {received if unread else 'none'}"
+        )
+    return WordPiece(
+        vocabulary, **{"lowercase": checkpoint.lowercase, **_known_to(WordPiece, settings)}
+    )
+
+
+def tokenizer_of_file(
+    path: str | os.PathLike[str], lowercase: bool = True, **kwargs: Any
+) -> Tokenizer:
+    """Returns the tokenizer of a vocabulary file.
+
+    `path` is a `vocab.txt` of WordPiece, or of a byte-level BPE `vocab.json`, with `merges.txt`
+    beside it, or `tokenizer.json`. `lowercase` is for WordPiece alone.
+
+    Raises:
+        ValueError: the file is damaged, or lacks its other half.
+        FileNotFoundError: there is no such file.
+    """
+    file = Path(path)
+    if file.suffix != ".json" or not file.is_file():
+        return WordPiece(Vocabulary.from_file(file), lowercase, **kwargs)
+    return ByteLevelBPE.from_contents(byte_level_files(file.parent), **kwargs)
+
+
+def put_tokenizer(tokenizer: Any, checkpoint: Checkpoint) -> None:
+    """Puts the vocabulary and the settings of a tokenizer into a checkpoint."""
+    if tokenizer.vocabulary.special_tokens.byte_level:
+        checkpoint.tokenizer_files = tokenizer.files()
+    else:
+        checkpoint.vocabulary_tokens = tokenizer.vocabulary.tokens
+    checkpoint.lowercase = tokenizer.lowercase
+    checkpoint.tokenizer_rules = {name: getattr(tokenizer, name) for name in tokenizer.rules}
+
+
+def settings_of(tokenizer: Any) -> dict[str, Any]:
+    """Returns the settings of a tokenizer that a text model's folder keeps."""
+    return {name: getattr(tokenizer, name) for name in (SPECIAL, *tokenizer.rules)}
+
+
+def _known_to(tokenizer: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Returns those of some settings that a class of tokenizers has."""
+    known = ("lowercase", SPECIAL, *tokenizer.rules)
+    return {name: value for name, value in settings.items() if name in known}

@@ -1,0 +1,71 @@
+"""Tokenizers of checkpoints and of files, and what a checkpoint keeps of one."""
+
+import pytest
+import tensorflow as tf
+
+from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.pipelines.tokenizers import (
+    put_tokenizer,
+    settings_of,
+    tokenizer_of,
+    tokenizer_of_file,
+)
+from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
+from kbert.text.wordpiece.wordpiece import WordPiece
+
+WORDS = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ä", "Ab"])
+BYTES = Vocabulary([*ROBERTA_TOKENS.names, *byte_characters(), "ab"], ROBERTA_TOKENS)
+
+
+def checkpoint_with(tokenizer):
+    checkpoint = Checkpoint({}, {})
+    put_tokenizer(tokenizer, checkpoint)
+    return checkpoint
+
+
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        WordPiece(WORDS, lowercase=False, strip_accents=True, handle_cjk=False),
+        ByteLevelBPE(BYTES, [("a", "b")], add_prefix_space=True, trim_offsets=False),
+    ],
+    ids=["wordpiece", "byte_level_bpe"],
+)
+def test_what_is_put_is_found(tokenizer):
+    checkpoint = checkpoint_with(tokenizer)
+    assert checkpoint.has_vocabulary
+    found = tokenizer_of(checkpoint)
+    assert type(found) is type(tokenizer) and found.get_config() == tokenizer.get_config()
+    # What a text model has saved counts before its files, and an argument before both.
+    name = tokenizer.rules[0]
+    checkpoint.pipeline = {name: not getattr(tokenizer, name), "class": "Classifier"}
+    other = tokenizer_of(checkpoint, special_tokens_in_text=True)
+    assert settings_of(other)[name] != settings_of(tokenizer)[name]
+    assert settings_of(other)["special_tokens_in_text"]
+    assert tokenizer_of(checkpoint, **{name: getattr(tokenizer, name)}).get_config() == (
+        tokenizer.get_config()
+    )
+
+
+def test_settings_of_the_other_kind_are_left_out():
+    found = tokenizer_of(checkpoint_with(ByteLevelBPE(BYTES, [])), strip_accents=True)
+    assert isinstance(found, ByteLevelBPE)
+    found = tokenizer_of(checkpoint_with(WordPiece(WORDS)), add_prefix_space=True)
+    assert isinstance(found, WordPiece)
+
+
+def test_files(tmp_path):
+    WORDS.save(tmp_path / "vocab.txt")
+    found = tokenizer_of_file(tmp_path / "vocab.txt", lowercase=False)
+    assert isinstance(found, WordPiece) and found.vocabulary == WORDS and not found.lowercase
+    ByteLevelBPE(BYTES, [("a", "b")]).save(tmp_path)
+    found = tokenizer_of_file(tmp_path / "vocab.json", special_tokens_in_text=True)
+    assert isinstance(found, ByteLevelBPE) and found.vocabulary == BYTES
+    ids = found.tokenize(tf.constant(["ab<mask>"])).to_list()
+    assert ids == [[BYTES.id_of("ab"), BYTES.mask_id]]
+    (tmp_path / "merges.txt").unlink()
+    with pytest.raises(ValueError, match="must have both vocab.json and merges.txt"):
+        tokenizer_of_file(tmp_path / "vocab.json")
+    with pytest.raises(FileNotFoundError, match="`path` must be a vocabulary file"):
+        tokenizer_of_file(tmp_path / "none.json")
