@@ -83,17 +83,17 @@ class MicroF1(keras.metrics.Metric):
 
     def __init__(self, name: str = "micro_f1", **kwargs: Any) -> None:
         super().__init__(name=name, **kwargs)
-        self.hits = self.add_variable((), "zeros", name="hits")
+        self.hits = self.add_variable((), "zeros", dtype="float32", name="hits")
         # Labels that examples have, and labels that are predicted.
-        self.named = self.add_variable((), "zeros", name="named")
+        self.named = self.add_variable((), "zeros", dtype="float32", name="named")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Adds a batch: targets (B, C) in [0, 1], logits (B, C), and weights (B,) if any."""
-        right = ops.cast(ops.greater_equal(y_true, 0.5), self.dtype)
-        predicted = ops.cast(ops.greater_equal(y_pred, 0.0), self.dtype)
+        right = ops.cast(ops.greater_equal(y_true, 0.5), "float32")
+        predicted = ops.cast(ops.greater_equal(y_pred, 0.0), "float32")
         hits, named = right * predicted, right + predicted
         if sample_weight is not None:
-            weight = ops.reshape(ops.cast(sample_weight, self.dtype), (-1, 1))
+            weight = ops.reshape(ops.cast(sample_weight, "float32"), (-1, 1))
             hits, named = hits * weight, named * weight
         self.hits.assign_add(ops.sum(hits))
         self.named.assign_add(ops.sum(named))
