@@ -28,6 +28,8 @@ _ENCODER_ARGUMENTS = (
     *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
     *("initializer_range", "layer_norm_epsilon", "encoder_dropout"),
 )
+# What transformers knows as `problem_type`; a folder need not name one.
+_PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
 
 
 def load_pipeline(
@@ -198,7 +200,7 @@ def _head(checkpoint: Checkpoint, cls: Any, may_be_new: bool) -> dict[str, np.nd
     if not checkpoint.pipeline and checkpoint.head_class not in known:
         return {}
     problem = checkpoint.source_config.get("problem_type")
-    if problem is not None and problem not in cls.problem_types:
+    if problem in _PROBLEMS and problem not in cls.problem_types:
         if may_be_new:
             logger.warning("A head for %s: its encoder is taken, the head is new.", problem)
             return {}

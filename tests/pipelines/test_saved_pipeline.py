@@ -202,6 +202,9 @@ def test_several_labels_at_once_are_refused(tmp_path):
     message = "`problem_type` .* must be single_label_.* Received: multi_label_classification"
     with pytest.raises(ValueError, match=message):
         Classifier.from_pretrained(source)
+    # Its encoder may be taken, as that of any other task.
+    made = Classifier.from_pretrained(source, labels=["a", "b"], from_other_task=True)
+    assert made.labels == ["a", "b"]
 
 
 def test_refusals_in_saving(tmp_path):

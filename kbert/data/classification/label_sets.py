@@ -54,8 +54,8 @@ def read_label_set_examples(
         text_b: column of the second text.
         label: column of the labels: names with a separator between, or in JSON a list of names or
             {name: number in [0, 1]}. Or several columns, a list or their names with commas between,
-            of 0 and 1 or of numbers between: the columns' names are the labels. None finds `label`,
-            `gold_label`, `labels`, `category` or `class`.
+            of 0 and 1 or of numbers between: the columns' names are the labels ("toxic," is one
+            such column). None finds `label`, `gold_label`, `labels`, `category` or `class`.
         id: column of the ids; None finds it.
         separator: text between two labels; spaces around a label do not count.
         labeled: True: labels are required; False: they are not read; None: read if present.
@@ -103,7 +103,7 @@ def read_label_sets(
     wrong kind.
     """
     columns = _columns(table, label)
-    if len(columns) > 1 or not isinstance(label, (str, int)):
+    if columns != [label]:
         matrix = [table.values(column) for column in columns]
         return [
             {str(name): _share(row[i], table, i, name) for name, row in zip(columns, matrix)}
@@ -169,7 +169,7 @@ class _FlatLabels:
 def _columns(table: Table, label: str | int | Sequence[str | int]) -> list[str | int]:
     """Returns the columns of the labels: one, or several that a text names with commas between."""
     if isinstance(label, str) and "," in label and label not in (table.columns or ()):
-        return [name.strip() for name in label.split(",")]
+        return [name.strip() for name in label.split(",") if name.strip()]
     return [label] if isinstance(label, (str, int)) else list(label)
 
 

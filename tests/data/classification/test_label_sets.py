@@ -60,6 +60,7 @@ def test_columns_of_0_and_1(tmp_path):
         targets = label_set_targets(found, ["toxic", "insult", "none"])
         assert targets.tolist() == [[1, 0, 0], [1, 1, 0], [0, 0.25, 0]]
         check_label_set_columns(path, "comment", label=label)
+    assert read_label_set_examples(path, "comment", label="toxic,").labels[2] == {"toxic": 0.0}
     path = written(tmp_path, "t.jsonl", '{"text": "x", "a": true, "b": false}\n')
     assert read_label_set_examples(path, label=["a", "b"]).labels == [{"a": 1.0, "b": 0.0}]
     path = written(tmp_path, "u.csv", 'text,"a,b"\nx,c|d\n')  # a column that is called so
