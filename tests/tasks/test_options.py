@@ -1,6 +1,10 @@
+import importlib
+import importlib.util
+
 import pytest
 
 from kbert.tasks.options import TaskOptions
+from kbert.tasks.registry import FINETUNED, finetuned_tasks
 
 KEYS = {field.name for field in TaskOptions.options()}
 
@@ -20,32 +24,27 @@ def test_the_keys_of_classes_and_their_kinds():
         TaskOptions(labels=["a", "a"])
 
 
-def test_the_keys_of_entities_and_their_kinds():
-    assert {"label", "tag_scheme"} <= KEYS
-    assert TaskOptions(tag_scheme="iobes", label=3)
-    told = "`tag_scheme` must be one of bio, iobes. Received: tag_scheme=.bilou."
-    with pytest.raises(ValueError, match=told):
-        TaskOptions(tag_scheme="bilou")
+def test_the_keys_of_texts_in_windows_and_their_kinds():
+    assert {"label", "other_windows", "stride"} <= KEYS
+    assert TaskOptions(stride=0, other_windows=0, label=3)
+    message = "`stride` must be a whole number, at least 0, or nothing"
+    with pytest.raises(ValueError, match=message):
+        TaskOptions(stride=-1)
 
 
-def test_the_keys_of_questions_and_their_kinds():
-    assert {"all_occurrences", "stride"} <= KEYS
-    assert TaskOptions(stride=0, other_windows=0)
-    told = "`max_answer_length` must be a whole number, at least 1, or nothing"
-    with pytest.raises(ValueError, match=told):
-        TaskOptions(max_answer_length=0)
-
-
-def test_the_keys_of_span_tagging_and_their_kinds():
-    assert {"soft", "dropout", "stride"} <= KEYS
-    assert TaskOptions(soft=False)
-    with pytest.raises(ValueError, match="`soft` must be true or false. Received: soft=1"):
-        TaskOptions(soft=1)
-
-
-def test_the_keys_of_several_labels_and_their_kinds():
-    assert {"label_separator", "threshold", "tune_thresholds"} <= KEYS
-    assert TaskOptions(label_separator=" ", threshold={"a": 0.2, "b": 0.9})
-    told = r"`threshold` must be a number in \(0, 1\), or {label: number}. Received: threshold=1"
-    with pytest.raises(ValueError, match=told):
-        TaskOptions(threshold=1)
+def test_a_task_sees_no_option_of_another_alone():
+    """Each key of one task's own options is among those that the task accepts, and no other's."""
+    for name in FINETUNED:
+        folder = importlib.import_module(f"kbert.tasks.{name.replace('-', '_')}")
+        module = f"{folder.__name__}.options"
+        if importlib.util.find_spec(module) is None:
+            continue
+        (own,) = (
+            value
+            for value in vars(importlib.import_module(module)).values()
+            if isinstance(value, type) and value.__module__ == module
+        )
+        keys = {field.name for field in own.options()}
+        assert keys and not keys & KEYS
+        seen = {task.name for task in finetuned_tasks() if keys & {*task.options, *task.settings}}
+        assert seen <= {name}, keys

@@ -17,8 +17,13 @@ from kbert.options.configuration import (
     wrong,
 )
 from kbert.options.kinds import choice, flag, grid, number, option, rate, text, whole
+from kbert.tasks.embedding.options import EmbeddingOptions
+from kbert.tasks.multi_label.options import MultiLabelOptions
+from kbert.tasks.ner.options import EntityOptions
 from kbert.tasks.options import TaskOptions
+from kbert.tasks.question_answering.options import QuestionOptions
 from kbert.tasks.registry import FINETUNED, finetuned_task, finetuned_tasks
+from kbert.tasks.span_tagging.options import SpanOptions
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"
@@ -28,7 +33,18 @@ _PART = text("a file, tfds:NAME, or a split of the GLUE task")
 
 
 @dataclass(frozen=True)
-class RunConfig(TaskOptions, EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
+class RunConfig(
+    EmbeddingOptions,
+    MultiLabelOptions,
+    EntityOptions,
+    QuestionOptions,
+    SpanOptions,
+    TaskOptions,
+    EpochOptions,
+    OptimizerOptions,
+    PlacementOptions,
+    RunOptions,
+):
     """The configuration of a run that trains an encoder with a task's head.
 
     The metadata of each field holds its type and bounds (`kind`) and its description (`help`); the
