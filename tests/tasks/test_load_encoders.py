@@ -102,3 +102,23 @@ def test_what_transformers_adds_to_an_output_matrix_of_its_own(tmp_path: Path):
     # The other bias is not read beside it.
     np.testing.assert_array_equal(written["lm_head.bias"], own["lm_head.decoder.bias"])
     assert json.loads((back / "config.json").read_text())["tie_word_embeddings"] is False
+
+
+def test_several_labels_and_a_number(tmp_path: Path):
+    kind = "DistilBertForSequenceClassification"
+    several = {"problem_type": "multi_label_classification", "architectures": [kind]}
+    tensors = DISTILBERT.tensors(kind)
+    model = load(DISTILBERT.write_tensors(tmp_path / "labels", tensors, **several))
+    assert type(model).__name__ == "MultiLabelClassifier"
+    assert model.sequence_head.activation == "relu"
+    kind = "RobertaForSequenceClassification"
+    tensors = ROBERTA.tensors(kind)
+    one = {name: a[:1].copy() if "out_proj" in name else a for name, a in tensors.items()}
+    number = {"problem_type": "regression", "architectures": [kind]}
+    folder = ROBERTA.write_tensors(tmp_path / "number", one, **number)
+    model = load(folder)
+    assert type(model).__name__ == "Regressor" and model.head == "two_layer"
+    back = load_file(
+        model.save_pretrained(tmp_path / "back", format="huggingface") / "model.safetensors"
+    )
+    assert all(same_bytes(back[name], array) for name, array in one.items())

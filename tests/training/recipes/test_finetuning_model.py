@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kbert.models.distilbert import AdapterDistilBert, DistilBert
 from kbert.training.recipes.finetuning import build_model, compile_model, read_run_data
 from tests.training.tiny_runs import TOKENS
 
@@ -104,3 +105,14 @@ def test_the_optimizer_is_the_one_of_the_configuration(tiny, tmp_path):
     balanced = tiny.config(tmp_path / "o", class_weights={"up": 3.0, "down": 1.0})
     compile_model(model, balanced, data, total_steps=10)
     assert model.loss.class_weights == [1.0, 3.0]  # in the order of the labels
+
+
+def test_an_encoder_that_was_published_with_another_head(tiny, tmp_path):
+    encoder = DistilBert(len(TOKENS), 16, 1, 2, 32, max_sequence_length=24)
+    folder = encoder.save_pretrained(tmp_path / "encoder", vocabulary=tiny.vocabulary)
+    model, _ = build(tiny.config(tmp_path / "o", encoder=str(folder)))
+    assert type(model.encoder) is DistilBert and model.head == "two_layer"
+    more = {"encoder": str(folder), "encoder_dropout": 0.0, "gradient_checkpointing": True}
+    reading = tiny.reading(tmp_path / "o", "question-answering", tiny.questions)
+    reader, _ = build(replace(reading, adapter_dim=3, **more))
+    assert type(reader.encoder) is AdapterDistilBert and reader.encoder.dropout == 0.0
