@@ -71,6 +71,7 @@ WRONG = {
     f"{TRAIN} --train big.tsv --label lable": "column='lable'. Did you mean `label`?",
     f"{TRAIN} --train bare.tsv": "the examples must have labels. Received: columns `text`, `topic`",
     f"train multiple-choice --train t.tsv {NEW}": "Received: column='sent1'",
+    f"train embedding --train t.tsv {NEW}": "`text_a` and `text_b` must be given where no columns",
     f"train question-answering --train t.tsv {NEW}": "Received: column='question'",
     f"{PAIRS} --train t.tsv": "Received: column='source'",
     "evaluate run t.tsv --label topic": "Received: column='topic'",

@@ -148,6 +148,16 @@ class CosineRegression(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, **kwargs)
         self.lowest, self.highest = float(lowest), float(highest)
 
+    def check_scores(self, lowest: float, highest: float) -> None:
+        """Raises a ValueError if scores, of which these are the extremes, would be no cosines."""
+        width = self.highest - self.lowest
+        if lowest < self.lowest - width or highest > self.highest:
+            raise ValueError(
+                f"`y` must hold scores in [{self.lowest - width:g}, {self.highest:g}], which "
+                "become cosines; for others compile with loss=CosineRegression(lowest, highest). "
+                f"Received: scores from {lowest:g} to {highest:g}"
+            )
+
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Returns the loss (B,) for scores (B,) or (B, 1) and vectors (B, 2, D)."""
         vectors = widened(y_pred)
@@ -214,6 +224,7 @@ class ByTargets(keras.losses.Loss):
     ) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
         self._by_scores, self._by_texts = CosineRegression(), MultipleNegatives()
+        self.check_scores = self._by_scores.check_scores
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Returns the loss (B,) for scores (B,), or numbers of texts (B, K), and vectors."""

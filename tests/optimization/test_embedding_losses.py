@@ -72,6 +72,13 @@ def test_cosine_regression_by_hand():
     np.testing.assert_allclose(scaled, [0.0, 0.25], atol=1e-6)
 
 
+def test_scores_that_are_no_cosines():
+    CosineRegression(1, 5).check_scores(-3.0, 5.0)
+    for scores in ((-3.5, 5.0), (1.0, 5.5)):
+        with pytest.raises(ValueError, match=r"scores in \[-3, 5\], .* Received: scores from"):
+            CosineRegression(1, 5).check_scores(*scores)
+
+
 def test_triplets_by_hand():
     # Distances 1 and 3, then 2 and 0.
     rows = np.array([[[0.0, 0], [1, 0], [0, 3]], [[0, 0], [0, 2], [0, 0]]], "float32")

@@ -118,6 +118,8 @@ class EmbeddingBatching(SequenceBatching):
         targets, weight = self._targets(y), weight_array(weight)
         targets = texts.numbers if targets is None else targets
         check_count("y", targets, len(texts))
+        if y is not None and len(texts) and hasattr(self.model.loss, "check_scores"):
+            self.model.loss.check_scores(float(targets.min()), float(targets.max()))
         if weight is None:
             return texts, targets
         check_count("sample_weight", weight, len(texts))

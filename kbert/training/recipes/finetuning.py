@@ -172,6 +172,7 @@ class Finetuning(EpochRecipe):
         self._monitor = monitored_metric(config, data)
         # Its errors must come before the encoder is loaded.
         task.class_weights(config, data.train, data.labels)
+        task.loss(config, data.train)
         tell_stage(f"loading the encoder {config.encoder or ''}".rstrip())
         self.model = build_model(config, data)
         tell_stage("tokenizing")

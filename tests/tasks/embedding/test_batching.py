@@ -68,6 +68,11 @@ def test_predictions_are_in_order_whatever_the_lengths(model):
         (A, None, "`x` must be pairs of texts to learn from, .* Received: single texts"),
         ((A, B), [1.0], "`y` must have one entry a text. Received: 1 for 9 texts"),
         ((A, B), np.zeros((9, 2)), r"`y` must have one score an example. Received: shape \(9, 2\)"),
+        (
+            (A, B),
+            np.arange(9) * 0.5,
+            r"`y` must hold scores in \[-1, 1\], which become .* Received: scores from 0 to 4",
+        ),
         ((A, B), [np.nan] * 9, "`y` must hold finite scores. Received: "),
         (([], []), None, "`x` must hold at least one text. Received: none"),
     ],

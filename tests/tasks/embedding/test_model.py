@@ -12,7 +12,14 @@ from kbert.optimization.adamw import AdamW
 from kbert.optimization.embedding_losses import TripletMargin
 from kbert.tasks.load import load
 from tests import numpy_reference as reference
-from tests.small_pipelines import TEXTS, VOCABULARY, random_texts, small_embedder, small_encoder
+from tests.small_pipelines import (
+    TEXTS,
+    TOKENIZER,
+    VOCABULARY,
+    random_texts,
+    small_embedder,
+    small_encoder,
+)
 from tests.training.eager_steps import eager_steps
 
 
@@ -113,6 +120,19 @@ def test_learning_from_scores_and_from_triplets():
     with eager_steps():
         losses = model.fit(triplets, epochs=9, verbose=0).history["loss"]
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_other_encoders_and_precisions(tmp_path):
+    sizes = {"embedding_dim": 8, "num_layers": 2, "num_heads": 2, "intermediate_dim": 32}
+    encoder = kbert.Albert(len(VOCABULARY), hidden_dim=16, max_sequence_length=32, **sizes)
+    model = kbert.TextEmbedder(encoder, TOKENIZER, 24)
+    found = model(TEXTS)
+    for format in model.formats:
+        again = load(model.save_pretrained(tmp_path / format, format=format))
+        np.testing.assert_allclose(again(TEXTS), found, atol=1e-6)
+    half = load(tmp_path / "kbert", dtype="mixed_bfloat16")(TEXTS)
+    assert half.dtype == "float32"
+    np.testing.assert_allclose(half, found, atol=0.05)
 
 
 def test_errors(model):
