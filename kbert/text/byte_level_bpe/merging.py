@@ -129,16 +129,10 @@ class Merger:
         all_tokens = tf.tensor_scatter_nd_update(all_tokens, changed, values)
 
         kept = tf.where(step.is_active & ~previous(step.chosen, False))[:, 0]
-        tokens = tf.tensor_scatter_nd_update(state.tokens, at, results)
-        ranks = tf.where(step.chosen, NO_RANK, state.ranks)
-        tokens, ranks, words, places, chosen = (
-            tf.gather(one, kept)
-            for one in (tokens, ranks, state.words, state.places, step.chosen)
-        )
+        words, places = tf.gather(state.words, kept), tf.gather(state.places, kept)
+        tokens = tf.gather(all_tokens, places)
         is_inner = tf.equal(words, following(words, -1))
-        at = tf.where((chosen | following(chosen, False)) & is_inner)
-        new = self._ranks_of(tf.gather_nd(tokens, at), tf.gather_nd(tokens, at + 1))
-        ranks = tf.tensor_scatter_nd_update(ranks, at, new)
+        ranks = tf.where(is_inner, self._ranks_of(tokens, following(tokens, 0)), NO_RANK)
         return _State(tokens, ranks, words, places), all_tokens
 
     def _ranks_of(self, left: tf.Tensor, right: tf.Tensor) -> tf.Tensor:
