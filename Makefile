@@ -103,6 +103,7 @@ DATA ?= $(or $(KBERT_SHARED_DATA),../shared/data)
 bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/tokenization.py $(DATA)
+	$(BIN)/python benchmarks/byte_level_bpe.py $(DATA)
 	$(BIN)/python benchmarks/encoder_step.py
 	$(BIN)/python benchmarks/finetuning_speed.py $(DATA)/glue sst2 rte:256:100 cola stsb --like-length
 	$(BIN)/python benchmarks/finetuning.py $(DATA)/glue sst2:3:1 cola:3:3 stsb:3:3 rte:3:5:256
