@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path, help="folder with text/ and mt/")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--megabytes", type=int, default=10, help="least text a round")
+    parser.add_argument("--megabytes", type=int, default=40, help="least text a round")
     options = parser.parse_args()
     training = lines_of(options.data, "text/english_novels_19c.txt.gz")[100_000:]
     training += lines_of(options.data, "text/wikitext-2.valid.txt")
