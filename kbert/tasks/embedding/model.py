@@ -19,7 +19,7 @@ from kbert.tasks.embedding.cached_step import cached_train_step
 from kbert.tasks.embedding.encoding import encode_cut, encode_windows
 from kbert.tasks.embedding.head import SequenceEmbedding
 from kbert.tasks.embedding.sentence_transformers import with_modules, write_modules
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 LONG = ("cut", "windows")
 
@@ -53,7 +53,7 @@ class TextEmbedder(SequenceEmbedding):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         max_sequence_length: int = 256,
         pooling: str = "mean",
         normalize: bool = True,

@@ -20,7 +20,7 @@ from kbert.tasks.classification.model import distinct_names
 from kbert.tasks.multi_label.head import MultiLabelClassification
 from kbert.tasks.multi_label.inputs import LabelSetBatching
 from kbert.tasks.multi_label.task import PROBLEM_TYPE, THRESHOLD, label_answer
-from kbert.text.wordpiece.wordpiece import WordPiece
+from kbert.text.tokenizer import Tokenizer
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -58,7 +58,7 @@ class MultiLabelClassifier(MultiLabelClassification):
     def __init__(
         self,
         encoder: Encoder,
-        tokenizer: WordPiece,
+        tokenizer: Tokenizer,
         labels: Sequence[str],
         max_sequence_length: int = 128,
         head: str | None = None,

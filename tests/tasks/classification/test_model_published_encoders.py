@@ -28,7 +28,10 @@ def small_classifier(kind: Any) -> Classifier:
     return Classifier(encoder, TOKENIZER, ["no", "yes"], 24, pair=True, dropout=0.0)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Electra is between the others: a projection of embeddings, and the blocks of both.
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind is Electra)) for kind in KINDS]
+)
 def test_every_variable_learns_and_files_keep_it(kind: Any, tmp_path: Path):
     model = small_classifier(kind)
     model.compile(keras.optimizers.Adam(3e-3))

@@ -29,11 +29,14 @@ MERGES = [("h", "e"), ("t", "he"), ("Ġ", "the"), ("l", "l"), ("a", "a"), ("Ġ",
 BY_HAND = ByteLevelBPE(vocabulary_of(MERGES), MERGES)
 SETTINGS = [
     {},
-    {"trim_offsets": False},
-    {"add_prefix_space": True},
     {"add_prefix_space": True, "trim_offsets": False, "special_tokens_in_text": True},
-    {"special_tokens_in_text": True},
-    {"add_prefix_space": True, "special_tokens_in_text": True},
+    # One or two of these alone: the code is the same.
+    pytest.param({"trim_offsets": False}, marks=pytest.mark.slow),
+    pytest.param({"add_prefix_space": True}, marks=pytest.mark.slow),
+    pytest.param({"special_tokens_in_text": True}, marks=pytest.mark.slow),
+    pytest.param(
+        {"add_prefix_space": True, "special_tokens_in_text": True}, marks=pytest.mark.slow
+    ),
 ]
 
 
