@@ -84,14 +84,14 @@ def encoder_class(architecture: str, adapted: bool = False) -> Any:
     check_known(architecture, ENCODERS)
     found = ENCODERS[architecture]
     if not adapted:
-        return _loaded(found.model)
+        return loaded(found.model)
     if found.adapted is None:
         having = [name for name, one in ENCODERS.items() if one.adapted is not None]
         raise ValueError(
             f"`architecture` must be one of {', '.join(having)} for an encoder with adapters. "
             f"Received: architecture={architecture!r}"
         )
-    return _loaded(found.adapted)
+    return loaded(found.adapted)
 
 
 def encoder_layout(architecture: str) -> Any:
@@ -105,7 +105,7 @@ def encoder_layout(architecture: str) -> Any:
     """
     check_known(architecture, ENCODERS)
     layout = ENCODERS[architecture].layout or f"kbert.checkpoints.encoders.{architecture}"
-    return _loaded(f"{layout}.LAYOUT")
+    return loaded(f"{layout}.LAYOUT")
 
 
 def encoder_decoder_class(architecture: str) -> Any:
@@ -118,9 +118,10 @@ def encoder_decoder_class(architecture: str) -> Any:
         ValueError: there is no such architecture.
     """
     check_known(architecture, ENCODER_DECODERS)
-    return _loaded(ENCODER_DECODERS[architecture])
+    return loaded(ENCODER_DECODERS[architecture])
 
 
-def _loaded(name: str) -> Any:
+def loaded(name: str) -> Any:
+    """Imports what a dotted name stands for: `package.module.attribute`."""
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)

@@ -3,18 +3,19 @@
 The modules of the formats are imported when a checkpoint has the format: most runs read one.
 """
 
-import importlib
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kbert.architectures import loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, GRAPH_KEY, read_json_object
 from kbert.checkpoints.huggingface_files import INDEX, WEIGHTS
 from kbert.checkpoints.pretrained import resolve
 
+_ROOM = "kbert.checkpoints"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 _MAX_LISTED = 20
 # Format -> its reader, and format -> its writer, by their names in this folder.
@@ -182,7 +183,7 @@ def read_checkpoint(name_or_path: str | os.PathLike[str], values: bool = True) -
         more = {"values": values}
     elif found.name == "kbert_adapters":
         more = {"read_base": read_checkpoint}
-    read: Checkpoint = _loaded(_READERS[found.name])(found.path, **more)
+    read: Checkpoint = loaded(f"{_ROOM}.{_READERS[found.name]}")(found.path, **more)
     return read
 
 
@@ -197,10 +198,6 @@ def write_checkpoint(
 
     Returns the path that was written: the folder, or the prefix of TensorFlow's files.
     """
-    written: Path = _loaded(WRITERS[format])(checkpoint, directory, overwrite=overwrite, **kwargs)
+    write = loaded(f"{_ROOM}.{WRITERS[format]}")
+    written: Path = write(checkpoint, directory, overwrite=overwrite, **kwargs)
     return written
-
-
-def _loaded(name: str) -> Any:
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"kbert.checkpoints.{module}"), function)

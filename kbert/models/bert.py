@@ -3,13 +3,11 @@
 Shapes: B batch, T length, D hidden, N heads, V vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from kbert.architectures import BERT
-from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder_model import EncoderModel
 
@@ -78,10 +76,6 @@ class Bert(EncoderModel):
         self.blocks = [self._block(index) for index in range(num_layers)]
         self.pooler = self._linear("tanh", "pooler")
         self.build()
-
-    @property
-    def layer_blocks(self) -> Sequence[EncoderBlock]:
-        return self.blocks
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}

@@ -3,12 +3,10 @@
 Shapes: B batch, T length, D hidden, V vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 
-from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder import HeadForm
 from kbert.models.encoder_model import EncoderModel
@@ -78,10 +76,6 @@ class DistilBert(EncoderModel):
         self.embeddings = self._embeddings(hidden_dim)
         self.blocks = [self._block(index) for index in range(num_layers)]
         self.build()
-
-    @property
-    def layer_blocks(self) -> Sequence[EncoderBlock]:
-        return self.blocks
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **constructor_arguments(self)}

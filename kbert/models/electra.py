@@ -3,12 +3,10 @@
 Shapes: B batch, T length, D hidden, E embeddings, V vocabulary.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 
-from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.residual import constructor_arguments
 from kbert.models.encoder import HeadForm
 from kbert.models.encoder_model import EncoderModel
@@ -82,10 +80,6 @@ class Electra(EncoderModel):
             self.embedding_projection = self._linear(None, "embedding_projection")
         self.blocks = [self._block(index) for index in range(num_layers)]
         self.build()
-
-    @property
-    def layer_blocks(self) -> Sequence[EncoderBlock]:
-        return self.blocks
 
     @property
     def token_activation(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Self
 import keras
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.tokenizer_files import byte_level_files, find_vocabulary
+from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
 from kbert.layers.adapters import AdapterEncoderBlock
 from kbert.layers.embeddings import BertEmbeddings
@@ -61,6 +61,7 @@ class EncoderModel(keras.Model):
     embeddings: Any
     embedding_projection: Any = None  # from the width of the embeddings to D, where they differ
     pooler: Any  # layer from (B, D) to (B, D), or None
+    blocks: Any = None  # the stack, a block a layer where `layer_blocks` does not say otherwise
     gradient_checkpointing: bool  # whether blocks are recomputed in the backward pass
     initializer_range: float  # standard deviation of the truncated normal initializer
     sequence_form = HeadForm()  # head of a sequence, as the encoder was published with one
@@ -216,18 +217,21 @@ class EncoderModel(keras.Model):
         if vocabulary is not None:
             path = Path(vocabulary)
             if path.suffix == ".json":
-                checkpoint.tokenizer_files = byte_level_files(path.parent)
+                checkpoint.tokenizer_files = byte_level_files_of(path, self.vocabulary_size)
             else:
                 checkpoint.vocabulary_path = path
                 find_vocabulary(path.parent, self.vocabulary_size, path.name)
-        checkpoint.lowercase = lowercase
+        checkpoint.lowercase = lowercase and not checkpoint.tokenizer_files
         write_checkpoint(checkpoint, directory, format, overwrite)
         return Path(directory)
 
     @property
     def layer_blocks(self) -> Sequence[EncoderBlock]:
         """Returns the block of each layer, the first layer's first; layers may share one."""
-        raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
+        if self.blocks is None:
+            raise NotImplementedError(f"{type(self).__name__} must name the blocks of its layers")
+        found: Sequence[EncoderBlock] = self.blocks
+        return found
 
     @property
     def token_activation(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
-from kbert.checkpoints.arrays.tokenizer_files import byte_level_files
+from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of
 from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
 from kbert.text.tokenizer import Tokenizer
 from kbert.text.vocabulary import Vocabulary
@@ -50,17 +50,17 @@ def tokenizer_of_file(
 ) -> Tokenizer:
     """Returns the tokenizer of a vocabulary file.
 
-    `path` is a `vocab.txt` of WordPiece, or of a byte-level BPE `vocab.json`, with `merges.txt`
-    beside it, or `tokenizer.json`. `lowercase` is for WordPiece alone.
+    `path` is a `vocab.txt` of WordPiece, or of a byte-level BPE a vocabulary in JSON, with
+    `merges.txt` beside it, or `tokenizer.json`. `lowercase` is for WordPiece alone.
 
     Raises:
         ValueError: the file is damaged, or lacks its other half.
         FileNotFoundError: there is no such file.
     """
     file = Path(path)
-    if file.suffix != ".json" or not file.is_file():
+    if file.suffix != ".json":
         return WordPiece(Vocabulary.from_file(file), lowercase, **kwargs)
-    return ByteLevelBPE.from_contents(byte_level_files(file.parent), **kwargs)
+    return ByteLevelBPE.from_contents(byte_level_files_of(file), **kwargs)
 
 
 def put_tokenizer(tokenizer: Any, checkpoint: Checkpoint) -> None:

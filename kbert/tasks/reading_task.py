@@ -12,7 +12,7 @@ class ReadingTask(FinetunedTask):
 
     def tuned_metrics(self, model: Any, examples: Any, tune: bool) -> dict[str, Any]:
         """Returns the metrics of a model's answers; `tune` sets its threshold to the best one."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must say how answers are measured")
 
     def prepare(self, model: Any, examples: Any, glue: str | None = None) -> Any:
         from kbert.tasks.inputs import PreparedReading

@@ -108,7 +108,8 @@ class Vocabulary:
         file = Path(path)
         if not file.is_file():
             raise FileNotFoundError(f"`path` must be a vocabulary file. Received: path={file}")
-        tokens = [line.strip(" \t\r") for line in _decoded(file).split("\n")]
+        lines = decoded(file.read_bytes(), f"Vocabulary file {file}").split("\n")
+        tokens = [line.strip(" \t\r") for line in lines]
         if tokens[-1] == "":
             tokens.pop()  # after the last line end
         _ids_of(tuple(tokens), f"Vocabulary file {file}", "line", 1, BERT_TOKENS.required)
@@ -213,15 +214,14 @@ class Vocabulary:
         return token.removeprefix(CONTINUES)
 
 
-def _decoded(file: Path) -> str:
-    """Returns the text of a vocabulary file; an error names the first line that is not UTF-8."""
-    content = file.read_bytes()
+def decoded(content: bytes, where: str) -> str:
+    """Decodes a file; a ValueError begins with `where`, and names the first line not in UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"Vocabulary file {file} must be UTF-8. Received: line {line} with the byte "
+            f"{where} must be UTF-8. Received: line {line} with the byte "
             f"{content[error.start]:#04x}"
         ) from error
 

@@ -5,12 +5,12 @@ names and output are checked without it, and the rest of the files by their read
 a run, which imports TensorFlow, is loaded when it is trained.
 """
 
-import importlib
 import os
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
+from kbert.architectures import loaded
 from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, read_json_object
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
@@ -180,22 +180,17 @@ def train(config: StoredConfig) -> Path:
     check_strategy(config)
     if config.strategy == ONE:
         return _trained(config)
-    with _loaded("distributed.strategies.in_its_place")(config) as own:
+    with loaded("kbert.training.distributed.strategies.in_its_place")(config) as own:
         return _trained(own)
 
 
 def _trained(config: Any) -> Path:
     with stop_signals(how_to_resume(config)):  # between the runs of several seeds, too
-        recipe = _loaded(_RECIPES[type(config)])
+        recipe = loaded(f"kbert.training.{_RECIPES[type(config)]}")
         if getattr(config, "grid", False) is not False:
-            run: Path = _loaded("several_runs.train_grid")(config)
+            run: Path = loaded("kbert.training.several_runs.train_grid")(config)
         elif getattr(config, "seeds", 1) > 1:
-            run = _loaded("several_runs.train_seeds")(config, recipe=recipe)
+            run = loaded("kbert.training.several_runs.train_seeds")(config, recipe=recipe)
         else:
-            run = _loaded("recipes.recipe.run_recipe")(recipe(config))
+            run = loaded("kbert.training.recipes.recipe.run_recipe")(recipe(config))
     return run
-
-
-def _loaded(name: str) -> Any:
-    module, _, attribute = name.rpartition(".")
-    return getattr(importlib.import_module(f"kbert.training.{module}"), attribute)

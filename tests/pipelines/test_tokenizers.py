@@ -67,5 +67,11 @@ def test_files(tmp_path):
     (tmp_path / "merges.txt").unlink()
     with pytest.raises(ValueError, match="must have both vocab.json and merges.txt"):
         tokenizer_of_file(tmp_path / "vocab.json")
+    # The file that was given counts, whatever its name is, and whatever is beside it.
+    ByteLevelBPE(BYTES, [("a", "b")]).save(tmp_path)
+    other = Vocabulary([*BYTES.tokens, "ba"], ROBERTA_TOKENS)
+    (tmp_path / "other.json").write_bytes(ByteLevelBPE(other, []).files()["vocab.json"])
+    found = tokenizer_of_file(tmp_path / "other.json")
+    assert found.vocabulary == other and len(found.merges) == 1
     with pytest.raises(FileNotFoundError, match="`path` must be a vocabulary file"):
         tokenizer_of_file(tmp_path / "none.json")

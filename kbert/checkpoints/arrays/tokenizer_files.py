@@ -51,6 +51,7 @@ def tokenizer_fields(
     rules = tokenizer_rules(directory)
     files = byte_level_files(directory)
     if files:
+        _check_size(directory / next(iter(files)), vocabulary_size)
         report.append(f"The tokenizer is a byte-level BPE, from {' and '.join(files)}.")
         return {"tokenizer_files": files, "tokenizer_rules": rules, "lowercase": False}
     path, tokens = find_vocabulary(directory, vocabulary_size)
@@ -83,10 +84,7 @@ def byte_level_files(directory: Path) -> dict[str, bytes]:
     if isinstance(model, dict) and model.get("type") == "BPE":
         return {_TOKENIZER: path.read_bytes()}
     if there:
-        raise ValueError(
-            f"`{directory}` must have both {VOCABULARY} and {MERGES}, or a {_TOKENIZER} of type "
-            f"BPE. Received: {there[0]} alone"
-        )
+        raise _half(directory, there[0])
     return {}
 
 
@@ -170,10 +168,7 @@ def find_vocabulary(
     else:
         path, tokens = None, _tokens_of_tokenizer_json(directory / _TOKENIZER)
     if tokens is not None and len(tokens) > vocabulary_size:
-        raise ValueError(
-            f"The vocabulary of `{directory}` must have at most as many tokens as the token "
-            f"embedding has rows. Received: {len(tokens)} tokens, {vocabulary_size} rows"
-        )
+        raise _too_many(directory, len(tokens), vocabulary_size)
     return path, tokens
 
 
@@ -189,6 +184,52 @@ def _tokens_of_tokenizer_json(path: Path) -> tuple[str, ...] | None:
     if [vocabulary[token] for token in tokens] != list(range(len(tokens))):
         return None
     return tuple(tokens)
+
+
+def byte_level_files_of(path: Path, vocabulary_size: int | None = None) -> dict[str, bytes]:
+    """Returns the files of the byte-level BPE that one file stands for, by their usual names.
+
+    `path` is a `tokenizer.json`, or a vocabulary in JSON, of any name, with `merges.txt` beside it.
+    `vocabulary_size` is the number of rows of the token embedding, if there is one.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: `merges.txt` is missing, or there are more tokens than rows.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"`path` must be a vocabulary file. Received: path={path}")
+    if path.name == _TOKENIZER:
+        files = {_TOKENIZER: path.read_bytes()}
+    elif (path.parent / MERGES).is_file():
+        files = {VOCABULARY: path.read_bytes(), MERGES: (path.parent / MERGES).read_bytes()}
+    else:
+        raise _half(path.parent, path.name)
+    if vocabulary_size is not None:
+        _check_size(path, vocabulary_size)
+    return files
+
+
+def _check_size(path: Path, vocabulary_size: int) -> None:
+    """Raises a ValueError if a vocabulary in JSON has more tokens than a token embedding rows."""
+    read = read_json_object(path)
+    model = read.get("model") if path.name == _TOKENIZER else {"vocab": read}
+    tokens = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(tokens, dict) and len(tokens) > vocabulary_size:
+        raise _too_many(path.parent, len(tokens), vocabulary_size)
+
+
+def _too_many(directory: Path, tokens: int, rows: int) -> ValueError:
+    return ValueError(
+        f"The vocabulary of `{directory}` must have at most as many tokens as the token "
+        f"embedding has rows. Received: {tokens} tokens, {rows} rows"
+    )
+
+
+def _half(directory: Path, there: str) -> ValueError:
+    return ValueError(
+        f"`{directory}` must have both {VOCABULARY} and {MERGES}, or a {_TOKENIZER} of type "
+        f"BPE. Received: {there} alone"
+    )
 
 
 def write_tokenizer(checkpoint: Checkpoint, folder: Path, vocabulary: str) -> None:

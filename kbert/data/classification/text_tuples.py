@@ -7,6 +7,8 @@ of sentence-transformers (`anchor`, `positive`, `negative`).
 import os
 from dataclasses import dataclass
 
+import numpy as np
+
 from kbert.data.classification.labels import read_labels
 from kbert.data.classification.text_pairs import usual_columns
 from kbert.data.tables.columns import Columns
@@ -73,7 +75,7 @@ def read_tuple_examples(
         text_a=table.texts(first),
         text_b=table.texts(second),
         negatives=None if third is None else table.texts(third),
-        labels=None if scores is None else [float(score) for score in scores],  # type: ignore
+        labels=None if scores is None else np.asarray(scores, float).tolist(),
         ids=None if id is None else table.ids(id),
         source=table.source,
         lines=table.lines,

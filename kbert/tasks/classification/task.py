@@ -133,7 +133,7 @@ class TextTask(FinetunedTask):
 
     def balanced_weights(self, counts: Mapping[str, float], examples: int) -> dict[str, float]:
         """Returns the weights of labels that so many of the examples have, none of them 0."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must say what balances its labels")
 
     def inputs(self, model: Any, examples: Any) -> Any:
         from kbert.tasks.inputs import PackedInput

@@ -48,21 +48,6 @@ class TupleInput(PackedInput):
         ]
         return padding_share(self.packed.lengths, texts)
 
-    def dataset(
-        self,
-        model: Any,
-        config: Any,
-        targets: Any = None,
-        first_epoch: int = 0,
-        first_batch: int = 0,
-    ) -> Any:
-        """Returns the training batches, which are shuffled again in each pass.
-
-        A resumed run begins at the pass `first_epoch`, and skips `first_batch` batches of it.
-        """
-        cut = {**batch_sizes(config), "first_epoch": first_epoch, "first_batch": first_batch}
-        return model.dataset(self.examples, targets, **cut, shuffle=True, seed=config.seed)
-
     def predict(self, model: Any) -> np.ndarray:
         """Returns the vectors (n, K, D) of all texts by a model with the same tokenizer."""
         found: np.ndarray = model.batching.predict_packed(self.packed)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kbert.text.byte_level_bpe.merge_table import merges_of
-from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
+from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, decoded
 
 VOCABULARY_FILE, MERGES_FILE, TOKENIZER_FILE = "vocab.json", "merges.txt", "tokenizer.json"
 _HEADER = "#version"
@@ -49,7 +49,7 @@ def parse_vocabulary(content: bytes, file: str) -> Vocabulary:
 
 def parse_merges(content: bytes, file: str, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
     """Parses a `merges.txt` of this vocabulary; errors name the file and the line."""
-    lines = _decoded(content, file).split("\n")
+    lines = decoded(content, f"File {file}").split("\n")
     if lines[-1] == "":
         lines.pop()  # after the last line end
     first = 2 if lines and lines[0].startswith(_HEADER) else 1
@@ -109,17 +109,6 @@ def contents(vocabulary: Vocabulary, merges: Iterable[Sequence[str]]) -> dict[st
     return {VOCABULARY_FILE: text.encode(), MERGES_FILE: merged.encode()}
 
 
-def _decoded(content: bytes, file: str) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"File {file} must be UTF-8. Received: line {line} with the byte "
-            f"{content[error.start]:#04x}"
-        ) from error
-
-
 def _parse_json(content: bytes, file: str) -> dict[str, Any]:
     """Parses an object; a ValueError says that there is none, or which key it has twice."""
 
@@ -132,7 +121,7 @@ def _parse_json(content: bytes, file: str) -> dict[str, Any]:
         return found
 
     try:
-        parsed = json.loads(_decoded(content, file), object_pairs_hook=once)
+        parsed = json.loads(decoded(content, f"File {file}"), object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise ValueError(f"File {file} must be JSON. Received: {error}") from error
     if not isinstance(parsed, dict):

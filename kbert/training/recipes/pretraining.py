@@ -45,8 +45,6 @@ class Pretraining(Recipe):
     """The recipe of a run on plain text."""
 
     config: PretrainingConfig
-    # The model has a vocabulary of its own.
-    leftovers = (STATES, *models.VOCABULARIES, "merges.txt")
     _text: sources.PretrainingText
     _record: IntervalRecord
 
@@ -63,6 +61,8 @@ class Pretraining(Recipe):
         tokenizer = models.run_tokenizer(config, text.train, kept)
         tell_stage("making the model" if config.encoder is None else f"loading {config.encoder}")
         self.model = models.build_pretrained(config, tokenizer)
+        # The model has a vocabulary of its own.
+        self.leftovers = (STATES, *self.model.tokenizer.files())
         sources.check_examples(config, text, self.model.tokenizer)
         models.compile_pretrained(self.model, config)
         self.order = _order(config, text)

@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
-from kbert.checkpoints.arrays.tokenizer_files import byte_level_files, tokenizer_fields
+from kbert.checkpoints.arrays.tokenizer_files import (
+    byte_level_files,
+    byte_level_files_of,
+    tokenizer_fields,
+)
 from kbert.checkpoints.encoder_folder import read_native, write_native
 from kbert.checkpoints.huggingface_files import read_huggingface, write_huggingface
 from kbert.checkpoints.tensorflow.tf1_bert import write_tf1_bert
+from kbert.models.roberta import Roberta
 from tests.checkpoints.synthetic_bert import hf_tensors, write_hf
 
 # White space and the order of keys are the file's own.
@@ -47,6 +52,33 @@ def test_one_file_without_the_other(tmp_path: Path, name: str) -> None:
     message = rf"must have both vocab.json and merges.txt, .* Received: {name} alone"
     with pytest.raises(ValueError, match=message):
         byte_level_files(folder)
+
+
+def test_more_tokens_than_rows(tmp_path: Path) -> None:
+    message = "must have at most as many tokens as .* Received: 8 tokens, 7 rows"
+    pair = _written(tmp_path / "pair", FILES)
+    one = _written(tmp_path / "one", {"tokenizer.json": {"model": {
+        "type": "BPE", "vocab": json.loads(FILES["vocab.json"]), "merges": []
+    }}})
+    for folder, name in ((pair, "vocab.json"), (one, "tokenizer.json")):
+        assert tokenizer_fields(folder, {}, 8, [])["tokenizer_files"]
+        assert list(byte_level_files_of(folder / name, 8))[0] == name
+        with pytest.raises(ValueError, match=message):
+            tokenizer_fields(folder, {}, 7, [])
+        with pytest.raises(ValueError, match=message):
+            byte_level_files_of(folder / name, 7)
+
+
+def test_an_encoder_is_saved_with_the_file_that_is_given(tmp_path: Path) -> None:
+    encoder = Roberta.from_size("tiny", 8, num_layers=1)
+    source = _written(tmp_path / "source", FILES)
+    folder = encoder.save_pretrained(tmp_path / "model", vocabulary=source / "vocab.json")
+    assert byte_level_files(folder) == FILES and not read_native(folder).lowercase
+    with pytest.raises(FileNotFoundError, match="`path` must be a vocabulary file"):
+        encoder.save_pretrained(tmp_path / "none", vocabulary=source / "none.json")
+    (source / "merges.txt").unlink()
+    with pytest.raises(ValueError, match="must have both vocab.json and merges.txt"):
+        encoder.save_pretrained(tmp_path / "half", vocabulary=source / "vocab.json")
 
 
 def test_settings(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from kbert.metrics.embeddings import embedding_metrics
 from kbert.tasks.embedding.task import TASK
 from tests.small_pipelines import random_texts, small_embedder
 
-CONFIG = SimpleNamespace(batch_size=4, batch_tokens=None, seed=3, epochs=2)
+CONFIG = SimpleNamespace(strategy="one", batch_size=4, batch_tokens=None, seed=3, epochs=2)
 
 
 def made_examples(scores=None):
