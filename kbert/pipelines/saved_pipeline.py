@@ -46,7 +46,7 @@ def load_pipeline(
     """
     if checkpoint is None:
         checkpoint = read_checkpoint(name_or_directory)
-    if hasattr(cls, "completed"):  # by other files beside the weights
+    if cls.completed is not None:
         checkpoint = cls.completed(checkpoint)
     is_own = checkpoint.pipeline.get("class") in (None, cls.__name__)
     if not is_own:

@@ -36,6 +36,7 @@ class TaskModel(keras.Model):
     head_names: tuple[str, ...] = ("classifier.", "hidden.", "qa_outputs.")  # of saved weights
     head_may_be_partial = False  # whether some layers of the head may lack weights on disk
     tokenizer_rules: dict[str, Any] = {}  # arguments of the tokenizer, whatever was saved
+    completed: Any = None  # class method that adds what other files say to a `Checkpoint`
     # Arguments of the constructor: those that `get_config` serializes as objects, and plain ones.
     parts: tuple[str, ...] = ("encoder", "tokenizer")
     arguments: tuple[str, ...] = ()
@@ -90,8 +91,7 @@ class TaskModel(keras.Model):
     @classmethod
     def huggingface_architectures(cls) -> tuple[str, ...]:
         """Returns the classes of transformers whose heads can be loaded."""
-        own = cls.huggingface_architecture
-        return () if own is None else (own,)
+        return (cls.huggingface_architecture,) if cls.huggingface_architecture else ()
 
     def head_layers(self) -> dict[str, Any]:
         """Returns the layers of the head by the names that their weights are saved under.
