@@ -19,11 +19,11 @@ from kbert.keras_names import when_keras_loads
 if TYPE_CHECKING:
     from kbert.models.albert import Albert
     from kbert.models.bert import Bert
-    from kbert.models.bert_fused_transformer import BertFusedTransformer
     from kbert.models.distilbert import DistilBert
     from kbert.models.electra import Electra
+    from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+    from kbert.models.encoder_decoders.transformer import Transformer
     from kbert.models.roberta import Roberta
-    from kbert.models.transformer import Transformer
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
@@ -49,7 +49,7 @@ __version__ = "0.1.0"
 _MODULE_OF = {
     "Albert": "kbert.models.albert",
     "Bert": "kbert.models.bert",
-    "BertFusedTransformer": "kbert.models.bert_fused_transformer",
+    "BertFusedTransformer": "kbert.models.encoder_decoders.bert_fused_transformer",
     "ByteLevelBPE": "kbert.text.byte_level_bpe.byte_level_bpe",
     "Classifier": "kbert.tasks.classification.model",
     "DistilBert": "kbert.models.distilbert",
@@ -64,7 +64,7 @@ _MODULE_OF = {
     "SpanTagger": "kbert.tasks.span_tagging.model",
     "Subword": "kbert.text.subword",
     "TextEmbedder": "kbert.tasks.embedding.model",
-    "Transformer": "kbert.models.transformer",
+    "Transformer": "kbert.models.encoder_decoders.transformer",
     "Translator": "kbert.tasks.translation.model",
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece.wordpiece",

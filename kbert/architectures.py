@@ -41,8 +41,8 @@ ENCODERS = {
     "electra": EncoderParts("kbert.models.electra.Electra", "kbert.models.electra.AdapterElectra"),
 }
 ENCODER_DECODERS = {
-    "transformer": "kbert.models.transformer.Transformer",
-    "bert-fused": "kbert.models.bert_fused_transformer.BertFusedTransformer",
+    "transformer": "kbert.models.encoder_decoders.transformer.Transformer",
+    "bert-fused": "kbert.models.encoder_decoders.bert_fused_transformer.BertFusedTransformer",
 }
 # The architecture of new encoders, and of folders that name none.
 BERT = "bert"

@@ -39,6 +39,7 @@ FLOORS = {
 SUB_FLOORS = {
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
+    "models": ((".",), ("encoder_decoders",)),
     "data": (
         ("tables",),
         ("batches",),
@@ -588,7 +589,7 @@ def questions_of_kind(house: House) -> list[Violation]:
 def imports_of_architectures(house: House) -> list[Violation]:
     """Only models/ knows the classes of encoders and translators; others ask by their names."""
     tables = [m.text for m in house.modules if m.path == "kbert/architectures.py"]
-    classes = set(re.findall(r'"(kbert\.models\.\w+\.\w+)"', "".join(tables)))
+    classes = set(re.findall(r'"(kbert\.models\.[\w.]+)"', "".join(tables)))
     return [
         Violation(module.path, f"line {i.line}: take {i.module} through kbert.architectures")
         for module in house.modules

@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords

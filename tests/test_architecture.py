@@ -261,16 +261,16 @@ PLANTED = [
         rules.imports_of_architectures,
         {
             "kbert/architectures.py": (
-                'A = "kbert.models.bert.Bert", "kbert.models.transformer.Transformer"'
+                'A = "kbert.models.bert.Bert", "kbert.models.deep.transformer.Transformer"'
             ),
             "kbert/tasks/ner/head.py": "from kbert.models.bert import Bert",
-            "kbert/cli/a.py": "def f():\n    from kbert.models.transformer import Transformer",
+            "kbert/cli/a.py": "def f():\n  from kbert.models.deep.transformer import Transformer",
             "kbert/cli/good.py": "from kbert.models.bert import bert_size",
             "kbert/models/good.py": "from kbert.models.bert import Bert",
             "kbert/__init__.py": "from kbert.models.bert import Bert",
         },
         ["kbert/cli/a.py", "kbert/tasks/ner/head.py"],
-        "line 2: take kbert.models.transformer.Transformer through kbert.architectures",
+        "line 2: take kbert.models.deep.transformer.Transformer through kbert.architectures",
     ),
     (
         rules.long_files,

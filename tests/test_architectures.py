@@ -15,7 +15,7 @@ from kbert.architectures import (
     encoder_layout,
 )
 from kbert.checkpoints.arrays.encoder_layout import EncoderLayout
-from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from tests.small_translator import small_translator
 
 

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.translation.head import Translation
 
 

@@ -8,8 +8,8 @@ import keras
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.pipelines.saved_pipeline import tokenizer_of
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword

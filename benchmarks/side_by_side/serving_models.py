@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.samples import sample_path
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.serving.export.export import export
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.load import load

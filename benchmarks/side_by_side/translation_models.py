@@ -6,8 +6,8 @@ from pathlib import Path
 
 from side_by_side.multi30k_data import read_split
 
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
 from kbert.text.subword_training import train_subwords

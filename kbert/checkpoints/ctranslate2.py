@@ -59,7 +59,7 @@ def write_ctranslate2(
     them (`compute_type="int8"`).
 
     Args:
-        config: the arguments of `kbert.models.transformer.Transformer`. Its positions must be
+        config: the arguments of `Transformer`. Its positions must be
             "learned": sinusoids are a table too.
         arrays: canonical name -> array, those of `weight_table.transformer_shapes`.
         alignment_layer: the decoder layer whose cross-attention, averaged over heads, CTranslate2

@@ -54,7 +54,7 @@ _PLAIN = {
 
 
 def config_from_marian(raw: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Returns the arguments of `kbert.models.transformer.Transformer` for a `config.json`.
+    """Returns the arguments of `Transformer` for a `config.json`.
 
     Missing fields have transformers' defaults. If embeddings are not scaled, `tied` is "none":
     kbert scales them on look-up, so that their table cannot be that of the output. Raises a

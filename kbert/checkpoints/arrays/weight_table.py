@@ -38,7 +38,7 @@ def canonical_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
 
 
 def transformer_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Returns the name and the shape of each weight of a `kbert.models.transformer.Transformer`.
+    """Returns the name and the shape of each weight of a `Transformer`.
 
     Kernels are (in, out); query, key and value are concatenated in one kernel (D, 3D), key and
     value of the cross-attention in one (D, 2D). `config` holds the arguments of the class.

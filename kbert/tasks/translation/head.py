@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.next_token_losses import (
     LabelSmoothedCrossEntropy,

@@ -20,7 +20,7 @@ from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import size_batches
 from kbert.decoding.scores import length_penalty as penalty_of
 from kbert.decoding.search import Hypotheses, beam_search, greedy_search
-from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import listed, read_single_texts
 from kbert.tasks.answers import plain_values

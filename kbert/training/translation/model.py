@@ -18,8 +18,8 @@ from safetensors.numpy import load_file
 from kbert.architectures import BERT_FUSED, TRANSFORMER, encoder_decoder_class
 from kbert.checkpoints.arrays.checkpoint_files import write_safetensors
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.bert_fused_transformer import WarmStart
 from kbert.models.encoder import encoder_of
+from kbert.models.encoder_decoders.bert_fused_transformer import WarmStart
 from kbert.models.sizes import transformer_size
 from kbert.models.weights import assign_arrays, encoder_arrays, named_weights
 from kbert.optimization.adamw import AdamW

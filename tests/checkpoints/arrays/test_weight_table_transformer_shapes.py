@@ -3,7 +3,7 @@
 import pytest
 
 from kbert.checkpoints.arrays.weight_table import transformer_shapes
-from tests.models.test_transformer import SIZES, VARIANTS, arrays_of
+from tests.models.encoder_decoders.test_transformer import SIZES, VARIANTS, arrays_of
 
 DEFAULTS = {
     "positions": "sinusoidal",

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.translation.text_features import TextFeatures
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword_training import train_subwords

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
 from kbert.tasks.translation.batching import SourceChunks
 from kbert.tasks.translation.model import Translator
 from tests.small_pipelines import TOKENIZER

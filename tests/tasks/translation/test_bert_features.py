@@ -12,7 +12,7 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.translation.feature_cache import cached_features
 from kbert.models.bert import AdapterBert, Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
 from kbert.tasks.translation.bert_features import (
     bert_features,
     encoder_fingerprint,

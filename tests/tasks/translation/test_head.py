@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.translation.head import Translation
 

@@ -14,8 +14,8 @@ import pytest
 import tensorflow as tf
 
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.translation.batching import SourceChunks

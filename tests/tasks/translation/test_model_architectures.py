@@ -10,11 +10,11 @@ import tensorflow as tf
 import kbert
 from kbert.architectures import ENCODER_DECODERS
 from kbert.export_check.check import check
-from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2
 from kbert.tasks.translation.task import TASK
-from tests.models import running_sums
+from tests.models.encoder_decoders import running_sums
 from tests.small_translator import LINES, small_subwords
 
 TEXTS = LINES[:3]

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from kbert.models.albert import Albert
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
 from kbert.models.distilbert import DistilBert
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.models.weights import encoder_arrays
 from kbert.tasks.load import load
 from kbert.tasks.translation.model import Translator

@@ -10,8 +10,8 @@ import tensorflow as tf
 
 from kbert.layers.embeddings import sinusoidal_table
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.tasks.translation.model import Translator
 from kbert.tasks.translation.saved_translator import save_ctranslate2, search_arguments
 from kbert.text.subword_training import train_subwords

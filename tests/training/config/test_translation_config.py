@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from kbert.decoding.scores import LENGTH_PENALTIES
-from kbert.models.transformer import POSITIONS, TIED, Transformer
+from kbert.models.encoder_decoders.transformer import POSITIONS, TIED, Transformer
 from kbert.text.subword_training import MIN_CHARACTER_COVERAGE, MODEL_TYPES, NORMALIZATIONS
 from kbert.training.config.translation_config import MONITORED, TranslationConfig
 

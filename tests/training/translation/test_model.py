@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 from kbert.architectures import ENCODER_DECODERS
-from kbert.models.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
 from kbert.models.weights import encoder_arrays
 from kbert.optimization.schedules import InverseSquareRootDecay
 from kbert.text.subword import Subword
 from kbert.text.subword_training import train_subwords
 from kbert.training.translation.model import build_translator, compile_translator, load_warm_start
-from tests.models import running_sums
+from tests.models.encoder_decoders import running_sums
 from tests.training.tiny_translations import SOURCES, TARGETS
 
 

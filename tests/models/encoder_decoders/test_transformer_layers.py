@@ -2,9 +2,9 @@
 
 import pytest
 
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.models.weights import encoder_arrays
-from tests.models.test_transformer import SIZES, VARIANTS, arrays_of
+from tests.models.encoder_decoders.test_transformer import SIZES, VARIANTS, arrays_of
 
 LEARNED = {"source_positions/embeddings": (9, 12), "target_positions/embeddings": (9, 12)}
 

@@ -6,11 +6,11 @@ import pytest
 import tensorflow as tf
 
 from kbert.models.bert import Bert
-from kbert.models.bert_fused_transformer import BertFusedTransformer
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.models.weights import assign_arrays, encoder_arrays
 from tests import translation_reference as reference
-from tests.models.test_transformer import (
+from tests.models.encoder_decoders.test_transformer import (
     DECODER,
     ENCODER,
     INNER,

@@ -13,7 +13,7 @@ from kbert.architectures import BERT_FUSED
 from kbert.layers.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
 from kbert.layers.masks import padding_attention_mask
 from kbert.models.encoder import Encoder
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.models.weights import assign_arrays, encoder_arrays, misshapen, named_weights
 
 _NEW = "/bert_attention/"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.transformer import Transformer
+from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.models.weights import assign_arrays, weight_name
 from tests import translation_reference as reference
 from tests.check_layer import check_layer

@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from kbert.decoding.search import beam_search
-from kbert.models.encoder_decoder import EncoderDecoder
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from tests.small_translator import small_translator
 
 END, START, VOCABULARY, LONGEST, WIDTH = 0, 1, 4, 4, 3
