@@ -1,10 +1,12 @@
-"""Training a Transformer: kbert beside PyTorch, the same batches of Multi30k, tokens a second.
+"""Training a translator: kbert beside PyTorch, the same batches of Multi30k, tokens a second.
 
     python benchmarks/translation_training_speed.py MULTI30K_DIRECTORY [--size base]
+    python benchmarks/translation_training_speed.py MULTI30K_DIRECTORY --architecture bahdanau
 
 Each turn trains on all batches once, forward, backward and Adam, with dropout and label smoothing.
-Counted are real tokens of sources and targets. PyTorch runs `torch.nn.Transformer` with a table of
-embeddings that both languages and the output share.
+Counted are real tokens of sources and targets. PyTorch runs `torch.nn.Transformer`, or the models
+of `peers/torch_sequence_models.py`, with a table of embeddings that both languages and the output
+share. The other architectures have the sizes of `ladder.py`.
 """
 
 import argparse
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from side_by_side.contender import Contender, play, ratio
+from side_by_side.ladder_rungs import SIZES
 from side_by_side.multi30k_data import read_split, train_pieces
 from side_by_side.results import parser, write
 
@@ -42,9 +45,14 @@ def prepare(folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
         for name, array in arrays.items()
         if name.endswith(("source_padding_mask", "targets"))
     )
-    size = transformer_size(arguments.size)
-    size |= {"dropout": DROPOUT[arguments.size], "vocabulary_size": len(pieces)}
-    return {"data": str(folder / "batches.npz"), "size": size, "counted": counted}
+    size = transformer_size(arguments.size) | {"dropout": DROPOUT[arguments.size]}
+    if arguments.architecture != "transformer":
+        # The recurrent cell that PyTorch has.
+        size = SIZES[arguments.architecture] | {"dropout": 0.3}
+        size |= {} if arguments.architecture == "convs2s" else {"cell": "gru_reset_after"}
+    size["vocabulary_size"] = len(pieces)
+    named = {"architecture": arguments.architecture, "size": size}
+    return {"data": str(folder / "batches.npz"), "counted": counted, **named}
 
 
 def rows_of(played: list[Contender], tokens: int) -> dict[str, list[dict[str, Any]]]:
@@ -65,6 +73,8 @@ def main() -> None:
     """Runs all contenders."""
     arguments_parser = parser("translation_training_speed", __doc__)
     arguments_parser.add_argument("directory", type=Path, help="folder with train.en.gz and so on")
+    kinds = ("transformer", *SIZES)
+    arguments_parser.add_argument("--architecture", default="transformer", choices=kinds)
     arguments_parser.add_argument("--size", default="tiny", choices=list(DROPOUT))
     arguments_parser.add_argument("--tokens", type=int, default=4096, help="cells of a side")
     arguments_parser.add_argument("--batches", type=int, default=20)
@@ -80,7 +90,8 @@ def main() -> None:
             module, python = "peers.torch_translation_step", arguments.peer_python
             played.append(Contender(f"torch {precision}", module, WORKS, python, **options))
         play(played, [{"work": "train", "repeats": 1}], arguments.rounds)
-    facts = {key: getattr(arguments, key) for key in ("size", "tokens", "batches", "rounds")}
+    keys = ("architecture", "size", "tokens", "batches", "rounds")
+    facts = {key: getattr(arguments, key) for key in keys} | {"sizes": str(settings["size"])}
     write(arguments.output, rows_of(played, settings["counted"]), played, facts)
 
 

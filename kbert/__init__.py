@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from kbert.models.bert import Bert
     from kbert.models.distilbert import DistilBert
     from kbert.models.electra import Electra
+    from kbert.models.encoder_decoders.bahdanau import Bahdanau
     from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
+    from kbert.models.encoder_decoders.convs2s import ConvS2S
+    from kbert.models.encoder_decoders.rnn import RnnEncoderDecoder
     from kbert.models.encoder_decoders.transformer import Transformer
     from kbert.models.roberta import Roberta
     from kbert.serving.export.export import export
@@ -48,10 +51,12 @@ __version__ = "0.1.0"
 # Public name -> the module that holds it.
 _MODULE_OF = {
     "Albert": "kbert.models.albert",
+    "Bahdanau": "kbert.models.encoder_decoders.bahdanau",
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.encoder_decoders.bert_fused_transformer",
     "ByteLevelBPE": "kbert.text.byte_level_bpe.byte_level_bpe",
     "Classifier": "kbert.tasks.classification.model",
+    "ConvS2S": "kbert.models.encoder_decoders.convs2s",
     "DistilBert": "kbert.models.distilbert",
     "Electra": "kbert.models.electra",
     "EntityRecognizer": "kbert.tasks.ner.model",
@@ -60,6 +65,7 @@ _MODULE_OF = {
     "MultipleChoice": "kbert.tasks.multiple_choice.model",
     "QuestionAnswerer": "kbert.tasks.question_answering.model",
     "Regressor": "kbert.tasks.regression.model",
+    "RnnEncoderDecoder": "kbert.models.encoder_decoders.rnn",
     "Roberta": "kbert.models.roberta",
     "SpanTagger": "kbert.tasks.span_tagging.model",
     "Subword": "kbert.text.subword",
@@ -76,10 +82,12 @@ _MODULE_OF = {
 
 __all__ = [
     "Albert",
+    "Bahdanau",
     "Bert",
     "BertFusedTransformer",
     "ByteLevelBPE",
     "Classifier",
+    "ConvS2S",
     "DistilBert",
     "Electra",
     "EntityRecognizer",
@@ -88,6 +96,7 @@ __all__ = [
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",
+    "RnnEncoderDecoder",
     "Roberta",
     "SpanTagger",
     "Subword",

@@ -43,12 +43,18 @@ ENCODERS = {
 ENCODER_DECODERS = {
     "transformer": "kbert.models.encoder_decoders.transformer.Transformer",
     "bert-fused": "kbert.models.encoder_decoders.bert_fused_transformer.BertFusedTransformer",
+    "rnn": "kbert.models.encoder_decoders.rnn.RnnEncoderDecoder",
+    "bahdanau": "kbert.models.encoder_decoders.bahdanau.Bahdanau",
+    "convs2s": "kbert.models.encoder_decoders.convs2s.ConvS2S",
 }
 # The architecture of new encoders, and of folders that name none.
 BERT = "bert"
 ROBERTA = "roberta"
 TRANSFORMER = "transformer"
 BERT_FUSED = "bert-fused"
+RNN = "rnn"
+BAHDANAU = "bahdanau"
+CONVS2S = "convs2s"
 
 
 def check_known(name: Any, known: Iterable[str], source: str = "") -> None:

@@ -39,6 +39,7 @@ FLOORS = {
 SUB_FLOORS = {
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
+    "layers": ((".",), ("convolution", "recurrent")),
     "models": ((".",), ("encoder_decoders",)),
     "data": (
         ("tables",),

@@ -42,7 +42,7 @@ print(keras.backend.backend(), *outputs["sequence_output"].shape, "tensorflow" i
 
 def modules_of_keras_only_rooms(root: Path) -> list[str]:
     """Dotted names of the files in the rooms that need no TensorFlow."""
-    files = [file for room in KERAS_ONLY for file in sorted((root / "kbert" / room).glob("*.py"))]
+    files = [file for room in KERAS_ONLY for file in sorted((root / "kbert" / room).rglob("*.py"))]
     return [".".join(file.relative_to(root).with_suffix("").parts) for file in files]
 
 

@@ -1,4 +1,4 @@
-"""Train steps of kbert's Transformer on given batches."""
+"""Train steps of a translation model of kbert on given batches."""
 
 from side_by_side.turns import Turns
 
@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.models.encoder_decoders.transformer import Transformer
+from kbert.architectures import encoder_decoder_class
 from kbert.tasks.translation.head import Translation
 
 
@@ -18,7 +18,8 @@ def main() -> None:
     settings = turns.settings
     low = settings["precision"] == "bfloat16"
     policy = "mixed_bfloat16" if low else "float32"
-    model = Translation(Transformer(**settings["size"], dtype=policy), dtype=policy)
+    inner = encoder_decoder_class(settings["architecture"])(**settings["size"], dtype=policy)
+    model = Translation(inner, dtype=policy)
     model.compile(jit_compile=False)
     batches: dict[str, dict[str, np.ndarray]] = {}
     for name, array in np.load(settings["data"]).items():

@@ -1,4 +1,4 @@
-"""Train steps of PyTorch's `nn.Transformer` on given batches, with one table of embeddings."""
+"""Train steps of PyTorch's `nn.Transformer`, or of another model, with one table of embeddings."""
 
 import contextlib
 import math
@@ -10,7 +10,11 @@ turns = Turns()
 
 import numpy as np
 import torch
+from peers.torch_convs2s import ConvS2S
+from peers.torch_recurrent_models import Bahdanau, Rnn
 from torch import nn
+
+MODELS = {"rnn": Rnn, "bahdanau": Bahdanau, "convs2s": ConvS2S}
 
 
 class Translator(nn.Module):
@@ -65,7 +69,7 @@ def main() -> None:
     torch.manual_seed(1)
     torch.set_num_threads(cores())
     settings = turns.settings
-    model = Translator(settings["size"]).train()
+    model = MODELS.get(settings["architecture"], Translator)(settings["size"]).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-5, betas=(0.9, 0.98), eps=1e-9)
     loss_of = nn.CrossEntropyLoss(ignore_index=-1, label_smoothing=0.1)
     batches: dict[str, dict[str, Any]] = {}

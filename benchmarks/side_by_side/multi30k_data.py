@@ -18,9 +18,9 @@ class Split:
     """Sentences and translations.
 
     Attributes:
-        sources: English, tokenised and lower-cased.
-        targets: German, likewise.
-        references: German as it was written.
+        sources: in one language, tokenised and lower-cased.
+        targets: in the other, likewise.
+        references: the targets as they were written.
     """
 
     sources: list[str]
@@ -28,18 +28,19 @@ class Split:
     references: list[str]
 
 
-def read_split(directory: Path, name: str, target: str = "de") -> Split:
+def read_split(directory: Path, name: str, direction: str = "en-de") -> Split:
     """Reads train, val or a test set.
 
     Args:
         directory: with `train.en.gz` and so on.
         name: of the split.
-        target: language to translate into.
+        direction: the languages to translate from and into.
     """
-    files = (directory / f"{name}.{language}.gz" for language in ("en", target))
+    source, _, target = direction.partition("-")
+    files = (directory / f"{name}.{language}.gz" for language in (source, target))
     pairs = read_parallel(*files)
     given = pairs.targets or []
-    return Split(tokenized(pairs.sources, "en"), tokenized(given, target), given)
+    return Split(tokenized(pairs.sources, source), tokenized(given, target), given)
 
 
 def tokenized(texts: list[str], language: str) -> list[str]:

@@ -21,7 +21,7 @@ from kbert.training.translation.model import WeightsKeeper, average_weights, kep
 
 @dataclass(frozen=True)
 class Recipe:
-    """How long and how fast a translator learns.
+    """How a translator learns.
 
     Attributes:
         epochs: passes over the pairs.
@@ -31,6 +31,7 @@ class Recipe:
         tokens: cells of a side of a batch.
         seed: of the order.
         cooldown: the last epochs, in which the rate falls to 0.
+        clip: largest norm of the gradients.
     """
 
     epochs: int
@@ -40,6 +41,7 @@ class Recipe:
     tokens: int
     seed: int
     cooldown: int = 0
+    clip: float | None = None
 
 
 def trained(
@@ -53,12 +55,10 @@ def trained(
     """Trains on from where a run was stopped, and averages the last epochs.
 
     Args:
-        model: a new one.
         pairs: to learn.
         held_out: measured after each epoch.
         run: folder of the states and the model. BERT's states of the pairs are kept in `features`
             beside it.
-        recipe: how.
         settings: what else the result depends on.
 
     Returns:
@@ -71,7 +71,7 @@ def trained(
     updates = len(list(model.dataset(pairs, batch_tokens=recipe.tokens)))
     ends = {"total_steps": recipe.epochs * updates, "cooldown_steps": recipe.cooldown * updates}
     rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate, **ends)
-    model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=None))
+    model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=recipe.clip))
     states = None
     if pairs.bert is not None:
         states, report = bert_features(model.transformer.bert, pairs.bert, run.parent / "features")
@@ -100,7 +100,7 @@ def trained(
 
 
 def _check_same(file: Path, facts: dict[str, Any]) -> None:
-    """Writes what a run is made with, where it begins; where it goes on it must be the same."""
+    """Writes the settings of a new run; those of a resumed one must be the same."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps(facts, indent=1) + "\n")

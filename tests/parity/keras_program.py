@@ -23,6 +23,9 @@ from kbert.layers.linear import FeedForward, Linear, activate
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, Residual
 from kbert.models.bert import AdapterBert, Bert
+from kbert.models.encoder_decoders.bahdanau import Bahdanau
+from kbert.models.encoder_decoders.convs2s import ConvS2S
+from kbert.models.encoder_decoders.rnn import RnnEncoderDecoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.label_losses import SigmoidCrossEntropy, exact_match
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -33,6 +36,7 @@ from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.regression.head import SequenceRegression
+from kbert.tasks.translation.head import Translation
 
 ACTIVATIONS = ("gelu", "gelu_approximate", "relu", "tanh", "silu")
 B, T, S, D = 3, 5, 7, 8
@@ -177,6 +181,52 @@ def model_outputs() -> dict[str, Any]:
     }
 
 
+def translation_models(dtype: str = "float32") -> dict[str, Any]:
+    """Encoder-decoders that are no Transformers."""
+    given: dict[str, Any] = {"vocabulary_size": 11, "hidden_dim": D, "dropout": 0.0, "dtype": dtype}
+    made = {
+        "rnn": RnnEncoderDecoder(**given, reversed_source=True),
+        "lstm": RnnEncoderDecoder(**given, cell="lstm", context="initial", num_layers=2),
+        "bahdanau": Bahdanau(**given, encoder_dim=5),
+        "bilinear": Bahdanau(**given, cell="gru_reset_after", score="bilinear"),
+        "convs2s": ConvS2S(**given, num_encoder_layers=2, num_decoder_layers=2),
+    }
+    return {name: with_weights(model) for name, model in made.items()}
+
+
+TRANSLATED = {
+    "source_token_ids": TOKENS,
+    "source_padding_mask": PADDING,
+    "target_token_ids": TOKENS[::-1],
+}
+
+
+def translation_outputs() -> dict[str, Any]:
+    """Logits of a known target, a step of decoding and the attention, in float32."""
+    found = {}
+    for name, model in translation_models().items():
+        memory = model.encode(TRANSLATED)
+        state, slots = model.start_decoding(memory, 2), np.zeros((B, 1, 1), "int32")
+        step, _ = model.decode_step(TOKENS[:, :1], keras.ops.zeros((), "int32"), slots, state)
+        found[f"{name}/logits"], found[f"{name}/step"] = model(TRANSLATED), step
+        for layer, scores in enumerate(model.memory_scores(TOKENS, memory)):
+            found[f"{name}/scores_{layer}"] = scores
+    return found
+
+
+def training_to_translate(dtype: str = "float32") -> dict[str, np.ndarray]:
+    """The losses of some steps of each model."""
+    found = {}
+    for name, model in translation_models(dtype).items():
+        task = Translation(model, dtype=dtype)
+        task.compile(AdamW(0.01, weight_decay=0.0))
+        given = {"batch_size": 3, "epochs": 4, "shuffle": False, "verbose": 0}
+        targets = np.where(PADDING, TOKENS, -1)
+        history = task.fit(TRANSLATED, targets, **given).history
+        found[f"losses_of_{name}"] = np.array(history["loss"])
+    return found
+
+
 def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
     """The losses of some steps of AdamW, with clipping and a schedule."""
     encoder = with_weights(small_encoder(dtype))
@@ -209,6 +259,8 @@ def outputs() -> dict[str, Any]:
     """Every layer and model, in float32 where the backend's type is narrower."""
     found = {f"float32/layer/{name}": array for name, array in computed(layer_outputs).items()}
     found |= {f"float32/model/{name}": array for name, array in computed(model_outputs).items()}
+    translated = computed(translation_outputs)
+    found |= {f"float32/translation/{name}": array for name, array in translated.items()}
     for dtype in ("float32", "bfloat16"):
         encoded = computed(encoder_outputs, dtype)
         found |= {f"{dtype}/encoder/{name}": array for name, array in encoded.items()}
@@ -224,6 +276,7 @@ def further_losses() -> dict[str, Any]:
         "losses_in_mixed_precision": training("mixed_bfloat16"),
         "losses_with_dropout": with_dropout(),
         "losses_of_reading": training_to_read(),
+        **training_to_translate(),
     }
 
 

@@ -160,8 +160,9 @@ def _attention(found: Any, layer: int | None, head: int | None) -> Any:
 
 def _alignment(model: Any, text: str, layer: int | None, head: int | None, pieces: bool) -> Any:
     from kbert.plots.pictures import plot_alignment
-    from kbert.tasks.translation.alignment import alignment_of_text
+    from kbert.tasks.translation.alignment import alignment_of_text, check_attends
 
+    check_attends(model)
     number = _layer(layer, model.transformer.num_decoder_layers) if layer else None
     _check_head(head, model.transformer.num_heads)
     found = alignment_of_text(model, text)

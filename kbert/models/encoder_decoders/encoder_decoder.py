@@ -29,7 +29,7 @@ class EncoderDecoder(Protocol):
     vocabulary_size: int  # V
     max_sequence_length: int  # most tokens of a source or target
     hidden_dim: int  # width of the decoder's states
-    num_decoder_layers: int  # layers whose attention to the source `memory_scores` returns
+    num_decoder_layers: int  # layers with attention to the source, of `memory_scores`; may be 0
     num_heads: int  # heads of each
     bert: Any  # an encoder that reads the source too, in its own tokens; None in most models
 

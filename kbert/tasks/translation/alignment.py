@@ -27,15 +27,26 @@ from kbert.text.piece_words import piece_words
 def check_layer(translator: Any) -> None:
     """Raises a ValueError if there is no such layer as the translator's `alignment_layer`."""
     layer, count = translator.alignment_layer, translator.transformer.num_decoder_layers
-    if layer is not None and not -count <= layer < count:
+    # Without attention there is none, and what would align says so.
+    if count and layer is not None and not -count <= layer < count:
         raise ValueError(
             f"`alignment_layer` must be None or in [{-count}, {count - 1}]. "
             f"Received: alignment_layer={layer}"
         )
 
 
+def check_attends(model: Any) -> None:
+    """Raises a ValueError if a translator's model has no attention to the source."""
+    if not model.transformer.num_decoder_layers:
+        raise ValueError(
+            "a translation is aligned by the attention to its source. Received: a "
+            f"{type(model.transformer).__name__}, which has none"
+        )
+
+
 def aligned_translations(model: Any, text: Any) -> dict[str, Any]:
     """Translates raw strings (B,), and aligns both; see `Translator.align`."""
+    check_attends(model)
     sources, target = SourceChunks(model, text), model.target_subwords
     width = tf.shape(sources.inputs["source_token_ids"])[1]
 
@@ -141,6 +152,7 @@ class TextAlignment:
 
 def alignment_of_text(model: Any, text: str) -> TextAlignment:
     """Translates one text, truncated as by `align`, and returns the attention of each piece."""
+    check_attends(model)
     inputs, lengths = SourceChunks(model, tf.constant([text])).take(tf.constant([0]))
     source = inputs["source_token_ids"][0].numpy().tolist()
     found, layers = translated_scores(model, inputs, lengths)

@@ -291,6 +291,9 @@ class Translator(Translation):
             `target_lengths` int32 (B,), how many of them are real. `alignment` float32 (B, T, S):
             the row of each real target piece sums to 1 over the real pieces of the source; the rest
             is 0. An empty text has no target pieces, and only the end token as source.
+
+        Raises:
+            ValueError: the model has no attention to the source.
         """
         return aligned_translations(self, text)
 
@@ -306,9 +309,13 @@ class Translator(Translation):
         return {"bert_token_ids": packed.token_ids, "bert_padding_mask": packed.padding_mask}
 
     def signatures(self) -> dict[str, Signature]:
-        """Returns the functions of an export and the specs of their inputs."""
+        """Returns the functions of an export and the specs of their inputs.
+
+        A model without attention to the source has no `alignment`.
+        """
         specs = text_specs(False)
-        return {"serving_default": (self.translate, specs), "alignment": (self.align, specs)}
+        aligned = {"alignment": (self.align, specs)} if self.transformer.num_decoder_layers else {}
+        return {"serving_default": (self.translate, specs), **aligned}
 
     def translation_columns(self, texts: Sequence[Any]) -> dict[str, np.ndarray]:
         """Returns the outputs of `translate` for n texts, in their order; strings are bytes.

@@ -15,6 +15,10 @@ from kbert.options.configuration import (
 )
 from kbert.options.kinds import choice, column, flag, number, option, rate, text, whole
 from kbert.tasks.task import TFDS
+from kbert.training.config.architecture_options import (
+    ARCHITECTURE_OPTIONS,
+    ArchitectureOptions,
+)
 
 TASK = "translation"
 # Metrics by which epochs may be compared, the default first.
@@ -31,6 +35,7 @@ _LEARNED = (
 _SIZES = (
     *("architecture", "size", "num_encoder_layers", "num_decoder_layers", "hidden_dim"),
     *("num_heads", "intermediate_dim", "max_sequence_length", "norm", "positions", "tied"),
+    *ARCHITECTURE_OPTIONS,
 )
 _OF_BERT = ("drop_net", "train_bert", "features")
 _DATA, _SUBWORDS, _MODEL, _BERT = "Data", "Subwords", "Model", "BERT"
@@ -43,7 +48,9 @@ _NOT_BELOW_0 = number("a number, at least 0", lambda v: v >= 0)
 
 
 @dataclass(frozen=True)
-class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptions):
+class TranslationConfig(
+    ArchitectureOptions, EpochOptions, OptimizerOptions, PlacementOptions, RunOptions
+):
     """The configuration of a run that trains a translator; see `docs/translation.md`."""
 
     task: str = option(TASK, choice(TASK), _DATA, "What is learned.")
@@ -117,7 +124,8 @@ class TranslationConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpt
         None, text("a .model file"), _SUBWORDS, "That of the target; by default the source's."
     )
     architecture: str = option(
-        TRANSFORMER, text("an architecture"), _MODEL, "transformer, or another that was added."
+        TRANSFORMER, text("an architecture"), _MODEL,
+        "transformer, rnn, bahdanau, convs2s, bert-fused, or another that was added.",
     )
     size: str = option(
         "tiny", choice(*TRANSFORMER_SIZES), _MODEL, f"{', '.join(TRANSFORMER_SIZES)}."
@@ -233,9 +241,11 @@ def _check_subwords(config: TranslationConfig) -> None:
 
 
 def _check_model(config: TranslationConfig) -> None:
-    check_known(config.architecture, (name for name in ENCODER_DECODERS if name != BERT_FUSED))
-    if config.bert is not None and config.architecture != TRANSFORMER:
-        raise wrong("architecture", f"{TRANSFORMER} with bert", config.architecture)
+    check_known(config.architecture, ENCODER_DECODERS)
+    if config.bert is not None and config.architecture not in (TRANSFORMER, BERT_FUSED):
+        raise wrong("architecture", f"{TRANSFORMER} or {BERT_FUSED} with bert", config.architecture)
+    if config.bert is None and config.architecture == BERT_FUSED:
+        raise wrong("bert", f"given with architecture={BERT_FUSED}", None)
     if config.warm_start is not None:
         ready = ("source_subwords", "target_subwords")
         check_default(config, (*_SIZES, *_LEARNED, *ready), "with warm_start, which has its own")

@@ -29,6 +29,7 @@ from kbert.pipelines.tokenizers import tokenizer_of
 from kbert.storage.files import atomic_directory
 from kbert.tasks.translation.model import Translator
 from kbert.text.subword import Subword
+from kbert.training.config.architecture_options import ARCHITECTURE_OPTIONS
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.load_model import load_model
 from kbert.training.runs.run_directory import model_of
@@ -78,7 +79,9 @@ def build_translator(
 ) -> Built:
     """Creates the model of a run, on the subwords of source and target; with `warm` its own."""
     if warm is None:
-        kind = encoder_decoder_class(config.architecture)
+        # A fused model is a Transformer, and a BERT beside it.
+        plain = config.architecture if config.bert is None else TRANSFORMER
+        kind = encoder_decoder_class(plain)
         arguments = model_arguments(config, subwords)
     else:
         kind = encoder_decoder_class(warm.transformer.architecture)
@@ -136,11 +139,11 @@ def compile_translator(
 def model_arguments(config: TranslationConfig, subwords: tuple[Sized, Sized]) -> dict[str, Any]:
     """Returns the arguments of a new model, for the numbers of pieces of source and target.
 
-    They are a Transformer's, as far as the constructor of the architecture has them. An option that
+    They are those options that the constructor of the architecture has. One that is given and that
     it has not is a ValueError, and so are two subword models that would share embeddings by `tied`.
     """
     source, target = subwords
-    numbers = {name: getattr(config, name) for name in _NUMBERS}
+    numbers = {name: getattr(config, name) for name in (*_NUMBERS, *ARCHITECTURE_OPTIONS)}
     is_joint = source is target
     tied = config.tied
     if tied == "auto":
@@ -158,8 +161,10 @@ def model_arguments(config: TranslationConfig, subwords: tuple[Sized, Sized]) ->
         **{name: getattr(config, name) for name in _CHOICES},
         "tied": tied,
     }
-    taken = inspect.signature(encoder_decoder_class(config.architecture).__init__).parameters
-    lacking = [name for name in (*_NUMBERS, *_CHOICES, "tied") if name not in taken]
+    plain = config.architecture if config.bert is None else TRANSFORMER
+    taken = inspect.signature(encoder_decoder_class(plain).__init__).parameters
+    every = (*_NUMBERS, *_CHOICES, *ARCHITECTURE_OPTIONS, "tied")
+    lacking = [name for name in every if name not in taken]
     check_default(config, lacking, f"with architecture={config.architecture}, which has none")
     return {name: value for name, value in arguments.items() if name in taken}
 

@@ -73,7 +73,13 @@ def test_every_field_says_what_it_is_for():
 
 def test_which_architectures_there_are():
     assert config().architecture == "transformer"
-    for name in ("lstm", "bert-fused"):
-        message = f"`architecture` must be one of transformer. Received: architecture='{name}'"
-        with pytest.raises(ValueError, match=message):
-            config(architecture=name)
+    for name in ("rnn", "bahdanau", "convs2s"):
+        assert config(architecture=name).architecture == name
+        with pytest.raises(ValueError, match="`architecture` must be transformer or bert-fused wi"):
+            config(architecture=name, bert="encoder")
+    message = "`architecture` must be one of transformer, bert-fused, rnn, bahdanau, convs2s. Recei"
+    with pytest.raises(ValueError, match=message):
+        config(architecture="lstm")
+    with pytest.raises(ValueError, match="`bert` must be given with architecture=bert-fused"):
+        config(architecture="bert-fused")
+    assert config(architecture="bert-fused", bert="encoder").bert == "encoder"

@@ -65,6 +65,20 @@ def test_two_subword_models_are_two_embeddings(tiny_pairs, tmp_path, joint, germ
         build_translator(tiny_pairs.config(tmp_path, tied="all"), (joint, other))
 
 
+def test_options_of_an_architecture(tiny_pairs, tmp_path, joint):
+    given = {"architecture": "bahdanau", "hidden_dim": 8, "score": "dot", "encoder_dim": 4}
+    # The fixture's sizes are a Transformer's.
+    cleared = {"norm": "post", "num_encoder_layers": None, "num_decoder_layers": None}
+    cleared |= {"num_heads": None, "intermediate_dim": None}
+    config = tiny_pairs.config(tmp_path, **cleared, **given)
+    inner = build_translator(config, (joint, joint)).model.transformer
+    assert (inner.architecture, inner.score, inner.hidden_dim) == ("bahdanau", "dot", 8)
+    assert inner.dropout == config.dropout and inner.tied == "all"
+    wrong = config.with_values(kernel_width=5)
+    with pytest.raises(ValueError, match="`kernel_width` must be left out with architecture=bahd"):
+        build_translator(wrong, (joint, joint))
+
+
 def test_the_optimizer_is_that_of_the_paper(tiny_pairs, tmp_path, joint):
     model = build_translator(tiny_pairs.config(tmp_path), (joint, joint)).model
     compile_translator(model, tiny_pairs.config(tmp_path, accumulation_steps=3, clip=2.0))

@@ -1,0 +1,1 @@
+"""Gated convolutions over time, with weight normalization."""

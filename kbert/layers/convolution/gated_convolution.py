@@ -1,0 +1,206 @@
+"""Convolutions with gated linear units, and the blocks of ConvS2S.
+
+Source: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning", sections 3.2 to 3.4; the
+sums of two are scaled by sqrt(0.5) as in the authors' code.
+
+Shapes: B batch, T length, S source length, C channels, E embeddings, J kernel width, k hypotheses a
+row.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from kbert.layers.convolution.weight_norm import WeightNormLinear
+from kbert.layers.residual import ConfiguredLayer, Dropout
+
+HALF = math.sqrt(0.5)
+# Added to the scores of padding; exp of it is 0, and a row that is all padding has no NaN.
+_NEVER = -1e9
+
+
+class ConvolvedSource(NamedTuple):
+    """A source that decoder blocks attend to."""
+
+    keys: Any  # (B, S, E), the output of the encoder
+    values: Any  # (B, S, E), with the embeddings
+    mask: Any  # bool (B, S), True for a real token
+
+
+@keras.saving.register_keras_serializable("kbert")
+class GatedConvolution(ConfiguredLayer):
+    """A convolution over time to twice the channels, of which one half opens the other.
+
+    GLU(a, b) = a sigmoid(b) (Dauphin et al. 2017). One product of windows and a matrix: so a single
+    step of decoding is the same product.
+
+    Args:
+        kernel_width: J.
+        causal: whether a window ends at its position, instead of having it in the middle.
+        dropout: rate of the dropout on the input, whose inverse the weights begin with.
+
+    Raises:
+        ValueError: `kernel_width` is even or below 3.
+    """
+
+    def __init__(
+        self, kernel_width: int = 3, causal: bool = False, dropout: float = 0.0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        if kernel_width < 3 or kernel_width % 2 == 0:
+            raise ValueError(
+                f"`kernel_width` must be odd and at least 3. Received: kernel_width={kernel_width}"
+            )
+        self.kernel_width, self.causal, self.dropout = kernel_width, causal, dropout
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for an input (..., C): those of J C inputs and 2 C outputs."""
+        channels = input_shape[-1]
+        # A gate halves what passes on average: variance 4 keeps that of the input.
+        gain = 4.0 * (1.0 - self.dropout)
+        self.linear = WeightNormLinear(
+            2 * channels, gain, dtype=self.dtype_policy, name="convolution"
+        )
+        self.linear.build((None, self.kernel_width * channels))
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """Maps inputs (B, T, C), zeros beyond both ends, to the same shape."""
+        more = self.kernel_width - 1
+        before = more if self.causal else more // 2
+        padded = ops.pad(inputs, ((0, 0), (before, more - before), (0, 0)))
+        length = ops.shape(inputs)[1]
+        shifted = [padded[:, place : place + length] for place in range(self.kernel_width)]
+        return self.of_windows(ops.concatenate(shifted, axis=-1))
+
+    def of_windows(self, windows: Any) -> Any:
+        """Maps J inputs side by side, the earliest first, (..., J C), to (..., C)."""
+        values, gates = ops.split(self.linear(windows), 2, axis=-1)
+        return values * ops.sigmoid(gates)
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        return input_shape
+
+
+@keras.saving.register_keras_serializable("kbert")
+class ConvolutionEncoderBlock(ConfiguredLayer):
+    """(x + GLU(convolution(dropout(x)))) sqrt(0.5).
+
+    Args:
+        kernel_width: J.
+        dropout: rate of the dropout before the convolution.
+    """
+
+    def __init__(self, kernel_width: int = 3, dropout: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.kernel_width, self.dropout = kernel_width, dropout
+        dtype = self.dtype_policy
+        self.dropout_layer = Dropout(dropout, dtype=dtype, name="dropout")
+        self.convolution = GatedConvolution(
+            kernel_width, False, dropout, dtype=dtype, name="gated_convolution"
+        )
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for an input (B, S, C)."""
+        self.dropout_layer.build()
+        self.convolution.build(input_shape)
+        self.built = True
+
+    def call(self, inputs: Any, mask: Any, training: bool | None = None) -> Any:
+        """Maps inputs (B, S, C) to the same shape.
+
+        Args:
+            inputs: (B, S, C).
+            mask: bool (B, S), True for a real token: padding is zero to its neighbours.
+            training: whether dropout is on.
+        """
+        real = inputs * ops.cast(mask, inputs.dtype)[:, :, None]
+        return (self.convolution(self.dropout_layer(real, training=training)) + inputs) * HALF
+
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
+        return input_shape
+
+
+@keras.saving.register_keras_serializable("kbert")
+class ConvolutionDecoderBlock(ConfiguredLayer):
+    """A causal convolution that attends to the source, with the residual of its input.
+
+    Args:
+        embedding_dim: E.
+        kernel_width: J.
+        dropout: rate of the dropout before the convolution.
+    """
+
+    def __init__(
+        self, embedding_dim: int, kernel_width: int = 3, dropout: float = 0.0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.embedding_dim, self.kernel_width, self.dropout = embedding_dim, kernel_width, dropout
+        dtype = self.dtype_policy
+        self.dropout_layer = Dropout(dropout, dtype=dtype, name="dropout")
+        self.convolution = GatedConvolution(
+            kernel_width, True, dropout, dtype=dtype, name="gated_convolution"
+        )
+        self.query = WeightNormLinear(embedding_dim, dtype=dtype, name="query")
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the weights for an input (B, T, C)."""
+        channels = input_shape[-1]
+        self.dropout_layer.build()
+        self.convolution.build(input_shape)
+        self.query.build(input_shape)
+        self.attended = WeightNormLinear(channels, dtype=self.dtype_policy, name="attended")
+        self.attended.build((None, self.embedding_dim))
+        self.built = True
+
+    def call(
+        self, inputs: Any, target: Any, source: ConvolvedSource, training: bool | None = None
+    ) -> tuple[Any, Any]:
+        """Computes all steps of a known target.
+
+        Args:
+            inputs: (B, T, C).
+            target: (B, T, E), the target's embeddings.
+            source: what the block attends to.
+            training: whether dropout is on.
+
+        Returns:
+            (B, T, C), and the attention (B, T, S) of each step to the source.
+        """
+        convolved = self.convolution(self.dropout_layer(inputs, training=training))
+        return self._attended(convolved, inputs, target, source)
+
+    def step(
+        self, inputs: Any, before: Any, target: Any, source: ConvolvedSource
+    ) -> tuple[Any, Any]:
+        """Computes one step of k hypotheses.
+
+        Args:
+            inputs: (B, k, C).
+            before: (B, k, (J - 1) C), the last inputs side by side, zeros before the first.
+            target: (B, k, E), embeddings.
+            source: what the block attends to.
+
+        Returns:
+            (B, k, C), and what is `before` at the next step.
+        """
+        windows = ops.concatenate([before, inputs], axis=-1)
+        found, _ = self._attended(self.convolution.of_windows(windows), inputs, target, source)
+        return found, windows[..., inputs.shape[-1] :]
+
+    def _attended(
+        self, convolved: Any, inputs: Any, target: Any, source: ConvolvedSource
+    ) -> tuple[Any, Any]:
+        queries = (self.query(convolved) + target) * HALF
+        seen = ops.cast(source.mask, queries.dtype)[:, None]
+        scores = ops.matmul(queries, ops.transpose(source.keys, (0, 2, 1)))
+        weights = ops.softmax(scores + (1.0 - seen) * _NEVER, axis=-1) * seen
+        # A mean of m vectors has a variance 1 / m of theirs: m sqrt(1 / m) undoes it.
+        scale = ops.sqrt(ops.sum(seen, axis=-1, keepdims=True))
+        context = self.attended(ops.matmul(weights, source.values) * scale)
+        return ((context + convolved) * HALF + inputs) * HALF, weights
+
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("it depends on the source")

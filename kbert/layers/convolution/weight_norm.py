@@ -1,0 +1,54 @@
+"""Dense layers whose weights are a direction and a length for each output."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.residual import ShapeKeepingLayer
+
+
+@keras.saving.register_keras_serializable("kbert")
+class WeightNormLinear(ShapeKeepingLayer):
+    """y = x W + b over the last axis, where a column of W is norm * direction / |direction|.
+
+    Source: Salimans and Kingma 2016. New columns have the length that a normal distribution of
+    `stddev` would give them.
+
+    Args:
+        units: U, width of the output.
+        gain: variance of an output, over that of an input, at the beginning.
+    """
+
+    def __init__(self, units: int, gain: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(f"`units` must be at least 1. Received: units={units}")
+        self.units, self.gain = units, gain
+
+    def build(self, input_shape: Any) -> None:
+        """Creates the directions (D, U), their lengths (U,) and b (U,) for an input (..., D)."""
+        shape, start = (input_shape[-1], self.units), keras.initializers.RandomNormal(stddev=1.0)
+        self.direction = self.add_weight(name="direction", shape=shape, initializer=start)
+        start = keras.initializers.Constant(self.gain**0.5)
+        self.norm = self.add_weight(name="norm", shape=(self.units,), initializer=start)
+        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.built = True
+
+    def kernel(self) -> Any:
+        """Returns W (D, U)."""
+        direction, norm = self.direction, self.norm
+        if self.compute_dtype in ("bfloat16", "float16"):
+            direction, norm = (ops.cast(one, "float32") for one in (direction, norm))
+        lengths = ops.sqrt(ops.sum(ops.square(direction), axis=0))
+        return ops.cast(direction * (norm / lengths), self.compute_dtype)
+
+    def call(self, inputs: Any) -> Any:
+        """Maps inputs (..., D) to (..., U)."""
+        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        found = ops.add(ops.matmul(flat, self.kernel()), self.bias)
+        return ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
+
+    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+        """(..., D) -> (..., U)."""
+        return (*input_shape[:-1], self.units)

@@ -1,0 +1,1 @@
+"""Recurrent layers: cells with their own gradients, layers over time, attention, readouts."""

@@ -1,0 +1,51 @@
+"""Logits over a vocabulary, by weights of their own or by those of the embeddings."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.layers.residual import ConfiguredLayer
+
+
+@keras.saving.register_keras_serializable("kbert")
+class VocabularyOutput(ConfiguredLayer):
+    """x W + b, in float32, where W may be the transposed table of the embeddings.
+
+    Source: Press and Wolf 2017 for tied embeddings.
+
+    Args:
+        vocabulary_size: V.
+        tied: whether `call` is given the table.
+    """
+
+    def __init__(self, vocabulary_size: int, tied: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size, self.tied = vocabulary_size, tied
+
+    def build(self, input_shape: Any) -> None:
+        """Creates W (D, V), unless tied, and b (V,), for an input (..., D)."""
+        if not self.tied:
+            self.kernel = self.add_weight(
+                name="kernel",
+                shape=(input_shape[-1], self.vocabulary_size),
+                initializer="glorot_uniform",
+            )
+        self.bias = self.add_weight(name="bias", shape=(self.vocabulary_size,), initializer="zeros")
+        self.built = True
+
+    def call(self, inputs: Any, table: Any = None) -> Any:
+        """Maps inputs (..., D) to logits (..., V), float32, or float64 for such weights.
+
+        Args:
+            inputs: (..., D).
+            table: the embeddings (V, D) if `tied`.
+        """
+        kernel = ops.transpose(ops.cast(table, inputs.dtype)) if self.tied else self.kernel
+        found = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel) + self.bias
+        wide = "float64" if self.compute_dtype == "float64" else "float32"
+        return ops.reshape(ops.cast(found, wide), (*ops.shape(inputs)[:-1], self.vocabulary_size))
+
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
+        """(..., D) -> (..., V)."""
+        return (*input_shape[:-1], self.vocabulary_size)

@@ -1,0 +1,138 @@
+"""Base of encoder-decoders that are no Transformers: embeddings, logits, states in slots."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from kbert.decoding.active_rows import of_parents
+from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.residual import Dropout, constructor_arguments
+from kbert.layers.vocabulary_output import VocabularyOutput
+
+TIED = ("all", "target", "none")
+
+
+@keras.saving.register_keras_serializable("kbert")
+class SequenceModel(keras.Model):
+    """Base of models with the protocol `EncoderDecoder`, whose state is replaced at each step.
+
+    A subclass has `encode`, `target_states`, `start_decoding`, `decode_step` and `memory_scores`,
+    makes its layers in `_make_layers` and builds them in `_build_layers`.
+    """
+
+    bert: Any = None
+    num_heads = 1
+    # Arguments of every constructor; `_keep` makes attributes of them.
+    vocabulary_size: int
+    source_vocabulary_size: int | None
+    hidden_dim: int
+    embedding_dim: int | None
+    max_sequence_length: int
+    dropout: float
+    tied: str
+
+    def _keep(self, **arguments: Any) -> None:
+        """Keeps the constructor's arguments, and makes and builds all layers.
+
+        Raises:
+            ValueError: `tied` is unknown, or vocabularies of different sizes would share a table.
+        """
+        for name, value in arguments.items():
+            setattr(self, name, value)
+        if self.tied not in TIED:
+            raise ValueError(f"`tied` must be one of {list(TIED)}. Received: tied={self.tied!r}")
+        if self.tied == "all" and self.source_vocabulary_size not in (None, self.vocabulary_size):
+            raise ValueError(
+                '`tied` must not be "all" for vocabularies of different sizes. Received: '
+                f"vocabulary_size={self.vocabulary_size}, source_vocabulary_size="
+                f"{self.source_vocabulary_size}"
+            )
+        dtype = self.dtype_policy
+        self.source_embedding = self._embedding("source_embedding", self.source_vocabulary_size)
+        self.target_embedding = self.source_embedding
+        if self.tied != "all":
+            self.target_embedding = self._embedding("target_embedding", None)
+        self.dropout_layer = Dropout(self.dropout, dtype=dtype, name="dropout")
+        self.output_layer = VocabularyOutput(
+            self.vocabulary_size, self.tied != "none", dtype=dtype, name="output"
+        )
+        self._make_layers()
+        self.build()
+
+    @property
+    def width(self) -> int:
+        """E, the width of embeddings and of what the logits are made of."""
+        return self.embedding_dim or self.hidden_dim
+
+    def _embedding(self, name: str, size: int | None) -> TokenEmbedding:
+        start = keras.initializers.RandomNormal(stddev=self.embedding_range())
+        rows = size or self.vocabulary_size
+        start = keras.initializers.serialize(start)
+        return TokenEmbedding(rows, self.width, start, dtype=self.dtype_policy, name=name)
+
+    def embedding_range(self) -> float:
+        """Returns the standard deviation of new embeddings: logits of tied ones begin near 0."""
+        return float(self.width**-0.5)
+
+    def _make_layers(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must make its layers")
+
+    def _build_layers(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must build its layers")
+
+    def build(self, input_shape: Any = None) -> None:
+        if getattr(self, "built", False):
+            return
+        self.source_embedding.build()
+        if self.tied != "all":
+            self.target_embedding.build()
+        self.dropout_layer.build()
+        self._build_layers()
+        self.output_layer.build((None, self.width))
+        self.built = True
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **constructor_arguments(self)}
+
+    def call(self, inputs: dict[str, Any], training: bool | None = None) -> Any:
+        """Computes float32 logits (B, T, V) of the tokens after a known target (teacher forcing).
+
+        Args:
+            inputs: `source_token_ids` int (B, S); `source_padding_mask` bool (B, S), True for a
+                real token; `target_token_ids` int (B, T), which begin with the start token.
+            training: whether dropout is on.
+        """
+        memory: Any = self.encode(inputs, training)
+        return self.logits(self.target_states(inputs["target_token_ids"], memory, training))
+
+    def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
+        """Encodes the source, see `EncoderDecoder`."""
+        raise NotImplementedError(f"{type(self).__name__} must encode a source")
+
+    def target_states(
+        self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
+    ) -> Any:
+        """Decodes a known target, see `EncoderDecoder`."""
+        raise NotImplementedError(f"{type(self).__name__} must decode a target")
+
+    def logits(self, states: Any) -> Any:
+        """Maps states (..., E) of the decoder to float32 logits (..., V)."""
+        return self.output_layer(states, self.target_embedding.embeddings)
+
+
+def of_slots(state: Any, slots: Any, time: Any) -> Any:
+    """Returns the state (B, k, ...) of the parents of k hypotheses from that of all K slots."""
+    before = ops.take(slots, ops.maximum(time - 1, 0), axis=2)
+    return of_parents(state, ops.where(time > 0, before, 0))
+
+
+def in_slots(state: Any, like: Any) -> Any:
+    """Returns a state (B, k, ...) with room for as many slots as `like` (B, K, ...) has."""
+    room = ops.shape(like)[1] - ops.shape(state)[1]
+    return ops.pad(state, ((0, 0), (0, room), *((0, 0) for _ in state.shape[2:])))
+
+
+def repeated(state: Any, slots: int) -> Any:
+    """Returns a state (B, ...) in each of K slots, (B, K, ...)."""
+    return ops.repeat(state[:, None], slots, axis=1)

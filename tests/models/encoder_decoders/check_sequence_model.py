@@ -1,0 +1,175 @@
+"""What encoder-decoders whose state is replaced at each step do alike, in calls that take one."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.decoding.search import beam_search, greedy_search
+from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
+from kbert.models.weights import encoder_arrays
+
+SIZES: dict[str, Any] = {"vocabulary_size": 9, "source_vocabulary_size": 11, "tied": "none"}
+LENGTHS = (5, 2, 1)
+# Rows of 5, 2 and 1 real tokens, with padding that is no zero.
+SOURCE = np.array([[3, 9, 1, 10, 2], [7, 2, 8, 8, 4], [2, 5, 0, 6, 1]], "int32")
+MASK = np.arange(5) < np.array(LENGTHS)[:, None]
+TARGET = np.array([[1, 4, 8, 3], [1, 2, 2, 0], [1, 6, 5, 7]], "int32")
+INPUTS = {"source_token_ids": SOURCE, "source_padding_mask": MASK}
+_RENAMED = (
+    ("/linear/", "/"),
+    ("/gated_convolution/", "/"),
+    ("decoder/query", "attention/query"),
+    ("decoder/key", "attention/key"),
+    ("decoder/score_bias", "attention/bias"),
+    ("decoder/score_vector", "attention/score"),
+)
+
+# Logits (T, V) of one sentence, and its attention, (T, S) a layer.
+Reference = Callable[[dict[str, np.ndarray], list[int], list[int]], tuple[Any, list[Any]]]
+
+
+def randomized(model: Any, seed: int = 3, scale: float = 0.6) -> Any:
+    """Gives all weights random values: biases that are 0 would hide mistakes."""
+    draw = np.random.default_rng(seed)
+    for weight in model.trainable_weights:
+        weight.assign(draw.normal(0.0, scale, weight.shape))
+    return model
+
+
+def reference_weights(model: Any) -> dict[str, np.ndarray]:
+    """The weights under the names of `tests.numpy_sequence_models`."""
+    found = {}
+    for name, array in encoder_arrays(model).items():
+        for ours, theirs in _RENAMED:
+            name = name.replace(ours, theirs)
+        found[name] = np.asarray(array, "float64")
+    return found
+
+
+def check_reference(model: Any, reference: Reference) -> None:
+    """Logits and attention of each row of a padded batch are those of the sentence alone."""
+    assert isinstance(model, EncoderDecoder)
+    logits = model({**INPUTS, "target_token_ids": TARGET}).numpy()
+    scores = model.memory_scores(TARGET, model.encode(INPUTS))
+    assert len(scores) == model.num_decoder_layers
+    weights = reference_weights(model)
+    for row, length in enumerate(LENGTHS):
+        source, target = SOURCE[row, :length].tolist(), TARGET[row].tolist()
+        wanted, attention = reference(weights, source, target)
+        np.testing.assert_allclose(logits[row], wanted, atol=1e-5)
+        for layer, known in zip(scores, attention, strict=True):
+            np.testing.assert_allclose(layer[row, 0, :, :length], known, atol=1e-5)
+            np.testing.assert_array_equal(layer[row, 0, :, length:], 0.0)
+
+
+def check_steps(model: Any) -> None:
+    """Decoding step by step, with hypotheses that change their slots, is decoding in parallel."""
+    slots, steps = 3, TARGET.shape[1]
+    draw = np.random.default_rng(5)
+    parents = draw.integers(0, slots, (len(TARGET), slots, steps)).astype("int32")
+    parents[:, :, 0] = 0
+    tokens = draw.integers(0, model.vocabulary_size, (steps, len(TARGET), slots)).astype("int32")
+    memory = model.encode(INPUTS)
+    state = model.start_decoding(memory, slots)
+    # histories[row][slot]: the tokens that a hypothesis has read.
+    histories: list[list[list[int]]] = [[[]] for _ in TARGET]
+    for time in range(steps):
+        given = tokens[time] if time else tokens[time][:, :1]
+        came = parents[:, :, :time] if time else np.zeros((len(TARGET), 1, 1), "int32")
+        last = parents[:, :, time - 1] if time else np.zeros((len(TARGET), 1), "int32")
+        histories = [
+            [histories[r][last[r, k]] + [int(given[r, k])] for k in range(given.shape[1])]
+            for r in range(len(TARGET))
+        ]
+        logits, state = model.decode_step(given, tf.constant(time), came, state)
+        for k in range(given.shape[1]):
+            read = np.array([histories[r][k] for r in range(len(TARGET))], "int32")
+            wanted = model.logits(model.target_states(read, memory))[:, -1]
+            np.testing.assert_allclose(logits[:, k], wanted, atol=1e-5)
+
+
+def check_padding_and_order(model: Any) -> None:
+    """Nothing comes from padding, or from later tokens of the target; a row may be all padding."""
+    before = model({**INPUTS, "target_token_ids": TARGET}).numpy()
+    other = {**INPUTS, "source_token_ids": np.where(MASK, SOURCE, 0)}
+    after = model({**other, "target_token_ids": TARGET}).numpy()
+    np.testing.assert_array_equal(before, after)
+    for place in range(TARGET.shape[1]):
+        changed = TARGET.copy()
+        changed[:, place] = (changed[:, place] + 1) % model.vocabulary_size
+        after = model({**INPUTS, "target_token_ids": changed}).numpy()
+        np.testing.assert_array_equal(before[:, :place], after[:, :place])
+        assert np.abs(before[:, place] - after[:, place]).max() > 1e-6
+    nothing = {**INPUTS, "source_padding_mask": np.zeros_like(MASK)}
+    assert np.isfinite(model({**nothing, "target_token_ids": TARGET})).all()
+
+
+def check_search(model: Any) -> None:
+    """A wide beam finds what brute force finds, and greedy search follows the likeliest token."""
+    most, end = 3, 2
+    memory = model.encode(INPUTS)
+    known = {"start_id": 1, "end_id": end, "max_lengths": np.full(3, most, "int32")}
+    step, rows, width = model.decode_step, len(TARGET), model.vocabulary_size**2
+    found = beam_search(
+        step, model.start_decoding(memory, width), rows, beam_size=width, nbest=2, **known
+    )
+    others = [token for token in range(model.vocabulary_size) if token != end]
+    every = [
+        [*beginning, end]
+        for count in range(most)
+        for beginning in itertools.product(others, repeat=count)
+    ]
+    totals = np.zeros((rows, len(every)))
+    for number, tokens in enumerate(every):
+        read = np.tile([1, *tokens[:-1]], (rows, 1)).astype("int32")
+        states = model.target_states(read, memory)
+        logs = keras.ops.log_softmax(model.logits(states), axis=-1).numpy()
+        totals[:, number] = logs[:, np.arange(len(tokens)), tokens].sum(axis=1)
+    best = np.argsort(-totals, axis=1)[:, :2]
+    np.testing.assert_allclose(
+        found.log_probabilities, np.take_along_axis(totals, best, 1), atol=1e-4
+    )
+    for row, place in itertools.product(range(rows), range(2)):
+        count = int(found.lengths[row, place])
+        assert found.token_ids[row, place, :count].numpy().tolist() == every[best[row, place]]
+    greedy = greedy_search(step, model.start_decoding(memory), rows, **known)
+    states = model.target_states(np.ones((rows, 1), "int32"), memory)
+    first = np.argmax(model.logits(states)[:, 0], axis=-1)
+    np.testing.assert_array_equal(greedy.token_ids[:, 0, 0], first)
+
+
+def check_saved(model: Any) -> None:
+    """A model of the same configuration, whose configuration is JSON's, takes its weights."""
+    config = model.get_config()
+    again = type(model).from_config(keras.tree.map_structure(lambda x: x, config))
+    assert again.get_config() == config
+    assert sorted(encoder_arrays(again)) == sorted(encoder_arrays(model))
+    again.set_weights(model.get_weights())
+    inputs = {**INPUTS, "target_token_ids": TARGET}
+    np.testing.assert_array_equal(again(inputs), model(inputs))
+
+
+def check_low_precision(model: Any, tolerance: float = 0.2) -> None:
+    """Numbers of few bits give logits in float32 near those of many."""
+    inputs = {**INPUTS, "target_token_ids": TARGET}
+    wanted = model(inputs).numpy()
+    for policy in ("mixed_bfloat16", "bfloat16"):
+        other = type(model).from_config({**model.get_config(), "dtype": policy})
+        other.set_weights(model.get_weights())
+        found = other(inputs)
+        assert found.dtype == "float32"
+        np.testing.assert_allclose(found, wanted, atol=tolerance * np.abs(wanted).max())
+
+
+def check_all(model: Any, reference: Reference) -> None:
+    """All of the above."""
+    check_reference(model, reference)
+    check_steps(model)
+    check_padding_and_order(model)
+    check_search(model)
+    check_saved(model)
+    check_low_precision(model)
