@@ -113,7 +113,8 @@ class AttentionDecoder(RecurrentWeights):
         keys = ops.matmul(ops.reshape(values, (-1, values.shape[-1])), self.key)
         if self.score == "additive":
             keys = keys + self.score_bias
-        return Annotations(values, ops.reshape(keys, (*ops.shape(values)[:2], -1)), mask)
+        shape = (*ops.shape(values)[:2], self.key.shape[-1])
+        return Annotations(values, ops.reshape(keys, shape), mask)
 
     def _kernels(self) -> tuple[Any, ...]:
         """Returns the weights of a step: of the context, of additive scores, recurrent ones."""
@@ -210,10 +211,12 @@ class _Run:
         before, contexts, chances, *saved = kept
         outputs = before[..., : self.units]
         to_context = ops.transpose(weights[0])
-        to_query = ops.transpose(weights[1]) if self.is_additive else None
+        to_query = vector = None
+        if self.is_additive:
+            to_query, vector = ops.transpose(weights[1]), ops.cast(weights[2], keys.dtype)
 
         def step(carry: Any, now: Any) -> Any:
-            of_state, of_keys, of_vector = carry
+            (of_state,) = carry
             above, above_context, above_chances, state, chances, *saved = now
             of_inputs, of_state = self.cell.backward(of_state + above, state, saved, kernels)
             of_context = product(of_inputs, to_context) + above_context
@@ -222,39 +225,54 @@ class _Run:
             mean = ops.sum(chances * of_chances, axis=-1, keepdims=True)
             of_scores = chances * (of_chances - mean)
             output = state[:, : self.units]
-            if not self.is_additive:
-                of_output = ops.matmul(of_scores[:, None], keys)[:, 0]
-                more = (of_scores,)
+            if self.is_additive:
+                inner = ops.tanh(product(output, weights[1])[:, None] + keys)
+                inner = of_scores[..., None] * (1.0 - inner * inner)
+                more = (ops.sum(inner, axis=1) * vector,)
+                of_output = product(more[0], to_query)
             else:
-                squashed = ops.tanh(product(output, weights[1])[:, None] + keys)
-                of_vector = of_vector + ops.sum(of_scores[..., None] * squashed, axis=(0, 1))
-                inner = of_scores[..., None] * (1.0 - squashed * squashed)
-                inner = inner * ops.cast(weights[2], keys.dtype)
-                of_keys, of_query = of_keys + inner, ops.sum(inner, axis=1)
-                of_output, more = product(of_query, to_query), (of_query,)
+                more, of_output = (), ops.matmul(of_scores[:, None], keys)[:, 0]
             rest = ops.shape(state)[-1] - self.units
             of_state = of_state + ops.pad(of_output, ((0, 0), (0, rest)))
-            return (of_state, of_keys, of_vector), (of_inputs, of_context, *more)
+            return (of_state,), (of_inputs, of_context, of_scores, *more)
 
-        gates = self.cell.gates * self.units
-        width = weights[1].shape[-1] if self.is_additive else ops.shape(keys)[1]
-        start = (ops.zeros_like(before[0]),)
-        start += (ops.zeros_like(keys), ops.zeros_like(keys[0, 0])) if self.is_additive else (0, 0)
-        given = (*upstream, before, chances, *saved)
-        carry, kept = scan(step, start, given, (gates, values.shape[-1], width), reverse=True)
-        of_inputs, of_context, more = kept
-        of_initial, of_keys, of_vector = carry
+        widths = (self.cell.gates * self.units, values.shape[-1], ops.shape(keys)[1])
+        widths += (keys.shape[-1],) if self.is_additive else ()
+        given, start = (*upstream, before, chances, *saved), ops.zeros_like(before[0])
+        (of_initial,), kept = scan(step, (start,), given, widths, reverse=True)
+        of_inputs, of_context, of_scores, *more = kept
         of_values = _sums_of_products(chances, of_context)
         of_kernel = product_over_rows(contexts, of_inputs, weights[0].dtype)
         recurrent = self.cell.weight_gradients(of_inputs, before, tuple(saved), weights[-1].dtype)
         of_weights = [of_kernel, *recurrent]
         if self.is_additive:
-            of_query = product_over_rows(outputs, more, weights[1].dtype)
-            of_weights[1:1] = [of_query, of_vector]
+            of_keys, of_vector = _additive_gradients(of_scores, outputs, keys, weights)
+            of_weights[1:1] = [product_over_rows(outputs, more[0], weights[1].dtype), of_vector]
         else:
-            of_keys = _sums_of_products(more, outputs)
+            of_keys = _sums_of_products(of_scores, outputs)
         casted = [ops.cast(g, w.dtype) for g, w in zip(of_weights, weights)]
         return (of_inputs, of_initial, of_values, of_keys, *casted)
+
+
+def _additive_gradients(of_scores: Any, outputs: Any, keys: Any, weights: Any) -> tuple[Any, Any]:
+    """Returns the gradients of keys (B, S, A) and score vector (A,).
+
+    `of_scores` are those of the scores (T, B, S) of outputs (T, B, D). What the scores are made of,
+    (B, S, A), is computed anew for each step: of all steps it would not fit into memory.
+    """
+    queries = product_of_all(outputs, weights[1])
+    dtype = keys.dtype
+
+    def add(time: Any, sums: Any) -> Any:
+        of_keys, of_vector = sums
+        inner = ops.tanh(ops.take(queries, time, axis=0)[:, None] + keys)
+        chosen = ops.take(of_scores, time, axis=0)[..., None]
+        products = chosen * inner
+        return of_keys + (chosen - products * inner), of_vector + ops.sum(products, axis=(0, 1))
+
+    start = (ops.zeros_like(keys), ops.zeros((keys.shape[-1],), dtype))
+    of_keys, of_vector = ops.fori_loop(0, ops.shape(outputs)[0], add, start)
+    return of_keys * ops.cast(weights[2], dtype), of_vector
 
 
 def product_of_all(states: Any, kernel: Any) -> Any:

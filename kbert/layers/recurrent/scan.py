@@ -1,8 +1,4 @@
-"""A loop over time whose results are kept for every step.
-
-`keras.ops.scan` would do, but on TensorFlow it keeps for every step all that is carried, and
-nothing else.
-"""
+"""A loop over time whose results are kept for every step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +15,7 @@ def scan(
     widths: tuple[int | Any, ...],
     reverse: bool = False,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Runs a step for each time, first to last or the other way; no backend differentiates it.
+    """Runs a step for each time, first to last or the other way.
 
     Args:
         step: takes what is carried, and the inputs of one time, (B, ...) each. Returns what is
@@ -32,17 +28,15 @@ def scan(
     Returns:
         What the last step carries on, and what was kept, (T, B, W) each.
     """
-    length, rows = ops.shape(inputs[0])[:2]
-    dtype = carry[0].dtype
-    kept = tuple(ops.zeros((length, rows, width), dtype) for width in widths)
+    rows, count = ops.shape(inputs[0])[1], len(widths)
+    # On TensorFlow, `ops.scan` can keep what is carried, and nothing else.
+    places = tuple(ops.zeros((rows, width), carry[0].dtype) for width in widths)
 
-    def body(count: Any, carry: Any, kept: Any) -> Any:
-        time = length - 1 - count if reverse else count
-        carry, results = step(carry, tuple(ops.take(array, time, axis=0) for array in inputs))
-        place = ops.reshape(time, (1, 1))
-        kept = tuple(ops.scatter_update(a, place, r[None]) for a, r in zip(kept, results))
-        return count + 1, carry, kept
+    def advanced(carried: tuple[Any, ...], time: Any) -> Any:
+        further, kept = step(carried[count:], tuple(ops.take(x, time, axis=0) for x in inputs))
+        return (*kept, *further), (*kept, *further)
 
-    start = (ops.zeros((), "int32"), tuple(carry), kept)
-    _, carry, kept = ops.while_loop(lambda count, *_: count < length, body, start)
-    return carry, kept
+    # It scans times: of several arrays whose length a graph does not know it takes none.
+    times = ops.arange(ops.shape(inputs[0])[0], dtype="int32")
+    last, kept = ops.scan(advanced, (*places, *carry), times, reverse=reverse)
+    return tuple(last[count:]), tuple(kept[:count])
