@@ -30,6 +30,8 @@ from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 
 LENGTH = 32
+# Keys of a configuration whose values are places on one machine.
+_PLACES = ("train", "validation", "vocabulary", "output")
 
 
 def write_triplets(directory: Path, path: Path, most: int | None) -> int:
@@ -101,7 +103,8 @@ def main() -> None:
     for seed, run in folders.items():
         after = load_run(run).metrics["final"]["validation"]["spearman"]
         rows.append({"seed": seed, "before": round(before[seed], 4), "after": round(after, 4)})
-    facts = {key: str(value) for key, value in sorted(config.to_dict().items()) if value}
+    given = sorted(config.to_dict().items())
+    facts = {key: str(value) for key, value in given if value and key not in _PLACES}
     result = {"machine": machine(), "examples": count, "configuration": facts, "rows": rows}
     write_atomically(arguments.output, json.dumps(result, indent=1) + "\n")
     print(table(rows))

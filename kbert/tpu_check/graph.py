@@ -94,7 +94,9 @@ def _operations(graph: Any) -> Iterator[Any]:
 
 def _is_dynamic(tensor: Any) -> bool:
     is_handle = tensor.dtype in (tf.resource, tf.variant)
-    return not is_handle and not tensor.shape.is_fully_defined()
+    # The condition of a loop has a placeholder for all that the loop carries, read or not.
+    is_unread = tensor.op.type == "Placeholder" and not tensor.consumers()
+    return not is_handle and not is_unread and not tensor.shape.is_fully_defined()
 
 
 def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
@@ -104,7 +106,7 @@ def _problem(kind: str, operation: Any, about: str) -> TpuProblem:
 
 def line_of(operation: Any) -> str | None:
     """Returns file:number of the code outside TensorFlow and Keras that made an operation."""
-    frames = reversed(list(operation.traceback))
+    frames = reversed(list(operation.traceback or ()))  # of a gradient there may be none
     own = (one for one in frames if not any(library in one.filename for library in _LIBRARIES))
     return next((f"{one.filename}:{one.lineno}" for one in own), None)
 

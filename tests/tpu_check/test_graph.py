@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from kbert.layers.recurrent.recurrent import Recurrent
 from kbert.tpu_check.check import traced_step
 from kbert.tpu_check.graph import (
     DYNAMIC,
@@ -57,6 +58,20 @@ def test_control_flow_is_looked_into():
 
     found = problems_of(step, tf.TensorSpec((4,), tf.int32))
     assert [one.message.split()[0] for one in found] == ["Unique"]
+
+
+def test_a_loop_over_time_has_fixed_shapes():
+    """Its gradient too: the condition of the loop has placeholders that nothing reads."""
+    layer = Recurrent(3)
+    layer.build((2, 4, 3))
+
+    def step(inputs):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            total = tf.reduce_sum(layer(inputs))
+        return tape.gradient(total, [inputs, layer.kernel.value])
+
+    assert problems_of(step, tf.TensorSpec((2, 4, 3), tf.float32)) == []
 
 
 def test_an_operation_without_a_kernel_is_named_with_its_types():

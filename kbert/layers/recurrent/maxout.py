@@ -5,7 +5,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.linear import Linear
 from kbert.layers.residual import ConfiguredLayer
 
 
@@ -21,19 +20,31 @@ class Maxout(ConfiguredLayer):
 
     def __init__(self, units: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(f"`units` must be at least 1. Received: units={units}")
         self.units = units
-        self.linear = Linear(2 * units, dtype=self.dtype_policy, name="linear")
 
     def build(self, input_shape: Any) -> None:
         """Creates W (D, 2 U) and b (2 U,) for an input (..., D)."""
-        self.linear.build(input_shape)
+        shape = (input_shape[-1], 2 * self.units)
+        self.kernel = self.add_weight(name="kernel", shape=shape, initializer="glorot_uniform")
+        self.bias = self.add_weight(name="bias", shape=shape[1:], initializer="zeros")
         self.built = True
 
-    def call(self, inputs: Any) -> Any:
-        """Maps inputs (..., D) to (..., U)."""
-        pairs = self.linear(inputs)
-        return ops.max(ops.reshape(pairs, (*ops.shape(pairs)[:-1], self.units, 2)), axis=-1)
+    def call(self, inputs: Any, constant: Any = None) -> Any:
+        """Maps inputs (..., D) to (..., U).
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+        Args:
+            inputs: (..., D), or (B, T, D - C) with a constant.
+            constant: (B, C), behind the inputs of all T steps, or None.
+        """
+        width = inputs.shape[-1]
+        flat = ops.matmul(ops.reshape(inputs, (-1, width)), self.kernel[:width])
+        pairs = ops.reshape(flat + self.bias, (*ops.shape(inputs)[:-1], 2 * self.units))
+        if constant is not None:
+            pairs = pairs + ops.matmul(constant, self.kernel[width:])[:, None]
+        return ops.max(ops.reshape(pairs, (*ops.shape(inputs)[:-1], self.units, 2)), axis=-1)
+
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         """(..., D) -> (..., U)."""
         return (*input_shape[:-1], self.units)

@@ -140,18 +140,26 @@ class Recurrent(RecurrentWeights):
         self._add_cell(input_shape[-1])
         self.built = True
 
-    def call(self, inputs: Any, mask: Any = None, initial: Any = None) -> Any:
+    def call(
+        self, inputs: Any, mask: Any = None, initial: Any = None, constant: Any = None
+    ) -> Any:
         """Computes the state after each token.
 
         Args:
-            inputs: (B, T, I).
+            inputs: (B, T, I), or (B, T, I - C) with a constant.
             mask: bool (B, T), True for a real token, or None if all are.
             initial: (B, W), the state before the first token; None is zero.
+            constant: (B, C), behind the inputs of all steps, or None.
 
         Returns:
             (B, T, W): at t the state after the tokens up to t, or from t on if `backwards`.
         """
-        projected = ops.transpose(self._project(inputs, self.kernel), (1, 0, 2))
+        width = inputs.shape[-1]
+        projected = self._project(inputs, self.kernel[:width])
+        if constant is not None:
+            more = ops.matmul(constant, self.kernel[width:])
+            projected = projected + ops.cast(more, projected.dtype)[:, None]
+        projected = ops.transpose(projected, (1, 0, 2))
         if initial is None:
             initial = ops.zeros((ops.shape(inputs)[0], self.state_width), projected.dtype)
         seen = None

@@ -157,29 +157,19 @@ class RnnEncoderDecoder(SequenceModel):
             training: whether dropout is on.
         """
         embedded = self.dropout_layer(self.target_embedding(target_token_ids), training=training)
-        states = self._joined(embedded, memory)
+        states, constant = embedded, memory.get("context")
         for i, layer in enumerate(self.decoder_layers):
             if i:
-                states = self.dropout_layer(states, training=training)
-            states = layer.output(layer(states, None, memory[f"initial_{i}"]))
+                states, constant = self.dropout_layer(states, training=training), None
+            states = layer.output(layer(states, None, memory[f"initial_{i}"], constant))
         return self.dropout_layer(self._read(states, embedded, memory), training=training)
-
-    def _joined(self, embedded: Any, memory: dict[str, Any]) -> Any:
-        """Returns embeddings (B, T, E) joined by the context: the input of the first layer."""
-        if not self.reads_context:
-            return embedded
-        return ops.concatenate([embedded, self._spread(embedded, memory)], axis=-1)
-
-    def _spread(self, embedded: Any, memory: dict[str, Any]) -> Any:
-        rows, steps = ops.shape(embedded)[:2]
-        return ops.broadcast_to(memory["context"][:, None], (rows, steps, self.hidden_dim))
 
     def _read(self, states: Any, embedded: Any, memory: dict[str, Any]) -> Any:
         """Returns what the logits are made of, from the last layer's outputs (B, T, D)."""
         if not self.reads_context:
             return states
-        context = self._spread(embedded, memory)
-        return self.readout(ops.concatenate([states, embedded, context], axis=-1))
+        joined = ops.concatenate([states, embedded], axis=-1)
+        return self.readout(joined, memory["context"])
 
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
@@ -194,7 +184,10 @@ class RnnEncoderDecoder(SequenceModel):
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one more token of every hypothesis, see `EncoderDecoder`."""
         embedded = self.target_embedding(token_ids)
-        states, new = self._joined(embedded, state), dict(state)
+        states, new = embedded, dict(state)
+        if self.reads_context:
+            context = ops.repeat(state["context"][:, None], embedded.shape[1], axis=1)
+            states = ops.concatenate([embedded, context], axis=-1)
         for i, layer in enumerate(self.decoder_layers):
             name = f"layer_{i}"
             stepped = layer.step(states, of_slots(state[name], slots, time))

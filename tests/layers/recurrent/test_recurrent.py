@@ -109,6 +109,13 @@ def test_steps_and_an_initial_state():
     np.testing.assert_array_equal(first, [[1.0] * UNITS + [0.0] * UNITS] * 2)
 
 
+def test_a_constant_is_behind_all_inputs():
+    layer, constant = random_layer(), INPUTS[:, 0, 1:]
+    joined = np.concatenate([INPUTS[..., :1], np.repeat(constant[:, None], 5, axis=1)], axis=-1)
+    found = layer(INPUTS[..., :1], MASK, None, constant)
+    np.testing.assert_allclose(found, layer(joined, MASK), atol=1e-6)
+
+
 def test_states_between_steps_have_many_bits():
     """1 + 2^-9 is no bfloat16: a gate that keeps nearly all of a state must not round it."""
     layer = Recurrent(1, dtype="mixed_bfloat16")

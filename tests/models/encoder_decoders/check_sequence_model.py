@@ -20,7 +20,6 @@ MASK = np.arange(5) < np.array(LENGTHS)[:, None]
 TARGET = np.array([[1, 4, 8, 3], [1, 2, 2, 0], [1, 6, 5, 7]], "int32")
 INPUTS = {"source_token_ids": SOURCE, "source_padding_mask": MASK}
 _RENAMED = (
-    ("/linear/", "/"),
     ("/gated_convolution/", "/"),
     ("decoder/query", "attention/query"),
     ("decoder/key", "attention/key"),
