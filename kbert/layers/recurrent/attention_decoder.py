@@ -228,26 +228,26 @@ class _Run:
             if self.is_additive:
                 inner = ops.tanh(product(output, weights[1])[:, None] + keys)
                 inner = of_scores[..., None] * (1.0 - inner * inner)
-                more = (ops.sum(inner, axis=1) * vector,)
-                of_output = product(more[0], to_query)
+                of_query = [ops.sum(inner, axis=1) * vector]
+                of_output = product(of_query[0], to_query)
             else:
-                more, of_output = (), ops.matmul(of_scores[:, None], keys)[:, 0]
+                of_query, of_output = [], ops.matmul(of_scores[:, None], keys)[:, 0]
             rest = ops.shape(state)[-1] - self.units
             of_state = of_state + ops.pad(of_output, ((0, 0), (0, rest)))
-            return (of_state,), (of_inputs, of_context, of_scores, *more)
+            return (of_state,), (of_inputs, of_context, of_scores, *of_query)
 
-        widths = (self.cell.gates * self.units, values.shape[-1], ops.shape(keys)[1])
-        widths += (keys.shape[-1],) if self.is_additive else ()
+        widths = [self.cell.gates * self.units, values.shape[-1], ops.shape(keys)[1]]
+        widths += [keys.shape[-1]] if self.is_additive else []
         given, start = (*upstream, before, chances, *saved), ops.zeros_like(before[0])
-        (of_initial,), kept = scan(step, (start,), given, widths, reverse=True)
-        of_inputs, of_context, of_scores, *more = kept
+        (of_initial,), kept = scan(step, (start,), given, tuple(widths), reverse=True)
+        of_inputs, of_context, of_scores, *of_queries = kept
         of_values = _sums_of_products(chances, of_context)
         of_kernel = product_over_rows(contexts, of_inputs, weights[0].dtype)
         recurrent = self.cell.weight_gradients(of_inputs, before, tuple(saved), weights[-1].dtype)
         of_weights = [of_kernel, *recurrent]
         if self.is_additive:
             of_keys, of_vector = _additive_gradients(of_scores, outputs, keys, weights)
-            of_weights[1:1] = [product_over_rows(outputs, more[0], weights[1].dtype), of_vector]
+            of_weights[1:1] = [product_over_rows(outputs, of_queries[0], weights[1].dtype), of_vector]
         else:
             of_keys = _sums_of_products(of_scores, outputs)
         casted = [ops.cast(g, w.dtype) for g, w in zip(of_weights, weights)]
@@ -258,7 +258,7 @@ def _additive_gradients(of_scores: Any, outputs: Any, keys: Any, weights: Any) -
     """Returns the gradients of keys (B, S, A) and score vector (A,).
 
     `of_scores` are those of the scores (T, B, S) of outputs (T, B, D). What the scores are made of,
-    (B, S, A), is computed anew for each step: of all steps it would not fit into memory.
+    (B, S, A), is recomputed for each step: of all steps it would not fit into memory.
     """
     queries = product_of_all(outputs, weights[1])
     dtype = keys.dtype
