@@ -247,7 +247,8 @@ class _Run:
         of_weights = [of_kernel, *recurrent]
         if self.is_additive:
             of_keys, of_vector = _additive_gradients(of_scores, outputs, keys, weights)
-            of_weights[1:1] = [product_over_rows(outputs, of_queries[0], weights[1].dtype), of_vector]
+            of_query = product_over_rows(outputs, of_queries[0], weights[1].dtype)
+            of_weights[1:1] = [of_query, of_vector]
         else:
             of_keys = _sums_of_products(of_scores, outputs)
         casted = [ops.cast(g, w.dtype) for g, w in zip(of_weights, weights)]
