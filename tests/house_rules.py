@@ -20,6 +20,7 @@ FLOORS = {
     "optimization": 0,
     "checkpoints": 0,
     "text": 0,
+    "images": 0,
     "metrics": 0,
     "plots": 0,
     "models": 1,
