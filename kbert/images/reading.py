@@ -1,0 +1,91 @@
+"""Images as Python holds them (names of files, their bytes, arrays of pixels) -> one array."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+_KINDS = "a file's name, its bytes, or pixels, a uint8 array (h, w, 3), (h, w, 4) or (h, w)"
+_CHANNELS = (1, 3, 4)
+
+
+def read_images(images: Any, argument: str = "images") -> np.ndarray:
+    """Reads images in any form that Python holds them in, as `decoded` takes them.
+
+    Args:
+        images: some images (B,), each the name of a file (str or Path), its bytes, or its pixels,
+            a uint8 array (h, w, 3), (h, w, 4) with alpha, or (h, w) in gray; the sizes may
+            differ. Or one uint8 array (B, h, w, 3).
+        argument: the name of the argument, for messages.
+
+    Returns:
+        Bytes of files as objects (B,), where pixels are PNG files; or the array as it is.
+
+    Raises:
+        ValueError, TypeError, FileNotFoundError, OSError: with the argument, the row and the file.
+    """
+    if isinstance(images, (str, bytes, os.PathLike)) or not isinstance(images, Iterable):
+        raise TypeError(
+            f"`{argument}` must be several images, as a list. Received: {argument}={_cut(images)}"
+        )
+    whole = images if isinstance(images, np.ndarray) or tf.is_tensor(images) else None
+    if whole is not None:
+        whole = np.asarray(whole)
+        if whole.dtype == np.uint8 and whole.ndim == 4 and whole.shape[-1] == 3 and whole[:1].size:
+            return whole
+        if whole.dtype.kind in "uifb" and whole.ndim != 4:
+            raise ValueError(
+                f"`{argument}` must be several images, as pixels a uint8 array (B, h, w, 3). "
+                f"Received: shape={whole.shape}, dtype={whole.dtype}"
+            )
+        images = whole
+    files = [_file(image, f"`{argument}`, row {row}") for row, image in enumerate(images)]
+    found = np.empty(len(files), object)
+    found[:] = files
+    return found
+
+
+def _file(image: Any, where: str) -> bytes:
+    if isinstance(image, bytes):
+        return image
+    if isinstance(image, (str, os.PathLike)):
+        return _read(image, where)
+    try:
+        pixels = np.asarray(image)
+    except ValueError as error:  # as for lists of several lengths
+        raise TypeError(f"{where}: must be {_KINDS}. Received: {_cut(image)}") from error
+    if pixels.dtype.kind not in "uifb":
+        raise TypeError(f"{where}: must be {_KINDS}. Received: {_cut(image)}")
+    if pixels.dtype != np.uint8:
+        raise ValueError(
+            f"{where}: pixels must be uint8, in 0..255. Received: dtype={pixels.dtype}"
+        )
+    if pixels.ndim == 2:
+        pixels = pixels[..., np.newaxis]
+    if pixels.ndim != 3 or pixels.shape[-1] not in _CHANNELS or not pixels.size:
+        raise ValueError(f"{where}: must be {_KINDS}. Received: shape={np.shape(image)}")
+    # Not compressed: the file is read again at once.
+    return bytes(tf.io.encode_png(pixels, compression=0).numpy())
+
+
+def _read(path: str | os.PathLike[str], where: str) -> bytes:
+    name = os.fspath(path)
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        hint = " Download it first." if "://" in name else ""
+        raise FileNotFoundError(
+            f"{where}: the image must be a file that exists. Received: {name!r}.{hint}"
+        ) from error
+    except (OSError, ValueError) as error:  # a folder; a name with a zero byte
+        raise OSError(
+            f"{where}: the image must be a readable file. Received: {name!r} ({error})"
+        ) from error
+
+
+def _cut(value: Any, longest: int = 80) -> str:
+    text = repr(value[:longest] if isinstance(value, bytes) else value)
+    return text if len(text) <= longest else f"{text[:longest]}..."
