@@ -45,7 +45,7 @@ SUB_FLOORS = {
     "data": (
         ("tables",),
         ("batches",),
-        ("classification", "entities", "pretraining", "questions"),
+        ("captions", "classification", "entities", "pretraining", "questions"),
         ("translation",),
         (".",),
     ),
