@@ -46,7 +46,7 @@ SUB_FLOORS = {
         ("tables",),
         ("batches",),
         ("captions", "classification", "entities", "pretraining", "questions"),
-        ("translation",),
+        ("samples", "translation"),
         (".",),
     ),
     "tasks": (

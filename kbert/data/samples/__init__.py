@@ -15,7 +15,7 @@ def sample_path(name: str) -> Path:
         root = root.relative_to(Path.cwd())
     path = root / name
     if not path.is_file():
-        known = sorted(file.relative_to(root).as_posix() for file in root.glob("*/*.*"))
+        known = sorted(file.relative_to(root).as_posix() for file in root.glob("[!_]*/*.*"))
         raise FileNotFoundError(
             f"`name` must be one of {', '.join(known)}. Received: name={name!r}"
         )
