@@ -9,8 +9,7 @@ Source: Microsoft, "Bitmap Storage" (BITMAPFILEHEADER, BITMAPINFOHEADER).
 import tensorflow as tf
 
 from kbert.images.byte_numbers import MARGIN, byte_vector, number
-from kbert.images.limits import size_problem
-from kbert.images.resizing import resized
+from kbert.images.limits import pixels_unless, size_problem
 
 _FILE_HEADER = 14
 _LEAST_INFO_HEADER = 40
@@ -19,13 +18,10 @@ _BITS = (1, 4, 8, 24, 32)
 _PLAIN, _BIT_FIELDS = 0, 3
 
 
-def bmp_pixels(
-    image: tf.Tensor, height: int, width: int, fit: str, max_pixels: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes a BMP file and resizes it.
+def bmp_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes a BMP file; a fourth channel is ignored, as most programs do.
 
-    A fourth channel is ignored, as most programs do. Arguments and results are those of
-    `jpeg_pixels`.
+    Arguments and results are those of `png_pixels`.
     """
     content = byte_vector(image)
     columns = _signed(number(content, 18, 4, True))
@@ -45,10 +41,9 @@ def bmp_pixels(
             lambda: _colors(lines, columns, bits // 8),
             lambda: tf.gather(_palette(content), _indices(lines, columns, bits)),
         )
-        pixels = tf.cond(signed_rows > 0, lambda: tf.reverse(pixels, [0]), lambda: pixels)
-        return resized(pixels[tf.newaxis], tf.constant([height, width]), fit)[0]
+        return tf.cond(signed_rows > 0, lambda: tf.reverse(pixels, [0]), lambda: pixels)
 
-    return tf.cond(problem == "", decode, lambda: tf.zeros((height, width, 3))), problem
+    return pixels_unless(problem, decode), problem
 
 
 def _signed(value: tf.Tensor) -> tf.Tensor:

@@ -9,6 +9,7 @@ All operations are TensorFlow's own, and stateless, so that an export runs in Te
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -22,7 +23,9 @@ from kbert.images.resizing import CHANNELS, check_size, resized
 from kbert.images.webp import webp_pixels
 
 MAX_PIXELS = 40_000_000
-_DECODERS = dict(zip(FORMATS, (jpeg_pixels, png_pixels, gif_pixels, bmp_pixels, webp_pixels)))
+# Decoders of all formats but JPEG, in the order of `FORMATS`.
+_OTHERS = (png_pixels, gif_pixels, bmp_pixels, webp_pixels)
+_UNKNOWN = "unknown"
 # The place of an element that is no image, so that the pipeline is never empty.
 _NOWHERE = -1
 
@@ -46,8 +49,8 @@ def decoded(
         fit: "squeeze", the whole image, with another aspect ratio; or "crop", its center in the
             aspect ratio that it has.
         max_pixels: the most pixels that an image may have, height times width; what is larger is
-            not decoded, and is a problem of its row. One of 40 million takes 250 MB while it is
-            decoded.
+            not decoded, and is a problem of its row, as is one with a side of more than 65,535.
+            Images are decoded one by one; one of 40 million takes up to 700 MB meanwhile.
 
     Returns:
         (pixels, problems): float32 (B, height, width, 3), red, green and blue in 0..255, and
@@ -81,16 +84,27 @@ def _resized_pixels(
 def _graph(height: int, width: int, fit: str, max_pixels: int) -> Any:
     """Returns a graph function of strings (B,), one for each setting."""
 
-    def row(place: tf.Tensor, image: tf.Tensor, kind: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        def nothing() -> tuple[tf.Tensor, tf.Tensor]:
-            return tf.zeros((height, width, CHANNELS)), tf.constant("")
+    def jpeg(image: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return jpeg_pixels(image, max_pixels, height, width)
 
-        branches = [
-            functools.partial(decode, image, height, width, fit, max_pixels)
-            for decode in _DECODERS.values()
-        ]
-        pixels, problem = tf.switch_case(kind, [*branches, nothing])
-        return place, pixels, problem
+    def other(decode: Callable[..., Any], image: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        pixels, problem = decode(image, max_pixels)
+        return pixels, tf.cast(tf.shape(pixels)[:2], tf.float32), problem
+
+    def unknown(image: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        return tf.zeros((1, 1, CHANNELS), tf.uint8), tf.ones(2), tf.constant(_UNKNOWN)
+
+    decoders: list[Any] = [jpeg, *(functools.partial(other, decode) for decode in _OTHERS), unknown]
+
+    def row(place: tf.Tensor, image: tf.Tensor, kind: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        branches = [functools.partial(decode, image) for decode in decoders]
+        pixels, extent, problem = tf.switch_case(kind, branches)
+
+        def fitted() -> tf.Tensor:
+            return resized(pixels[tf.newaxis], tf.constant([height, width]), fit, extent)[0]
+
+        found = tf.cond(problem == "", fitted, lambda: tf.zeros((height, width, CHANNELS)))
+        return place, tf.ensure_shape(found, (height, width, CHANNELS)), problem
 
     def graph(images: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         kinds = format_of(images)
@@ -98,6 +112,7 @@ def _graph(height: int, width: int, fit: str, max_pixels: int) -> Any:
         places = tf.concat([tf.range(count), [_NOWHERE]], axis=0)
         elements = (places, tf.concat([images, [""]], 0), tf.concat([kinds, [len(FORMATS)]], 0))
         rows = tf.data.Dataset.from_tensor_slices(elements)
+        # One by one, for the memory: a server answers several requests at a time anyway.
         rows = rows.map(row, num_parallel_calls=None).ignore_errors()
         where, pixels, problems = rows.batch(tf.cast(count, tf.int64) + 1).get_single_element()
         is_image = where != _NOWHERE
@@ -110,6 +125,5 @@ def _graph(height: int, width: int, fit: str, max_pixels: int) -> Any:
         is_unknown = kinds == len(FORMATS)
         return found, tf.where(is_unknown, unknown_problem(images), messages)
 
-    return tf.function(
-        graph, input_signature=[tf.TensorSpec((None,), tf.string)], autograph=False
-    )
+    specs = [tf.TensorSpec((None,), tf.string)]
+    return tf.function(graph, input_signature=specs, autograph=False)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from kbert.images.byte_numbers import MARGIN, byte_vector, number
-from kbert.images.limits import size_problem
-from kbert.images.resizing import resized
+from kbert.images.limits import pixels_unless, size_problem
 
 _HEADER = 13
 _EXTENSION, _FRAME, _CONTROL = 0x21, 0x2C, 0xF9
@@ -32,12 +31,10 @@ class _FirstFrame(NamedTuple):
     transparent: tf.Tensor
 
 
-def gif_pixels(
-    image: tf.Tensor, height: int, width: int, fit: str, max_pixels: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes the first frame of a GIF file, on a white screen, and resizes it.
+def gif_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes the first frame of a GIF file, on a white screen.
 
-    Arguments and results are those of `jpeg_pixels`.
+    Arguments and results are those of `png_pixels`.
     """
     content = byte_vector(image)
     first = _first_frame(content)
@@ -54,10 +51,9 @@ def gif_pixels(
         pixels = tf.io.decode_gif(_single_frame(image, content, first))[0]
         below, behind = screen[0] - top - rows, screen[1] - left - columns
         around = [[top, below], [left, behind], [0, 0]]
-        pixels = tf.pad(pixels, around, constant_values=tf.constant(_WHITE, tf.uint8))
-        return resized(pixels[tf.newaxis], tf.constant([height, width]), fit)[0]
+        return tf.pad(pixels, around, constant_values=tf.constant(_WHITE, tf.uint8))
 
-    return tf.cond(problem == "", decode, lambda: tf.zeros((height, width, 3))), problem
+    return pixels_unless(problem, decode), problem
 
 
 def _table_length(flags: tf.Tensor) -> tf.Tensor:

@@ -4,15 +4,15 @@ Sources: ITU-T T.81 (JPEG), annex B, for markers; CIPA DC-008 (Exif 2.32), secti
 for the orientation.
 """
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from kbert.images.byte_numbers import MARGIN, byte_vector, count_bytes, has_bytes, number
-from kbert.images.limits import size_problem
-from kbert.images.resizing import resized
+from kbert.images.limits import pixels_unless, size_problem
 
-RATIOS = (1, 2, 4, 8)
+_RATIOS = (1, 2, 4, 8)
 # Pixels of the decoded image for each of the result, at least, where it is decoded at a smaller
 # ratio: the filter of the resizing has the last word. Pillow's `reducing_gap` advises the same.
 _GAP = 2
@@ -60,19 +60,21 @@ class _Header(NamedTuple):
 
 
 def jpeg_pixels(
-    image: tf.Tensor, height: int, width: int, fit: str, max_pixels: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes a JPEG file, turned upright by its Exif orientation, and resizes it.
+    image: tf.Tensor, max_pixels: int, height: int, width: int
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Decodes a JPEG file, turned upright by its Exif orientation.
 
     Args:
         image: the file, string ().
-        height, width, fit: of the result, see `resized`.
         max_pixels: the most pixels that the image may have.
+        height, width: the size that the image is for: it is decoded at a half, a quarter or an
+            eighth of its own where that is at least twice as large.
 
     Returns:
-        (pixels, problem): float32 (height, width, 3), and "" or what is wrong, string (); with a
-        problem the pixels are zeros. Fails, as TensorFlow's decoder does, where the data are
-        broken.
+        (pixels, extent, problem): uint8 (h, w, 3); float32 (2,), the height and width of the image
+        in these pixels, of which the last ones may reach beyond it; and "" or what is wrong,
+        string (). With a problem the pixels mean nothing. Fails, as TensorFlow's decoder does,
+        where the data are broken.
     """
     size = tf.image.extract_jpeg_shape(image, tf.int32)[:2]
     content = byte_vector(image)
@@ -80,28 +82,23 @@ def jpeg_pixels(
     problem = size_problem(size[0], size[1], max_pixels)
     scans = _scans_problem(content, header, size, max_pixels)
     problem = tf.where(problem == "", scans, problem)
-
-    def decode() -> tf.Tensor:
-        orientation = _orientation(content, header.exif)
-        lying = tf.where(orientation >= 5, [width, height], [height, width])
-        pixels = _upright(_decoded(image, size, lying, fit), orientation)
-        return tf.ensure_shape(pixels, (height, width, 3))
-
-    return tf.cond(problem == "", decode, lambda: tf.zeros((height, width, 3))), problem
-
-
-def _decoded(image: tf.Tensor, size: tf.Tensor, wanted: tf.Tensor, fit: str) -> tf.Tensor:
-    """Returns the pixels as they lie in the file, resized: float32 (*wanted, 3)."""
+    orientation = _orientation(content, header.exif)
+    lies = orientation >= 5
+    wanted = tf.where(lies, [width, height], [height, width])
+    reduction = tf.reduce_min(size // wanted)
+    branch = sum(tf.cast(reduction >= _GAP * ratio, tf.int32) for ratio in _RATIOS[1:])
 
     def at_ratio(ratio: int) -> tf.Tensor:
         # The accurate transform of the two, which other libraries use, too.
-        pixels = tf.io.decode_jpeg(image, 3, ratio, dct_method="INTEGER_ACCURATE")
-        extent = tf.cast(size, tf.float32) / ratio
-        return resized(pixels[tf.newaxis], wanted, fit, extent)[0]
+        return tf.io.decode_jpeg(image, 3, ratio, dct_method="INTEGER_ACCURATE")
 
-    reduction = tf.reduce_min(size // wanted)
-    branch = sum(tf.cast(reduction >= _GAP * ratio, tf.int32) for ratio in RATIOS[1:])
-    return tf.switch_case(branch, [lambda ratio=ratio: at_ratio(ratio) for ratio in RATIOS])
+    def decode() -> tf.Tensor:
+        branches = [functools.partial(at_ratio, ratio) for ratio in _RATIOS]
+        return _upright(tf.switch_case(branch, branches), orientation)
+
+    extent = tf.cast(size, tf.float32) / tf.gather(tf.constant(_RATIOS, tf.float32), branch)
+    extent = tf.where(lies, tf.reverse(extent, [0]), extent)
+    return pixels_unless(problem, decode), extent, problem
 
 
 def _header(content: tf.Tensor) -> _Header:

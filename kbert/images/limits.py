@@ -1,6 +1,12 @@
 """Sizes that images may have, checked by their headers before anything is decoded."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
+
+# Resizing keeps an image of the new height and the old width, so that a long side alone takes
+# memory. No JPEG or GIF is longer.
+MAX_SIDE = 65_535
 
 
 def size_problem(height: tf.Tensor, width: tf.Tensor, max_pixels: int) -> tf.Tensor:
@@ -16,7 +22,17 @@ def size_problem(height: tf.Tensor, width: tf.Tensor, max_pixels: int) -> tf.Ten
     large = tf.strings.join(
         [f"the image must have at most {max_pixels} pixels. Received: ", size, " pixels"]
     )
-    # Divided, not multiplied: the product of two 32-bit numbers may be larger than int64.
-    too_large = height > max_pixels // tf.maximum(width, 1)
-    none = (height < 1) | (width < 1)
-    return tf.where(none, empty, tf.where(too_large, large, ""))
+    long = tf.strings.join(
+        [f"the image must have sides of at most {MAX_SIDE} pixels. Received: ", size, " pixels"]
+    )
+    is_long = tf.maximum(height, width) > MAX_SIDE
+    is_large = tf.minimum(height, MAX_SIDE) * tf.minimum(width, MAX_SIDE) > max_pixels
+    is_empty = tf.minimum(height, width) < 1
+    problem = tf.where(is_large, large, tf.where(is_long, long, ""))
+    return tf.where(is_empty, empty, problem)
+
+
+def pixels_unless(problem: tf.Tensor, decode: Callable[[], tf.Tensor]) -> tf.Tensor:
+    """Returns `decode()`, uint8 (h, w, 3), where `problem` is "", else a black pixel."""
+    pixels = tf.cond(problem == "", decode, lambda: tf.zeros((1, 1, 3), tf.uint8))
+    return tf.ensure_shape(pixels, (None, None, 3))

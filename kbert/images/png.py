@@ -5,68 +5,87 @@ Source: Portable Network Graphics (W3C recommendation, third edition), sections 
 
 import tensorflow as tf
 
-from kbert.images.byte_numbers import byte_vector, count_bytes, has_bytes, number
-from kbert.images.limits import size_problem
-from kbert.images.resizing import resized
+from kbert.images.byte_numbers import MARGIN, byte_vector, number
+from kbert.images.limits import pixels_unless, size_problem
 from kbert.images.transparency import on_white
 
 _FIRST_CHUNK = 8
 _COLOR_TYPE = 25
 _WITH_ALPHA = 4  # a bit of the color type
-_MAX_CHUNKS = 1000
-# Chunks of compressed text, which the decoder expands, up to 8 MB each, and throws away.
-_COMPRESSED = (b"zTXt", b"iTXt")
+_ALPHA_COLOR_TYPES = (4, 6)
+# A chunk of pixels has 8 KB or more.
+_MAX_CHUNKS = 50_000
+_TOO_MANY = f"the PNG file must have at most {_MAX_CHUNKS} chunks. Received: more"
+# Compressed texts are expanded by the decoder, up to 8 MB each, and thrown away.
 _MAX_COMPRESSED = 32
+_PLACES = (1 << 24, 1 << 16, 1 << 8, 1)
+_ALPHA, _DATA, _END = (int.from_bytes(name, "big") for name in (b"tRNS", b"IDAT", b"IEND"))
+_COMPRESSED = [int.from_bytes(name, "big") for name in (b"zTXt", b"iTXt")]
 
 
-def png_pixels(
-    image: tf.Tensor, height: int, width: int, fit: str, max_pixels: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes a PNG file, blends it on white where it is transparent, and resizes it.
+def png_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes a PNG file, and blends it on white where it is transparent.
 
-    Of 16-bit samples the upper 8 bits count. Arguments and results are those of `jpeg_pixels`.
+    Of 16-bit samples the upper 8 bits count.
+
+    Args:
+        image: the file, string ().
+        max_pixels: the most pixels that the image may have.
+
+    Returns:
+        (pixels, problem): uint8 (h, w, 3), and "" or what is wrong, string (); with a problem the
+        pixels mean nothing. Fails, as TensorFlow's decoder does, where the data are broken.
     """
     content = byte_vector(image)
-    problem = size_problem(number(content, 20, 4), number(content, 16, 4), max_pixels)
-    problem = tf.where(problem == "", _texts_problem(content), problem)
+    size = size_problem(number(content, 20, 4), number(content, 16, 4), max_pixels)
+    alpha, chunks = _chunks(content)
+    problem = tf.where(size == "", chunks, size)
+    color_type = number(content, _COLOR_TYPE, 1)
+    alpha |= tf.reduce_any(color_type == tf.constant(_ALPHA_COLOR_TYPES, tf.int64))
 
     def decode() -> tf.Tensor:
         # TensorFlow adds a wrong alpha channel to images of a palette and less than 8 bits, so
         # that one is asked for only where the file has one.
-        pixels = tf.cond(
-            _has_alpha(content),
+        return tf.cond(
+            alpha,
             lambda: on_white(tf.io.decode_png(image, 4)),
             lambda: tf.io.decode_png(image, 3),
         )
-        return resized(pixels[tf.newaxis], tf.constant([height, width]), fit)[0]
 
-    return tf.cond(problem == "", decode, lambda: tf.zeros((height, width, 3))), problem
-
-
-def _has_alpha(content: tf.Tensor) -> tf.Tensor:
-    """Returns whether a file has an alpha channel, or a chunk with the alpha of its colors."""
-
-    def is_before_data(at: tf.Tensor) -> tf.Tensor:
-        ends = [has_bytes(content, at + 4, name) for name in (b"tRNS", b"IDAT")]
-        return ~(ends[0] | ends[1]) & (at < tf.size(content, tf.int64))
-
-    at = tf.while_loop(
-        is_before_data,
-        lambda at: (at + 12 + number(content, at, 4),),
-        (tf.constant(_FIRST_CHUNK, tf.int64),),
-        maximum_iterations=_MAX_CHUNKS,
-    )[0]
-    has_channel = number(content, _COLOR_TYPE, 1) // _WITH_ALPHA % 2 == 1
-    return has_channel | has_bytes(content, at + 4, b"tRNS")
+    return pixels_unless(problem, decode), problem
 
 
-def _texts_problem(content: tf.Tensor) -> tf.Tensor:
-    """Returns the message for a file with too many compressed texts, or ""."""
-    count = tf.add_n([count_bytes(content, name) for name in _COMPRESSED])
-    message = tf.strings.join(
-        [
-            f"the PNG file must have at most {_MAX_COMPRESSED} compressed texts. Received: ",
-            tf.strings.as_string(count),
-        ]
+def _chunks(content: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Walks over the chunks of a file.
+
+    Returns whether its colors have an alpha, bool (), and which chunks it has too many of, or "".
+    """
+    size = tf.size(content, tf.int64) - MARGIN
+
+    def is_before_end(at: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        return at < size
+
+    def advance(
+        at: tf.Tensor, has_data: tf.Tensor, alpha: tf.Tensor, compressed: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        # Few operations: a large file has thousands of chunks.
+        window = tf.reshape(tf.slice(content, [at], [8]), (2, 4))
+        numbers = tf.cast(window, tf.int64) * tf.constant(_PLACES, tf.int64)
+        length, name = tf.unstack(tf.reduce_sum(numbers, axis=1))
+        is_compressed = tf.reduce_any(name == tf.constant(_COMPRESSED, tf.int64))
+        return (
+            at + tf.where(name == _END, size, 12 + length),
+            has_data | (name == _DATA),
+            alpha | ((name == _ALPHA) & ~has_data),
+            compressed + tf.cast(is_compressed, tf.int64),
+        )
+
+    zero, no = tf.constant(0, tf.int64), tf.constant(False)
+    start = (tf.constant(_FIRST_CHUNK, tf.int64), no, no, zero)
+    at, _, alpha, compressed = tf.while_loop(
+        is_before_end, advance, start, maximum_iterations=_MAX_CHUNKS
     )
-    return tf.where(count > _MAX_COMPRESSED, message, "")
+    found = tf.strings.as_string(compressed)
+    texts = f"the PNG file must have at most {_MAX_COMPRESSED} compressed texts. Received: "
+    problem = tf.where(compressed > _MAX_COMPRESSED, tf.strings.join([texts, found]), "")
+    return alpha, tf.where(at < size, _TOO_MANY, problem)

@@ -10,8 +10,7 @@ Sources: RFC 9649 (WebP), sections 2.4 to 2.7; RFC 6386 (VP8), section 9.1.
 import tensorflow as tf
 
 from kbert.images.byte_numbers import byte_vector, has_bytes, number
-from kbert.images.limits import size_problem
-from kbert.images.resizing import resized
+from kbert.images.limits import pixels_unless, size_problem
 from kbert.images.transparency import on_white
 
 _CHUNK = 12
@@ -22,12 +21,10 @@ _ANIMATION = 0x02  # of the flags of an extended file
 _ANIMATED = "the WebP file must be a still image. Received: an animation"
 
 
-def webp_pixels(
-    image: tf.Tensor, height: int, width: int, fit: str, max_pixels: int
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Decodes a WebP file, blends it on white where it is transparent, and resizes it.
+def webp_pixels(image: tf.Tensor, max_pixels: int) -> tuple[tf.Tensor, tf.Tensor]:
+    """Decodes a WebP file, and blends it on white where it is transparent.
 
-    Arguments and results are those of `jpeg_pixels`.
+    Arguments and results are those of `png_pixels`.
     """
     content = byte_vector(image)
     size = _size(content)
@@ -37,10 +34,9 @@ def webp_pixels(
     def decode() -> tf.Tensor:
         # Not the operation for WebP alone: a server of an older TensorFlow would not load it.
         pixels = tf.ensure_shape(tf.io.decode_image(image), (1, None, None, None))[0]
-        pixels = tf.cond(tf.shape(pixels)[2] == 4, lambda: on_white(pixels), lambda: pixels)
-        return resized(pixels[tf.newaxis], tf.constant([height, width]), fit)[0]
+        return tf.cond(tf.shape(pixels)[2] == 4, lambda: on_white(pixels), lambda: pixels)
 
-    return tf.cond(problem == "", decode, lambda: tf.zeros((height, width, 3))), problem
+    return pixels_unless(problem, decode), problem
 
 
 def _size(content: tf.Tensor) -> tf.Tensor:

@@ -88,6 +88,27 @@ def test_many_compressed_texts_are_not_expanded():
     )
 
 
+def test_many_chunks_are_not_read():
+    chunks = png_chunk(b"abCd", b"") * 50_000
+    message = "the PNG file must have at most 50000 chunks. Received: more"
+    assert problem_of(png_file(16, 16, ROWS, chunks)) == message
+
+
+def test_alpha_of_a_palette_behind_the_pixels_is_none():
+    content = encoded(few_colors(8), "PNG")
+    end = content.index(b"IEND") - 4
+    late = content[:end] + png_chunk(b"tRNS", b"\0\0\0") + content[end:]
+    found, problems = decoded([late, content], HEIGHT, WIDTH)
+    assert problems.numpy().tolist() == [b"", b""] and np.array_equal(found[0], found[1])
+
+
+def test_long_images_are_not_decoded():
+    # Resized to 24 rows first, 39 million columns would take 11 GB.
+    assert problem_of(png_file(1, 39_000_000, zlib.compress(bytes(1000)))) == (
+        "the image must have sides of at most 65535 pixels. Received: 1 x 39000000 pixels"
+    )
+
+
 def test_one_pixel_and_one_row():
     check_pixels(encoded(photograph(1, 1), "PNG"))
     check_pixels(encoded(photograph(1, 80), "PNG"))
