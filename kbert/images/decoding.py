@@ -40,7 +40,8 @@ def decoded(
     """Decodes images, and brings them to one size.
 
     The whole image is shown by default: captions name what is at its borders, which "crop" would
-    cut off.
+    cut off. Transparent images are blended on white, and JPEG files turned upright by their Exif
+    orientation; color profiles are ignored.
 
     Args:
         images: strings (B,), each the bytes of a file: JPEG, PNG, GIF and WebP (the first frame of
@@ -57,6 +58,8 @@ def decoded(
         strings (B,), "" for an image that is well, and otherwise a message; its pixels are zeros.
     """
     check_size(height, width, fit)
+    if max_pixels < 1:
+        raise ValueError(f"`max_pixels` must be at least 1. Received: max_pixels={max_pixels}")
     images = tf.convert_to_tensor(images)
     if images.dtype == tf.uint8:
         return _resized_pixels(images, height, width, fit)

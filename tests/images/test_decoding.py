@@ -78,6 +78,8 @@ def test_the_limit_is_an_argument():
     files = [encoded(photograph(60, 80), "JPEG"), encoded(photograph(60, 81), "JPEG")]
     problems = decoded(files, 3, 2, max_pixels=4800)[1].numpy().tolist()
     assert problems == [b"", b"the image must have at most 4800 pixels. Received: 60 x 81 pixels"]
+    with pytest.raises(ValueError, match="`max_pixels` must be at least 1. Received: max_pixels=0"):
+        decoded(files, 3, 2, max_pixels=0)
 
 
 def test_cropping():

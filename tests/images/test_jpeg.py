@@ -55,6 +55,10 @@ def test_large_images_are_decoded_at_a_smaller_ratio(times: int):
     check_pixels(content, most=4.0)
 
 
+def test_20_megapixels():
+    check_pixels(encoded(photograph(3700, 5405), "JPEG"), most=4.0)
+
+
 def test_bytes_between_segments_are_skipped():
     content = encoded(photograph(), "JPEG")
     check_pixels(content[:2] + b"\xff\xff" + content[2:])
