@@ -23,7 +23,7 @@ from side_by_side.translation_training import trained
 from kbert.storage.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results" / "ladder.json"
-KEY = ("rung", "direction", "seed", "epochs", "tokens", "dropout")
+KEY = ("rung", "direction", "seed", "epochs", "tokens", "dropout", "dtype")
 PARTS = 6
 
 

@@ -52,20 +52,28 @@ class ConvS2S(Sequences):
     def placed(self, ids: Any, side: int) -> Any:
         return self.dropout(self.table(ids) + self.places[side].weight[: ids.shape[1]])
 
-    def forward(self, source: Any, padding: Any, target: Any) -> Any:
+    def encoded(self, source: Any, padding: Any) -> tuple[Any, Any, Any]:
         embedded, real = self.placed(source, 0), (~padding)[..., None]
         states = self.starts[0](embedded)
         for block in self.encoder:
             states = (block(states * real) + states) * HALF
         keys, share = self.ends[0](states), 0.5 / len(self.decoder)
         keys = keys * share + (keys * (1 - share)).detach()
-        values, scale = (keys + embedded) * HALF, real.sum(1, keepdim=True).sqrt()
+        return keys, (keys + embedded) * HALF, real.sum(1, keepdim=True).sqrt()
+
+    def joined(
+        self, number: int, found: Any, states: Any, known: Any, *memory: Any
+    ) -> Any:
+        keys, values, scale, padding = memory
+        queries = (self.queries[number](found) + known) * HALF
+        scores = torch.bmm(queries, keys.transpose(1, 2)).masked_fill(padding, -math.inf)
+        context = self.attended[number](torch.bmm(scores.softmax(-1), values) * scale)
+        return ((context + found) * HALF + states) * HALF
+
+    def forward(self, source: Any, padding: Any, target: Any) -> Any:
+        memory = (*self.encoded(source, padding), padding[:, None])
         known = self.placed(target, 1)
         states = self.starts[1](known)
-        for block, query, attended in zip(self.decoder, self.queries, self.attended):
-            found = block(states)
-            scores = torch.bmm((query(found) + known) * HALF, keys.transpose(1, 2))
-            weights = scores.masked_fill(padding[:, None], -math.inf).softmax(-1)
-            context = attended(torch.bmm(weights, values) * scale)
-            states = ((context + found) * HALF + states) * HALF
+        for number, block in enumerate(self.decoder):
+            states = self.joined(number, block(states), states, known, *memory)
         return self.logits(self.ends[1](states))

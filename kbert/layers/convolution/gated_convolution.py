@@ -22,11 +22,21 @@ _NEVER = -1e9
 
 
 class ConvolvedSource(NamedTuple):
-    """A source that decoder blocks attend to."""
+    """A source that decoder blocks attend to, prepared once for all of them."""
 
-    keys: Any  # (B, S, E), the output of the encoder
+    keys: Any  # (B, E, S), the output of the encoder
     values: Any  # (B, S, E), with the embeddings
-    mask: Any  # bool (B, S), True for a real token
+    real: Any  # (B, 1, S), 1 for a real token, else 0
+    penalty: Any  # (B, 1, S), added to the scores of padding
+    scale: Any  # (B, 1, 1), m sqrt(1 / m) for m real tokens: a mean has a variance of 1 / m
+
+    @classmethod
+    def of(cls, keys: Any, embedded: Any, mask: Any) -> "ConvolvedSource":
+        """Prepares the output of an encoder and its embeddings (B, S, E), mask bool (B, S)."""
+        real = ops.cast(mask, keys.dtype)[:, None]
+        penalty, scale = (1.0 - real) * _NEVER, ops.sqrt(ops.sum(real, axis=-1, keepdims=True))
+        values = (keys + embedded) * HALF
+        return cls(ops.transpose(keys, (0, 2, 1)), values, real, penalty, scale)
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -75,9 +85,9 @@ class GatedConvolution(ConfiguredLayer):
         shifted = [padded[:, place : place + length] for place in range(self.kernel_width)]
         return self.of_windows(ops.concatenate(shifted, axis=-1))
 
-    def of_windows(self, windows: Any) -> Any:
+    def of_windows(self, windows: Any, scale: Any = None) -> Any:
         """Maps J inputs side by side, the earliest first, (..., J C), to (..., C)."""
-        values, gates = ops.split(self.linear(windows), 2, axis=-1)
+        values, gates = ops.split(self.linear(windows, scale), 2, axis=-1)
         return values * ops.sigmoid(gates)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
@@ -172,8 +182,12 @@ class ConvolutionDecoderBlock(ConfiguredLayer):
         convolved = self.convolution(self.dropout_layer(inputs, training=training))
         return self._attended(convolved, inputs, target, source)
 
+    def linear_layers(self) -> tuple[WeightNormLinear, WeightNormLinear, WeightNormLinear]:
+        """Returns the layers with weight normalization, in the order of `scales` in `step`."""
+        return self.convolution.linear, self.query, self.attended
+
     def step(
-        self, inputs: Any, before: Any, target: Any, source: ConvolvedSource
+        self, inputs: Any, before: Any, target: Any, source: ConvolvedSource, scales: Any
     ) -> tuple[Any, Any]:
         """Computes one step of k hypotheses.
 
@@ -182,24 +196,30 @@ class ConvolutionDecoderBlock(ConfiguredLayer):
             before: (B, k, (J - 1) C), the last inputs side by side, zeros before the first.
             target: (B, k, E), embeddings.
             source: what the block attends to.
+            scales: of each of `linear_layers`, (B, 1, U).
 
         Returns:
             (B, k, C), and what is `before` at the next step.
         """
         windows = ops.concatenate([before, inputs], axis=-1)
-        found, _ = self._attended(self.convolution.of_windows(windows), inputs, target, source)
+        convolved = self.convolution.of_windows(windows, scales[0])
+        found, _ = self._attended(convolved, inputs, target, source, *scales[1:])
         return found, windows[..., inputs.shape[-1] :]
 
     def _attended(
-        self, convolved: Any, inputs: Any, target: Any, source: ConvolvedSource
+        self,
+        convolved: Any,
+        inputs: Any,
+        target: Any,
+        source: ConvolvedSource,
+        query_scale: Any = None,
+        attended_scale: Any = None,
     ) -> tuple[Any, Any]:
-        queries = (self.query(convolved) + target) * HALF
-        seen = ops.cast(source.mask, queries.dtype)[:, None]
-        scores = ops.matmul(queries, ops.transpose(source.keys, (0, 2, 1)))
-        weights = ops.softmax(scores + (1.0 - seen) * _NEVER, axis=-1) * seen
-        # A mean of m vectors has a variance 1 / m of theirs: m sqrt(1 / m) undoes it.
-        scale = ops.sqrt(ops.sum(seen, axis=-1, keepdims=True))
-        context = self.attended(ops.matmul(weights, source.values) * scale)
+        queries = (self.query(convolved, query_scale) + target) * HALF
+        scores = ops.matmul(queries, source.keys) + source.penalty
+        weights = ops.softmax(scores, axis=-1) * source.real
+        context = ops.matmul(weights, source.values) * source.scale
+        context = self.attended(context, attended_scale)
         return ((context + convolved) * HALF + inputs) * HALF, weights
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:

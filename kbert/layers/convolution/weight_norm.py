@@ -35,20 +35,25 @@ class WeightNormLinear(ShapeKeepingLayer):
         self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
         self.built = True
 
-    def kernel(self) -> Any:
-        """Returns W (D, U)."""
+    def scale(self) -> Any:
+        """Returns norm / |direction| of each output, (U,)."""
         direction, norm = self.direction, self.norm
         if self.compute_dtype in ("bfloat16", "float16"):
             direction, norm = (ops.cast(one, "float32") for one in (direction, norm))
-        lengths = ops.sqrt(ops.sum(ops.square(direction), axis=0))
-        return ops.cast(direction * (norm / lengths), self.compute_dtype)
+        return ops.cast(norm / ops.sqrt(ops.sum(ops.square(direction), axis=0)), self.compute_dtype)
 
-    def call(self, inputs: Any) -> Any:
-        """Maps inputs (..., D) to (..., U)."""
+    def call(self, inputs: Any, scale: Any = None) -> Any:
+        """Maps inputs (..., D) to (..., U).
+
+        Args:
+            inputs: (..., D).
+            scale: `scale()`, which a loop computes once; broadcast to (..., U).
+        """
         flat = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        found = ops.add(ops.matmul(flat, self.kernel()), self.bias)
-        return ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
+        found = ops.matmul(flat, self.direction)
+        found = ops.reshape(found, (*ops.shape(inputs)[:-1], self.units))
+        return found * (self.scale() if scale is None else scale) + self.bias
 
-    def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
+    def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:
         """(..., D) -> (..., U)."""
         return (*input_shape[:-1], self.units)

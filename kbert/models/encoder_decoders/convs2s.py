@@ -4,6 +4,7 @@ Shapes: B batch, S source length, T target length, E embeddings, C channels, J k
 vocabulary, K hypotheses a row.
 """
 
+import itertools
 from typing import Any
 
 import keras
@@ -11,7 +12,6 @@ from keras import ops
 
 from kbert.architectures import CONVS2S
 from kbert.layers.convolution.gated_convolution import (
-    HALF,
     ConvolutionDecoderBlock,
     ConvolutionEncoderBlock,
     ConvolvedSource,
@@ -126,7 +126,7 @@ class ConvS2S(SequenceModel):
             training: whether dropout is on.
 
         Returns:
-            The memory of the decoder: `keys` and `values` (B, S, E), and `mask` bool (B, S).
+            The memory of the decoder: the parts of a `ConvolvedSource` by their names.
         """
         ids, mask = inputs["source_token_ids"], inputs["source_padding_mask"]
         embedded = self.source_embedding(ids) + self.source_positions(ids)
@@ -138,7 +138,7 @@ class ConvS2S(SequenceModel):
         if training:
             share = 1.0 / (2.0 * self.num_decoder_layers)
             keys = keys * share + ops.stop_gradient(keys * (1.0 - share))
-        return {"keys": keys, "values": (keys + embedded) * HALF, "mask": mask}
+        return ConvolvedSource.of(keys, embedded, mask)._asdict()
 
     def target_states(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
@@ -173,9 +173,18 @@ class ConvS2S(SequenceModel):
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
         """Returns the state of `decode_step` before the first step, see `EncoderDecoder`."""
-        kept = (self.kernel_width - 1) * self.hidden_dim
-        nothing = ops.zeros((ops.shape(memory["keys"])[0], slots, kept), self.compute_dtype)
-        return {**memory, **{f"block_{i}": nothing for i in range(self.num_decoder_layers)}}
+        kept = (self.kernel_width - 1) * self.hidden_dim * self.num_decoder_layers
+        rows = ops.shape(memory["keys"])[0]
+        nothing = ops.zeros((rows, slots, kept), self.compute_dtype)
+        # Of the weights, which no step changes; the rows are first in all that a state has.
+        scales = ops.concatenate([layer.scale() for layer in self._stepped()], axis=0)
+        scales = ops.broadcast_to(scales, (rows, 1, scales.shape[0]))
+        return {**memory, "inputs": nothing, "scales": scales}
+
+    def _stepped(self) -> list[WeightNormLinear]:
+        """Returns the layers with weight normalization that a step passes."""
+        inner = [layer for block in self.decoder_blocks for layer in block.linear_layers()]
+        return [self.decoder_input, *inner, self.decoder_output]
 
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
@@ -183,10 +192,14 @@ class ConvS2S(SequenceModel):
         """Decodes one more token of every hypothesis, see `EncoderDecoder`."""
         source = ConvolvedSource(*(state[name] for name in ConvolvedSource._fields))
         embedded = self.target_embedding(token_ids) + self.target_positions.at(time)
-        states, new = self.decoder_input(embedded), dict(state)
+        ends = itertools.accumulate(layer.units for layer in self._stepped())
+        first, *scales, last = ops.split(state["scales"], list(ends)[:-1], axis=-1)
+        # The last inputs of all blocks, side by side: they change their slots together.
+        inputs = of_slots(state["inputs"], slots, time)
+        inputs = ops.split(inputs, self.num_decoder_layers, axis=-1)
+        states = self.decoder_input(embedded, first)
         for i, block in enumerate(self.decoder_blocks):
-            name = f"block_{i}"
-            before = of_slots(state[name], slots, time)
-            states, before = block.step(states, before, embedded, source)
-            new[name] = in_slots(before, state[name])
-        return self.logits(self.decoder_output(states)), new
+            own = scales[3 * i : 3 * i + 3]
+            states, inputs[i] = block.step(states, inputs[i], embedded, source, own)
+        kept = in_slots(ops.concatenate(inputs, axis=-1), state["inputs"])
+        return self.logits(self.decoder_output(states, last)), {**state, "inputs": kept}

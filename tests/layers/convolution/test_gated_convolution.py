@@ -25,7 +25,8 @@ def test_numbers(kernel_width: int, causal: bool):
     padding = "causal" if causal else "same"
     other = keras.layers.Conv1D(6, kernel_width, padding=padding)
     other.build(INPUTS.shape)
-    kernel = np.asarray(layer.linear.kernel()).reshape(kernel_width, 3, 6)
+    kernel = np.asarray(layer.linear.direction * layer.linear.scale())
+    kernel = kernel.reshape(kernel_width, 3, 6)
     other.set_weights([kernel, layer.linear.bias.numpy()])
     values, gates = np.split(other(INPUTS).numpy(), 2, axis=-1)
     np.testing.assert_allclose(layer(INPUTS), values / (1 + np.exp(-gates)), atol=1e-5)
@@ -47,17 +48,18 @@ def test_a_decoder_block():
     again = ConvolutionDecoderBlock.from_config(block.get_config())
     assert again.get_config() == block.get_config()
     draw = np.random.default_rng(2)
-    keys, values = draw.normal(size=(2, 2, 7, 4)).astype("float32")
+    keys, embedded = draw.normal(size=(2, 2, 7, 4)).astype("float32")
     target = draw.normal(size=(2, 7, 4)).astype("float32")
-    source = ConvolvedSource(keys, values, MASK)
+    source = ConvolvedSource.of(keys, embedded, MASK)
     states, weights = block(INPUTS, target, source)
     assert states.shape == (2, 7, 3)
     np.testing.assert_allclose(weights.numpy().sum(axis=-1), 1.0, atol=1e-6)
     np.testing.assert_array_equal(weights.numpy()[1, :, 4:], 0.0)
     before = np.zeros((2, 1, 6), "float32")
+    scales = [layer.scale() for layer in block.linear_layers()]
     for time in range(7):
         here = slice(time, time + 1)
-        found, before = block.step(INPUTS[:, here], before, target[:, here], source)
+        found, before = block.step(INPUTS[:, here], before, target[:, here], source, scales)
         np.testing.assert_allclose(found, states[:, here], atol=1e-5)
 
 

@@ -14,9 +14,10 @@ def test_by_hand():
     layer.direction.assign([[3.0, 0.0], [4.0, 2.0]])
     layer.norm.assign([10.0, 1.0])
     layer.bias.assign([0.5, 0.0])
-    np.testing.assert_allclose(layer.kernel(), [[6.0, 0.0], [8.0, 1.0]], rtol=1e-6)
-    found = layer(np.array([[1.0, 1.0]], "float32"))
-    np.testing.assert_allclose(found, [[14.5, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(layer.scale(), [2.0, 0.5], rtol=1e-6)
+    inputs = np.array([[1.0, 1.0]], "float32")
+    np.testing.assert_allclose(layer(inputs), [[14.5, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(layer(inputs, layer.scale()), [[14.5, 1.0]], rtol=1e-6)
 
 
 def test_the_variance_at_the_beginning():

@@ -44,7 +44,7 @@ def test_receptive_field():
         one = tf.reduce_sum(states[:, 7])
     seen = np.abs(tape.gradient(one, embedded)).sum(axis=(0, 2)) > 0
     assert seen.tolist() == [3 <= place <= 7 for place in range(10)]
-    assert memory["keys"].shape == (3, 5, 6)
+    assert memory["keys"].shape == (3, 6, 5)
 
 
 def test_gradients_of_the_encoder_are_scaled():
