@@ -14,6 +14,7 @@ import keras
 from keras import ops
 
 from kbert.layers.convolution.weight_norm import WeightNormLinear
+from kbert.layers.linear import own_gradient
 from kbert.layers.residual import ConfiguredLayer, Dropout
 
 HALF = math.sqrt(0.5)
@@ -79,11 +80,7 @@ class GatedConvolution(ConfiguredLayer):
     def call(self, inputs: Any) -> Any:
         """Maps inputs (B, T, C), zeros beyond both ends, to the same shape."""
         more = self.kernel_width - 1
-        before = more if self.causal else more // 2
-        padded = ops.pad(inputs, ((0, 0), (before, more - before), (0, 0)))
-        length = ops.shape(inputs)[1]
-        shifted = [padded[:, place : place + length] for place in range(self.kernel_width)]
-        return self.of_windows(ops.concatenate(shifted, axis=-1))
+        return self.of_windows(_windows(inputs, more if self.causal else more // 2, more))
 
     def of_windows(self, windows: Any, scale: Any = None) -> Any:
         """Maps J inputs side by side, the earliest first, (..., J C), to (..., C)."""
@@ -92,6 +89,30 @@ class GatedConvolution(ConfiguredLayer):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape
+
+
+def _windows(inputs: Any, before: int, more: int) -> Any:
+    """Returns each position of (B, T, C) with `more` neighbours: (B, T, (more + 1) C).
+
+    `before` of them come before it. The gradient of a slice is a slow pass for each of them.
+    """
+
+    @own_gradient
+    def run(inputs: Any) -> Any:
+        length = ops.shape(inputs)[1]
+        padded = ops.pad(inputs, ((0, 0), (before, more - before), (0, 0)))
+        shifted = [padded[:, place : place + length] for place in range(more + 1)]
+
+        def gradient(*args: Any, upstream: Any = None) -> Any:
+            (upstream,) = args if upstream is None else (upstream,)
+            total = 0.0
+            for place, part in enumerate(ops.split(upstream, more + 1, axis=-1)):
+                total = total + ops.pad(part, ((0, 0), (place, more - place), (0, 0)))
+            return total[:, before : before + length]
+
+        return ops.concatenate(shifted, axis=-1), gradient
+
+    return run(inputs)
 
 
 @keras.saving.register_keras_serializable("kbert")
