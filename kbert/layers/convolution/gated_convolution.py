@@ -105,7 +105,7 @@ def _windows(inputs: Any, before: int, more: int) -> Any:
 
         def gradient(*args: Any, upstream: Any = None) -> Any:
             (upstream,) = args if upstream is None else (upstream,)
-            total = 0.0
+            total: Any = 0.0
             for place, part in enumerate(ops.split(upstream, more + 1, axis=-1)):
                 total = total + ops.pad(part, ((0, 0), (place, more - place), (0, 0)))
             return total[:, before : before + length]
