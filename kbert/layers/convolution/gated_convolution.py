@@ -78,12 +78,27 @@ class GatedConvolution(ConfiguredLayer):
         self.built = True
 
     def call(self, inputs: Any) -> Any:
-        """Maps inputs (B, T, C), zeros beyond both ends, to the same shape."""
+        """Computes all positions.
+
+        Args:
+            inputs: (B, T, C); beyond both ends are zeros.
+
+        Returns:
+            (B, T, C).
+        """
         more = self.kernel_width - 1
         return self.of_windows(_windows(inputs, more if self.causal else more // 2, more))
 
     def of_windows(self, windows: Any, scale: Any = None) -> Any:
-        """Maps J inputs side by side, the earliest first, (..., J C), to (..., C)."""
+        """Computes positions by their windows.
+
+        Args:
+            windows: (..., J C), J inputs side by side, the earliest first.
+            scale: of the weights, see `WeightNormLinear`; None computes it.
+
+        Returns:
+            (..., C).
+        """
         values, gates = ops.split(self.linear(windows, scale), 2, axis=-1)
         return values * ops.sigmoid(gates)
 

@@ -48,7 +48,7 @@ class AttentionDecoder(RecurrentWeights):
 
     Args:
         units: D.
-        cell: as of `Recurrent`.
+        cell: "gru" (Cho et al. 2014), "gru_reset_after" (cuDNN's and PyTorch's) or "lstm".
         score: "additive", "bilinear" or "dot".
         attention_dim: A; None is D.
 
@@ -140,7 +140,12 @@ class AttentionDecoder(RecurrentWeights):
         return Attended(*narrow)
 
     def attend(self, states: Any, annotations: Annotations) -> tuple[Any, Any]:
-        """Returns contexts (B, k, M) and weights (B, k, S) of states (B, k, W)."""
+        """Returns contexts (B, k, M) and weights (B, k, S).
+
+        Args:
+            states: (B, k, W).
+            annotations: what `annotations` returned.
+        """
         run = _Run(self, ops.cast(annotations.mask, states.dtype))
         values, keys = (ops.cast(x, states.dtype) for x in annotations[:2])
         return run.attend(self.output(states), values, keys, self._kernels())

@@ -65,11 +65,19 @@ class RecurrentWeights(ConfiguredLayer):
         return self.functions.width
 
     def output(self, states: Any) -> Any:
-        """Returns what a state (..., W) shows to others, (..., D)."""
+        """Returns what states show to others, (..., D).
+
+        Args:
+            states: (..., W).
+        """
         return states[..., : self.units]
 
     def first_state(self, output: Any) -> Any:
-        """Returns the state (..., W) of this output (..., D): a memory cell is 0."""
+        """Returns the state (..., W) of an output: a memory cell is 0.
+
+        Args:
+            output: (..., D).
+        """
         more = self.state_width - self.units
         return ops.concatenate([output, ops.zeros_like(output)[..., :more]], -1) if more else output
 
@@ -170,7 +178,11 @@ class Recurrent(RecurrentWeights):
         return ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype)
 
     def last(self, states: Any) -> Any:
-        """Returns the last state (B, W) of those that `call` returned."""
+        """Returns the state (B, W) after the last token.
+
+        Args:
+            states: (B, T, W), from `call`.
+        """
         return states[:, 0 if self.backwards else -1]
 
     def compute_output_shape(self, input_shape: Any, *args: Any, **kwargs: Any) -> Any:

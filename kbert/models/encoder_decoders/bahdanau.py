@@ -149,7 +149,12 @@ class Bahdanau(SequenceModel):
         return self.readout(ops.concatenate(parts, axis=-1))
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
-        """Returns the weights of the annotations for a known target: one array (B, 1, T, S)."""
+        """Returns the weights of the annotations for a known target: one array (B, 1, T, S).
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: the dict that `encode` returns.
+        """
         embedded = self.target_embedding(target_token_ids)
         found = self.decoder(embedded, _annotations(memory), memory["initial"])
         return [found.weights[:, None]]
@@ -157,13 +162,29 @@ class Bahdanau(SequenceModel):
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
-        """Returns the state of `decode_step` before the first step, see `EncoderDecoder`."""
+        """Returns the state of `decode_step` before the first step: tensors, the rows first.
+
+        Args:
+            memory: the dict that `encode` returns.
+            slots: K, the most hypotheses a row.
+            capacity: not read: no state grows with the steps.
+        """
         return {**memory, "initial": repeated(memory["initial"], slots)}
 
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Decodes one more token of every hypothesis, see `EncoderDecoder`."""
+        """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
+
+        Args:
+            token_ids: int (B, k), the last token of each.
+            time: int32 scalar, the number of tokens before.
+            slots: int32 (B, k, L), the slot of each hypothesis at each step.
+            state: from `start_decoding` or the previous step.
+
+        Returns:
+            float32 logits (B, k, V), and the new state.
+        """
         embedded = self.target_embedding(token_ids)
         before = of_slots(state["initial"], slots, time)
         contexts, _ = self.decoder.attend(before, _annotations(state))

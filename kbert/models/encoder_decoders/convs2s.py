@@ -166,13 +166,24 @@ class ConvS2S(SequenceModel):
         return states, weights
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
-        """Returns the attention of each block for a known target: arrays (B, 1, T, S)."""
+        """Returns the attention of each block for a known target: arrays (B, 1, T, S).
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: the dict that `encode` returns.
+        """
         return [found[:, None] for found in self._decoded(target_token_ids, memory)[1]]
 
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
-        """Returns the state of `decode_step` before the first step, see `EncoderDecoder`."""
+        """Returns the state of `decode_step` before the first step: tensors, the rows first.
+
+        Args:
+            memory: the dict that `encode` returns.
+            slots: K, the most hypotheses a row.
+            capacity: not read: no state grows with the steps.
+        """
         kept = (self.kernel_width - 1) * self.hidden_dim * self.num_decoder_layers
         rows = ops.shape(memory["keys"])[0]
         nothing = ops.zeros((rows, slots, kept), self.compute_dtype)
@@ -189,7 +200,17 @@ class ConvS2S(SequenceModel):
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Decodes one more token of every hypothesis, see `EncoderDecoder`."""
+        """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
+
+        Args:
+            token_ids: int (B, k), the last token of each.
+            time: int32 scalar, the number of tokens before.
+            slots: int32 (B, k, L), the slot of each hypothesis at each step.
+            state: from `start_decoding` or the previous step.
+
+        Returns:
+            float32 logits (B, k, V), and the new state.
+        """
         source = ConvolvedSource(*(state[name] for name in ConvolvedSource._fields))
         embedded = self.target_embedding(token_ids) + self.target_positions.at(time)
         ends = itertools.accumulate(layer.units for layer in self._stepped())

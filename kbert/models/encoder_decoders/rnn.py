@@ -36,7 +36,7 @@ class RnnEncoderDecoder(SequenceModel):
         hidden_dim: D.
         embedding_dim: E; None is D.
         num_layers: recurrent layers of the encoder, and of the decoder.
-        cell: "gru", "gru_reset_after" or "lstm", see `kbert.layers.recurrent.recurrent`.
+        cell: "gru" (Cho et al. 2014), "gru_reset_after" (cuDNN's and PyTorch's) or "lstm".
         context: "each_step" or "initial".
         reversed_source: whether the source is read from its end to its beginning (Sutskever et al.
             2014, section 3.3).
@@ -174,7 +174,13 @@ class RnnEncoderDecoder(SequenceModel):
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
     ) -> Any:
-        """Returns the state of `decode_step` before the first step, see `EncoderDecoder`."""
+        """Returns the state of `decode_step` before the first step: tensors, the rows first.
+
+        Args:
+            memory: the dict that `encode` returns.
+            slots: K, the most hypotheses a row.
+            capacity: not read: no state grows with the steps.
+        """
         layers = range(self.num_layers)
         state = {f"layer_{i}": repeated(memory[f"initial_{i}"], slots) for i in layers}
         return state | ({"context": memory["context"]} if self.reads_context else {})
@@ -182,7 +188,17 @@ class RnnEncoderDecoder(SequenceModel):
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Decodes one more token of every hypothesis, see `EncoderDecoder`."""
+        """Decodes one more token of every hypothesis; see `kbert.decoding.search`.
+
+        Args:
+            token_ids: int (B, k), the last token of each.
+            time: int32 scalar, the number of tokens before.
+            slots: int32 (B, k, L), the slot of each hypothesis at each step.
+            state: from `start_decoding` or the previous step.
+
+        Returns:
+            float32 logits (B, k, V), and the new state.
+        """
         embedded = self.target_embedding(token_ids)
         states, new = embedded, dict(state)
         if self.reads_context:
@@ -196,5 +212,10 @@ class RnnEncoderDecoder(SequenceModel):
         return self.logits(self._read(states, embedded, state)), new
 
     def memory_scores(self, target_token_ids: Any, memory: dict[str, Any]) -> list[Any]:
-        """Returns an empty list: nothing attends to the source."""
+        """Returns an empty list: nothing attends to the source.
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: the dict that `encode` returns.
+        """
         return []

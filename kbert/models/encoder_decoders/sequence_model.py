@@ -107,17 +107,32 @@ class SequenceModel(keras.Model):
         return self.logits(self.target_states(inputs["target_token_ids"], memory, training))
 
     def encode(self, inputs: dict[str, Any], training: bool | None = None) -> dict[str, Any]:
-        """Encodes the source, see `EncoderDecoder`."""
+        """Encodes the source.
+
+        Args:
+            inputs: dict of `source_token_ids` int (B, S) and `source_padding_mask` bool (B, S).
+            training: whether dropout is on.
+        """
         raise NotImplementedError(f"{type(self).__name__} must encode a source")
 
     def target_states(
         self, target_token_ids: Any, memory: dict[str, Any], training: bool | None = None
     ) -> Any:
-        """Decodes a known target, see `EncoderDecoder`."""
+        """Returns the states (B, T, E) that `logits` takes.
+
+        Args:
+            target_token_ids: int (B, T), which begin with the start token.
+            memory: the dict that `encode` returns.
+            training: whether dropout is on.
+        """
         raise NotImplementedError(f"{type(self).__name__} must decode a target")
 
     def logits(self, states: Any) -> Any:
-        """Maps states (..., E) of the decoder to float32 logits (..., V)."""
+        """Maps states (..., E) to float32 logits (..., V).
+
+        Args:
+            states: (..., E), from `target_states`.
+        """
         return self.output_layer(states, self.target_embedding.embeddings)
 
 
