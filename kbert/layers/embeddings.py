@@ -83,7 +83,8 @@ class _Positions(ConfiguredLayer):
 
     def at(self, position: Any) -> Any:
         """Returns the vectors (..., D) of `position` int (...)."""
-        return ops.take(self._vectors(), position, axis=0)
+        # Outside of a call nothing casts the weights.
+        return ops.cast(ops.take(self._vectors(), position, axis=0), self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(B, T, ...) -> (T, D)."""

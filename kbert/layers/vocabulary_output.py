@@ -7,6 +7,23 @@ from keras import ops
 
 from kbert.layers.residual import ConfiguredLayer
 
+TIED = ("all", "target", "none")
+
+
+def check_tied(tied: str, vocabulary_size: int, source_vocabulary_size: int | None) -> None:
+    """Raises a ValueError if a model cannot tie its embeddings so.
+
+    `tied` is "all" (source, target and output), "target" (target and output) or "none";
+    `source_vocabulary_size` is None where both sides share a vocabulary.
+    """
+    if tied not in TIED:
+        raise ValueError(f"`tied` must be one of {list(TIED)}. Received: tied={tied!r}")
+    if tied == "all" and source_vocabulary_size not in (None, vocabulary_size):
+        raise ValueError(
+            '`tied` must not be "all" for vocabularies of different sizes. Received: '
+            f"vocabulary_size={vocabulary_size}, source_vocabulary_size={source_vocabulary_size}"
+        )
+
 
 @keras.saving.register_keras_serializable("kbert")
 class VocabularyOutput(ConfiguredLayer):

@@ -15,11 +15,10 @@ from keras import ops
 
 from kbert.layers.convolution.weight_norm import WeightNormLinear
 from kbert.layers.linear import own_gradient
+from kbert.layers.masks import additive_mask
 from kbert.layers.residual import ConfiguredLayer, Dropout
 
 HALF = math.sqrt(0.5)
-# Added to the scores of padding; exp of it is 0, and a row that is all padding has no NaN.
-_NEVER = -1e9
 
 
 class ConvolvedSource(NamedTuple):
@@ -35,7 +34,9 @@ class ConvolvedSource(NamedTuple):
     def of(cls, keys: Any, embedded: Any, mask: Any) -> "ConvolvedSource":
         """Prepares the output of an encoder and its embeddings (B, S, E), mask bool (B, S)."""
         real = ops.cast(mask, keys.dtype)[:, None]
-        penalty, scale = (1.0 - real) * _NEVER, ops.sqrt(ops.sum(real, axis=-1, keepdims=True))
+        dtype = keras.backend.standardize_dtype(keys.dtype)
+        penalty = additive_mask(ops.cast(mask, "bool"), dtype)[:, None]
+        scale = ops.sqrt(ops.sum(real, axis=-1, keepdims=True))
         values = (keys + embedded) * HALF
         return cls(ops.transpose(keys, (0, 2, 1)), values, real, penalty, scale)
 

@@ -13,13 +13,12 @@ import keras
 from keras import ops
 
 from kbert.layers.linear import own_gradient
+from kbert.layers.masks import additive_mask
 from kbert.layers.recurrent.cells import Cell, product, product_over_rows
 from kbert.layers.recurrent.recurrent import RecurrentWeights, as_tensor, states_before
 from kbert.layers.recurrent.scan import scan
 
 SCORES = ("additive", "bilinear", "dot")
-# Added to the scores of padding; exp of it is 0, and a row that is all padding has no NaN.
-_NEVER = -1e9
 
 
 class Annotations(NamedTuple):
@@ -134,7 +133,7 @@ class AttentionDecoder(RecurrentWeights):
         projected = ops.transpose(projected, (1, 0, 2))
         wide = projected.dtype
         values, keys = (ops.cast(x, wide) for x in annotations[:2])
-        run = _Run(self, ops.cast(annotations.mask, wide))
+        run = _Run(self, annotations.mask, wide)
         found = run.attended(projected, ops.cast(initial, wide), values, keys, self._kernels())
         narrow = [ops.cast(ops.transpose(x, (1, 0, 2)), self.compute_dtype) for x in found]
         return Attended(*narrow)
@@ -146,7 +145,7 @@ class AttentionDecoder(RecurrentWeights):
             states: (B, k, W).
             annotations: what `annotations` returned.
         """
-        run = _Run(self, ops.cast(annotations.mask, states.dtype))
+        run = _Run(self, annotations.mask, states.dtype)
         values, keys = (ops.cast(x, states.dtype) for x in annotations[:2])
         return run.attend(self.output(states), values, keys, self._kernels())
 
@@ -155,11 +154,14 @@ class AttentionDecoder(RecurrentWeights):
 
 
 class _Run:
-    """A decoder over one batch: `seen` is (B, S), 1 for a real token."""
+    """A decoder over one batch, with the mask bool (B, S) of its annotations."""
 
-    def __init__(self, layer: AttentionDecoder, seen: Any) -> None:
+    def __init__(self, layer: AttentionDecoder, mask: Any, dtype: Any) -> None:
         self.cell: Cell = layer.functions
-        self.units, self.seen = layer.units, seen
+        self.units = layer.units
+        self.seen = ops.cast(mask, dtype)[:, None]  # (B, 1, S)
+        name = keras.backend.standardize_dtype(dtype)
+        self.penalty = additive_mask(ops.cast(mask, "bool"), name)[:, None]
         self.is_additive = layer.score == "additive"
         self.own = 3 if self.is_additive else 1  # kernels before the recurrent ones
 
@@ -170,8 +172,7 @@ class _Run:
             scores = ops.sum(squashed * ops.cast(weights[2], keys.dtype), axis=-1)
         else:
             scores = ops.matmul(output, ops.transpose(keys, (0, 2, 1)))
-        seen = self.seen[:, None]
-        chances = ops.softmax(scores + (1.0 - seen) * _NEVER, axis=-1) * seen
+        chances = ops.softmax(scores + self.penalty, axis=-1) * self.seen
         return ops.matmul(chances, values), chances
 
     def attended(self, inputs: Any, initial: Any, values: Any, keys: Any, weights: Any) -> Any:

@@ -8,9 +8,7 @@ from keras import ops
 from kbert.decoding.active_rows import of_parents
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.layers.residual import Dropout, constructor_arguments
-from kbert.layers.vocabulary_output import VocabularyOutput
-
-TIED = ("all", "target", "none")
+from kbert.layers.vocabulary_output import VocabularyOutput, check_tied
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -40,14 +38,7 @@ class SequenceModel(keras.Model):
         """
         for name, value in arguments.items():
             setattr(self, name, value)
-        if self.tied not in TIED:
-            raise ValueError(f"`tied` must be one of {list(TIED)}. Received: tied={self.tied!r}")
-        if self.tied == "all" and self.source_vocabulary_size not in (None, self.vocabulary_size):
-            raise ValueError(
-                '`tied` must not be "all" for vocabularies of different sizes. Received: '
-                f"vocabulary_size={self.vocabulary_size}, source_vocabulary_size="
-                f"{self.source_vocabulary_size}"
-            )
+        check_tied(self.tied, self.vocabulary_size, self.source_vocabulary_size)
         dtype = self.dtype_policy
         self.source_embedding = self._embedding("source_embedding", self.source_vocabulary_size)
         self.target_embedding = self.source_embedding

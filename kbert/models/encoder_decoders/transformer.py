@@ -17,10 +17,10 @@ from kbert.layers.key_value_cache import path_mask
 from kbert.layers.linear import Bias, Linear
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, constructor_arguments
+from kbert.layers.vocabulary_output import check_tied
 from kbert.models.sizes import transformer_size
 
 POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned")
-TIED = ("all", "target", "none")
 
 
 @keras.saving.register_keras_serializable("kbert")
@@ -75,17 +75,11 @@ class Transformer(keras.Model):
     ) -> None:
         kwargs.setdefault("name", "transformer")
         super().__init__(**kwargs)
-        for name, value, known in (("positions", positions, POSITIONS), ("tied", tied, TIED)):
-            if value not in known:
-                raise ValueError(
-                    f"`{name}` must be one of {list(known)}. Received: {name}={value!r}"
-                )
-        if tied == "all" and source_vocabulary_size not in (None, vocabulary_size):
+        if positions not in POSITIONS:
             raise ValueError(
-                '`tied` must not be "all" for vocabularies of different sizes. Received: '
-                f"vocabulary_size={vocabulary_size}, source_vocabulary_size="
-                f"{source_vocabulary_size}"
+                f"`positions` must be one of {list(POSITIONS)}. Received: positions={positions!r}"
             )
+        check_tied(tied, vocabulary_size, source_vocabulary_size)
         self.vocabulary_size, self.hidden_dim = vocabulary_size, hidden_dim
         self.num_encoder_layers, self.num_decoder_layers = num_encoder_layers, num_decoder_layers
         self.num_heads, self.intermediate_dim = num_heads, intermediate_dim

@@ -79,9 +79,7 @@ def build_translator(
 ) -> Built:
     """Creates the model of a run, on the subwords of source and target; with `warm` its own."""
     if warm is None:
-        # A fused model is a Transformer, and a BERT beside it.
-        plain = config.architecture if config.bert is None else TRANSFORMER
-        kind = encoder_decoder_class(plain)
+        kind = _plain_class(config)
         arguments = model_arguments(config, subwords)
     else:
         kind = encoder_decoder_class(warm.transformer.architecture)
@@ -161,12 +159,16 @@ def model_arguments(config: TranslationConfig, subwords: tuple[Sized, Sized]) ->
         **{name: getattr(config, name) for name in _CHOICES},
         "tied": tied,
     }
-    plain = config.architecture if config.bert is None else TRANSFORMER
-    taken = inspect.signature(encoder_decoder_class(plain).__init__).parameters
+    taken = inspect.signature(_plain_class(config).__init__).parameters
     every = (*_NUMBERS, *_CHOICES, *ARCHITECTURE_OPTIONS, "tied")
     lacking = [name for name in every if name not in taken]
     check_default(config, lacking, f"with architecture={config.architecture}, which has none")
     return {name: value for name, value in arguments.items() if name in taken}
+
+
+def _plain_class(config: TranslationConfig) -> Any:
+    """Returns the class of a new model without BERT: a fused one is a Transformer, and a BERT."""
+    return encoder_decoder_class(config.architecture if config.bert is None else TRANSFORMER)
 
 
 _NAME = re.compile(r"epoch-(\d+)")

@@ -156,12 +156,17 @@ def check_low_precision(model: Any, tolerance: float = 0.2) -> None:
     """Numbers of few bits give logits in float32 near those of many."""
     inputs = {**INPUTS, "target_token_ids": TARGET}
     wanted = model(inputs).numpy()
-    for policy in ("mixed_bfloat16", "bfloat16"):
+    for policy in ("mixed_bfloat16", "bfloat16", "mixed_float16"):
         other = type(model).from_config({**model.get_config(), "dtype": policy})
         other.set_weights(model.get_weights())
         found = other(inputs)
         assert found.dtype == "float32"
         np.testing.assert_allclose(found, wanted, atol=tolerance * np.abs(wanted).max())
+        # A step attends in the dtype of the states.
+        memory = other.encode(INPUTS)
+        given = (TARGET[:, :1], tf.constant(0), np.zeros((len(TARGET), 1, 1), "int32"))
+        step, _ = other.decode_step(*given, other.start_decoding(memory))
+        np.testing.assert_allclose(step, wanted[:, :1], atol=tolerance * np.abs(wanted).max())
 
 
 def check_all(model: Any, reference: Reference) -> None:

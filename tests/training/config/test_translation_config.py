@@ -3,7 +3,8 @@ import dataclasses
 import pytest
 
 from kbert.decoding.scores import LENGTH_PENALTIES
-from kbert.models.encoder_decoders.transformer import POSITIONS, TIED, Transformer
+from kbert.layers.vocabulary_output import TIED
+from kbert.models.encoder_decoders.transformer import POSITIONS, Transformer
 from kbert.text.subword_training import MIN_CHARACTER_COVERAGE, MODEL_TYPES, NORMALIZATIONS
 from kbert.training.config.translation_config import MONITORED, TranslationConfig
 
