@@ -19,6 +19,9 @@ from kbert.keras_names import when_keras_loads
 if TYPE_CHECKING:
     from kbert.models.albert import Albert
     from kbert.models.bert import Bert
+    from kbert.models.captioning.feature_extractor import FeatureExtractor
+    from kbert.models.captioning.image_transformer import ImageTransformer
+    from kbert.models.captioning.show_attend_tell import ShowAttendTell
     from kbert.models.distilbert import DistilBert
     from kbert.models.electra import Electra
     from kbert.models.encoder_decoders.bahdanau import Bahdanau
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
+    from kbert.tasks.captioning.model import Captioner
     from kbert.tasks.classification.model import Classifier
     from kbert.tasks.embedding.model import TextEmbedder
     from kbert.tasks.multi_label.model import MultiLabelClassifier
@@ -55,11 +59,14 @@ _MODULE_OF = {
     "Bert": "kbert.models.bert",
     "BertFusedTransformer": "kbert.models.encoder_decoders.bert_fused_transformer",
     "ByteLevelBPE": "kbert.text.byte_level_bpe.byte_level_bpe",
+    "Captioner": "kbert.tasks.captioning.model",
     "Classifier": "kbert.tasks.classification.model",
     "ConvS2S": "kbert.models.encoder_decoders.convs2s",
     "DistilBert": "kbert.models.distilbert",
     "Electra": "kbert.models.electra",
     "EntityRecognizer": "kbert.tasks.ner.model",
+    "FeatureExtractor": "kbert.models.captioning.feature_extractor",
+    "ImageTransformer": "kbert.models.captioning.image_transformer",
     "MaskedLanguageModel": "kbert.tasks.pretraining.model",
     "MultiLabelClassifier": "kbert.tasks.multi_label.model",
     "MultipleChoice": "kbert.tasks.multiple_choice.model",
@@ -67,6 +74,7 @@ _MODULE_OF = {
     "Regressor": "kbert.tasks.regression.model",
     "RnnEncoderDecoder": "kbert.models.encoder_decoders.rnn",
     "Roberta": "kbert.models.roberta",
+    "ShowAttendTell": "kbert.models.captioning.show_attend_tell",
     "SpanTagger": "kbert.tasks.span_tagging.model",
     "Subword": "kbert.text.subword",
     "TextEmbedder": "kbert.tasks.embedding.model",
@@ -86,11 +94,14 @@ __all__ = [
     "Bert",
     "BertFusedTransformer",
     "ByteLevelBPE",
+    "Captioner",
     "Classifier",
     "ConvS2S",
     "DistilBert",
     "Electra",
     "EntityRecognizer",
+    "FeatureExtractor",
+    "ImageTransformer",
     "MaskedLanguageModel",
     "MultiLabelClassifier",
     "MultipleChoice",
@@ -98,6 +109,7 @@ __all__ = [
     "Regressor",
     "RnnEncoderDecoder",
     "Roberta",
+    "ShowAttendTell",
     "SpanTagger",
     "Subword",
     "TextEmbedder",

@@ -1,4 +1,4 @@
-"""Architectures of encoders and of encoder-decoders, a line each: names alone.
+"""Architectures of encoders, of encoder-decoders and of captioners, a line each: names alone.
 
 Their modules are imported on demand, so that every room may ask here. Weights on disk say which
 architecture they are of; those that say none were written when there was one of each kind. Another
@@ -47,6 +47,10 @@ ENCODER_DECODERS = {
     "bahdanau": "kbert.models.encoder_decoders.bahdanau.Bahdanau",
     "convs2s": "kbert.models.encoder_decoders.convs2s.ConvS2S",
 }
+CAPTIONERS = {
+    "show-attend-tell": "kbert.models.captioning.show_attend_tell.ShowAttendTell",
+    "image-transformer": "kbert.models.captioning.image_transformer.ImageTransformer",
+}
 # The architecture of new encoders, and of folders that name none.
 BERT = "bert"
 ROBERTA = "roberta"
@@ -55,6 +59,8 @@ BERT_FUSED = "bert-fused"
 RNN = "rnn"
 BAHDANAU = "bahdanau"
 CONVS2S = "convs2s"
+SHOW_ATTEND_TELL = "show-attend-tell"
+IMAGE_TRANSFORMER = "image-transformer"
 
 
 def check_known(name: Any, known: Iterable[str], source: str = "") -> None:
@@ -62,7 +68,7 @@ def check_known(name: Any, known: Iterable[str], source: str = "") -> None:
 
     Args:
         name: the name, or what stands in its place.
-        known: the names that there are: `ENCODERS` or `ENCODER_DECODERS`.
+        known: the names that there are: `ENCODERS`, `ENCODER_DECODERS` or `CAPTIONERS`.
         source: the origin that the error names, a file for example; "" for an argument.
 
     Raises:
@@ -125,6 +131,19 @@ def encoder_decoder_class(architecture: str) -> Any:
     """
     check_known(architecture, ENCODER_DECODERS)
     return loaded(ENCODER_DECODERS[architecture])
+
+
+def captioner_class(architecture: str) -> Any:
+    """Returns the class of the model of a captioner, which decodes the vectors of images.
+
+    Args:
+        architecture: its name in `CAPTIONERS`.
+
+    Raises:
+        ValueError: there is no such architecture.
+    """
+    check_known(architecture, CAPTIONERS)
+    return loaded(CAPTIONERS[architecture])
 
 
 def loaded(name: str) -> Any:

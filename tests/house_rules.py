@@ -41,7 +41,7 @@ SUB_FLOORS = {
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
     "layers": ((".",), ("convolution", "recurrent")),
-    "models": ((".",), ("encoder_decoders",)),
+    "models": ((".",), ("encoder_decoders",), ("captioning",)),
     "data": (
         ("tables",),
         ("batches",),
@@ -51,7 +51,8 @@ SUB_FLOORS = {
     ),
     "tasks": (
         (".",),
-        ("classification", "embedding", "pretraining", "question_answering", "translation"),
+        ("captioning", "classification", "embedding", "pretraining"),
+        ("question_answering", "translation"),
         ("multi_label", "multiple_choice", "ner", "regression"),
         ("span_tagging",),
     ),
@@ -60,7 +61,7 @@ SUB_FLOORS = {
         ("runs",),
         ("distributed",),
         ("callbacks",),
-        ("pretraining", "translation"),
+        ("captioning", "pretraining", "translation"),
         ("recipes",),
         (".",),
     ),

@@ -31,6 +31,26 @@ def translation_metrics(hypotheses: Sequence[str], references: References) -> di
     }
 
 
+def caption_metrics(hypotheses: Sequence[str], references: References) -> dict[str, Any]:
+    """Returns BLEU of 1 to 4 tokens and chrF2 of captions, as a JSON-serializable dict.
+
+    Both are lower-cased, and tokenise as `translation_metrics` does, which has the arguments.
+
+    Returns:
+        "bleu_1" to "bleu_4" and "chrf", over all captions, from 0 to 100; "bleu_4_signature" and
+        "chrf_signature", as sacreBLEU prints them.
+    """
+    streams = _streams(hypotheses, references)
+    metrics = _sacrebleu()
+    found: dict[str, Any] = {}
+    for order in range(1, 5):
+        bleu = metrics.BLEU(tokenize="13a", lowercase=True, force=True, max_ngram_order=order)
+        found |= _score(f"bleu_{order}", bleu, hypotheses, streams)
+        if order < 4:
+            del found[f"bleu_{order}_signature"]
+    return {**found, **_score("chrf", metrics.CHRF(lowercase=True), hypotheses, streams)}
+
+
 def tokenized_lowercase_bleu(
     hypotheses: Sequence[str], references: References, language: str
 ) -> dict[str, Any]:

@@ -16,6 +16,11 @@ def text_specs(pair: bool) -> list[tf.TensorSpec]:
     return [tf.TensorSpec((None,), tf.string, name=name) for name in names]
 
 
+def image_specs() -> list[tf.TensorSpec]:
+    """Returns the spec of encoded images in a signature: `image` (B,), the bytes of files."""
+    return [tf.TensorSpec((None,), tf.string, name="image")]
+
+
 def question_specs() -> list[tf.TensorSpec]:
     """Returns the specs of questions with contexts: `question` and `context`, each (B,)."""
     return [tf.TensorSpec((None,), tf.string, name=name) for name in ("question", "context")]

@@ -112,13 +112,24 @@ def write_atomically(path: str | os.PathLike[str], content: bytes | str) -> None
     A str is written as UTF-8 with its line ends unchanged; missing parents are made. Raises an
     IsADirectoryError if `path` is a folder.
     """
+    with atomic_file(path) as partial:
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yields the name of a new file to write, which becomes `path` when the block succeeds.
+
+    An existing file is replaced, missing parents are made. When the block raises, nothing is left
+    of it. Raises an IsADirectoryError if `path` is a folder.
+    """
     target = Path(path)
     if target.is_dir():
         raise IsADirectoryError(f"`path` must be a file. Received a folder: path={str(target)!r}")
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = _hidden_sibling(target, "partial")
     try:
-        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        yield partial
         _flush(partial)
         os.replace(partial, target)
     except BaseException:

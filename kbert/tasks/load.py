@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from kbert.checkpoints.captioning_folder import is_captioning
 from kbert.checkpoints.pretrained import model_folder
 from kbert.checkpoints.read_checkpoint import is_marian, is_translation, read_checkpoint
 from kbert.pipelines.saved_pipeline import load_pipeline
@@ -38,6 +39,8 @@ def load(directory: str | os.PathLike[str], **kwargs: Any) -> Any:
     directory = model_folder(directory)
     if is_translation(directory) or is_marian(directory):
         return task_named("translation").model_class().from_pretrained(directory, **kwargs)
+    if is_captioning(directory):
+        return task_named("captioning").model_class().from_pretrained(directory, **kwargs)
     checkpoint = read_checkpoint(directory)
     task = task_of_checkpoint(checkpoint)
     if task is None:

@@ -16,7 +16,7 @@ FINETUNED = (
     *("classification", "regression", "multi-label", "multiple-choice", "embedding"),
     *("question-answering", "span-tagging", "ner"),
 )
-OTHERS = ("translation", "pretraining")
+OTHERS = ("translation", "captioning", "pretraining")
 
 
 @cache

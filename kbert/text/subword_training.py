@@ -16,7 +16,7 @@ from kbert.text.subword import Subword
 
 PADDING_ID, UNKNOWN_ID, START_ID, END_ID = range(4)
 MODEL_TYPES = ("bpe", "unigram")
-NORMALIZATIONS = ("nfkc", "nmt_nfkc", "identity")
+NORMALIZATIONS = ("nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf", "identity")
 MAX_VOCABULARY_SIZE = 1_000_000  # the library draws so many candidates of unigram pieces
 MIN_CHARACTER_COVERAGE = 0.98  # the library's bound
 _LONGEST_LINE = 2**30  # bytes; the library drops longer lines without an error
@@ -56,7 +56,8 @@ def train_subwords(
         character_coverage: The fraction of the text's characters that get a piece, 0.98 to 1; the
             rarest get none. Below 1 for scripts of thousands of characters.
         normalization: "nfkc" (Unicode's), "nmt_nfkc" (it also drops control characters and turns
-            every blank into a space) or "identity".
+            every blank into a space), "nfkc_cf" or "nmt_nfkc_cf" (these, and letters in lower
+            case) or "identity".
         byte_fallback: Whether a character without a piece becomes its bytes, not unknown.
         remove_extra_whitespaces: Whether spaces at both ends are dropped, and runs collapsed.
         add_dummy_prefix: Whether a word at the start of a text is the same piece as elsewhere.

@@ -19,6 +19,7 @@ from kbert.options.configuration import ONE, RunOptions, check_strategy, wrong
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.task import TFDS
 from kbert.training.config.any_config import StoredConfig
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import (
     ELSEWHERE,
@@ -138,6 +139,16 @@ def _look_at_translation(config: TranslationConfig) -> None:
 
 
 @look_first.register
+def _look_at_captioning(config: CaptioningConfig) -> None:
+    _check_output(config)
+    _check_files(config, *PARTS, "subwords")
+    if not Path(config.images or "").is_dir():
+        raise FileNotFoundError(f"`--images` must be a folder. Received: {config.images!r}")
+    if config.network.endswith(".keras"):
+        _check_files(config, "network")
+
+
+@look_first.register
 def _look_at_pretraining(config: PretrainingConfig) -> None:
     _check_output(config)
     _check_files(config, "vocabulary")
@@ -155,6 +166,7 @@ def _of_run(name: str | None) -> str | None:
 _RECIPES: dict[type[StoredConfig], str] = {
     RunConfig: "recipes.finetuning.Finetuning",
     TranslationConfig: "recipes.translation.TranslationTraining",
+    CaptioningConfig: "recipes.captioning.CaptioningTraining",
     PretrainingConfig: "recipes.pretraining.Pretraining",
 }
 

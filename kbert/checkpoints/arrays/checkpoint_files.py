@@ -25,6 +25,7 @@ FORMAT_FILES = {
     "kbert": "kbert.json",
     "kbert_adapters": "kbert_adapters.json",
     "translation": "kbert_translation.json",
+    "captioning": "kbert_captioning.json",
     "huggingface": "config.json",
 }
 # The key of a TF2 checkpoint that one of TF1 lacks.

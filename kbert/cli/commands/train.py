@@ -13,6 +13,8 @@ from kbert.cli.commands import verb
 from kbert.data.tables.table import nearest
 from kbert.options.kinds import read_config_file
 from kbert.training.config.any_config import StoredConfig
+from kbert.training.config.captioning_config import TASK as CAPTIONING
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
@@ -31,8 +33,8 @@ def train(
     task: Annotated[
         str | None,
         Argument(
-            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, which must be the first "
-            "word and has options of its own.",
+            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION} or {CAPTIONING}, which must "
+            "be the first word and have options of their own.",
             metavar="TASK",
         ),
     ] = None,
@@ -58,11 +60,11 @@ def train(
 
       kbert train translation --help
     """
-    if task == TRANSLATION:
-        raise ValueError(f"`{TRANSLATION}` must be the first word: kbert train {TRANSLATION} ...")
+    if task in _OWN:
+        raise ValueError(f"`{task}` must be the first word: kbert train {task} ...")
     verb.check_config_file(config)
     named = read_config_file(config).get("task") if task is None and config else task
-    known = (*TASKS, TRANSLATION)  # the latter for its hint: this verb's configuration lacks it
+    known = (*TASKS, *_OWN)  # the latter for a hint: this verb's configuration lacks them
     if isinstance(named, str) and named not in known:
         raise ValueError(
             f"`task` must be one of {', '.join(known)}. Received: task={named!r}."
@@ -99,6 +101,35 @@ def train_translation(
     run_and_tell(checked, _SHOWN)
 
 
+@verb.reported
+def train_captioning(
+    task: Annotated[str | None, Argument(help=f"{CAPTIONING}.", metavar="TASK")] = None,
+    config: verb.ConfigFile = None,
+    **given: Any,
+) -> None:
+    """Train a captioner from images with captions, and write a run directory.
+
+    All images are seen once by the network, if it does not learn
+    itself, before the training starts.
+    The run directory is whole when it is there: a stopped run stays
+    OUTPUT.incomplete, and the same command resumes it. The result
+    on stdout is JSON.
+
+    Examples:
+
+      kbert train captioning --train captions.csv --images images/ \\
+          --split 6000,1000,1000 --output runs/captions
+
+      kbert train captioning --train train.csv --validation dev.csv \\
+          --images images/ --network EfficientNetB0 \\
+          --network-layer block5c_add --output runs/captions
+
+      kbert train captioning --config run.yaml
+    """
+    checked = verb.checked_config(CaptioningConfig, config, given, task=task or CAPTIONING)
+    run_and_tell(checked, _SHOWN)
+
+
 def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     """Trains, and writes the result to stdout, with the metrics of `keys` that the run has."""
     from kbert.training.run import look_first
@@ -114,33 +145,35 @@ def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
 
 
 class TrainCommand(TyperCommand):
-    """The command `kbert train`, which delegates to another command for translation."""
+    """The command `kbert train`, which delegates to others for tasks with their own options."""
 
     def make_context(
         self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        """Parses the arguments, or lets `kbert train translation` parse them."""
-        if not asks_for_translation(args):
+        """Parses the arguments, or lets the command of their task parse them."""
+        own = _OWN.get(asked_task(args) or "")
+        if own is None:
             return super().make_context(info_name, args, parent, **extra)
         # A typer app with a single command is that command.
         app = typer.Typer(
             add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
         )
-        app.command(context_settings={"help_option_names": ["-h", "--help"]})(train_translation)
+        app.command(context_settings={"help_option_names": ["-h", "--help"]})(own)
         return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
 
 
-def asks_for_translation(args: list[str]) -> bool:
-    """Returns whether arguments of `kbert train` are for translation, by first word or file."""
+def asked_task(args: list[str]) -> str | None:
+    """Returns the task that arguments of `kbert train` name, as the first word or in a file."""
     if args and not args[0].startswith("-"):
-        return args[0] == TRANSLATION
+        return args[0]
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config", nargs="?")
     file = parser.parse_known_args(args)[0].config
     try:
-        return file is not None and bool(read_config_file(file).get("task") == TRANSLATION)
+        task = None if file is None else read_config_file(file).get("task")
     except (OSError, ValueError):
-        return False  # the verb reads it again, and raises the error
+        return None  # the verb reads it again, and raises the error
+    return task if isinstance(task, str) else None
 
 
 @verb.reported
@@ -213,5 +246,8 @@ def _text(given: dict[str, Any], files: list[Path] | None) -> dict[str, Any]:
 
 train = verb.with_run_options(train, RunConfig)
 train_translation = verb.with_run_options(train_translation, TranslationConfig)
+train_captioning = verb.with_run_options(train_captioning, CaptioningConfig)
+# Tasks with options of their own -> their commands.
+_OWN = {TRANSLATION: train_translation, CAPTIONING: train_captioning}
 prepare = verb.with_run_options(prepare, PreparationConfig)
 pretrain = verb.with_run_options(pretrain, PretrainingConfig)

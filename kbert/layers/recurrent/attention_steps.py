@@ -79,7 +79,9 @@ class AttentionSteps:
         else:
             scores = ops.matmul(output, ops.transpose(keys, (0, 2, 1)))
         scores = scores + self.penalty
-        chosen = chances = ops.softmax(scores, axis=-1) * self.seen
+        # Keras warns of a softmax over one annotation.
+        chances = ops.softmax(scores, axis=-1) if keys.shape[1] != 1 else ops.ones_like(scores)
+        chosen = chances = chances * self.seen
         if self.is_hard:
             chosen = self._at_one_place(scores, chances, noise)
         contexts, openness = ops.matmul(chosen, values), None

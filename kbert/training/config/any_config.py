@@ -5,21 +5,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbert.options.kinds import read_config_file
-from kbert.training.config import pretraining_config, translation_config
+from kbert.training.config import captioning_config, pretraining_config, translation_config
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 # Of runs that train a task on examples, and of all runs.
-AnyConfig = RunConfig | TranslationConfig
+AnyConfig = RunConfig | TranslationConfig | CaptioningConfig
 StoredConfig = AnyConfig | PretrainingConfig
 
 
 def config_class(task: Any) -> type[StoredConfig]:
     """Returns the class of the configurations of a task; `RunConfig` rejects an unknown one."""
-    if task == pretraining_config.TASK:
-        return PretrainingConfig
-    return TranslationConfig if task == translation_config.TASK else RunConfig
+    own: dict[Any, type[StoredConfig]] = {
+        pretraining_config.TASK: PretrainingConfig,
+        translation_config.TASK: TranslationConfig,
+        captioning_config.TASK: CaptioningConfig,
+    }
+    return own.get(task, RunConfig)
 
 
 def config_from_dict(values: Mapping[str, Any], source: str = "The configuration") -> StoredConfig:

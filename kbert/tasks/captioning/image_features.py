@@ -1,0 +1,171 @@
+"""Images as numbers: pixels of one size, and the features of a frozen network, kept on disk.
+
+Shapes: n images, H and W height and width, L places of a map, M width of its vectors.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from kbert.images.decoding import decoded
+from kbert.images.reading import read_images
+from kbert.models.weights import encoder_arrays
+from kbert.storage.files import atomic_file
+
+# Images that are decoded, and seen, at a time.
+_AT_A_TIME = 32
+_DTYPE = "float16"
+_SHOWN = 5
+_SECONDS_BETWEEN_LINES = 30.0
+
+
+def image_features(
+    model: Any, images: Sequence[Any], directory: str | os.PathLike[str] | None = None
+) -> np.ndarray:
+    """Returns the features of images by a captioner's network, float16 (n, L, M).
+
+    Features of a trained network are far inside float16's range. The ones in a folder are valid for
+    the same files, in the same order, and the same network; for others, others are made.
+
+    Args:
+        model: a `Captioner`.
+        images: names of files, bytes or arrays of pixels, see `kbert.images.reading.read_images`.
+        directory: the folder where the features are kept, which may be deleted at any time; None
+            keeps them in memory.
+
+    Raises:
+        ValueError: an image cannot be decoded; the message names the first ones.
+    """
+    files = _Files(images)
+    height, width = model.extractor.map_shape
+    shape = (len(files), height * width, model.extractor.feature_dim)
+    if directory is None:
+        found = np.empty(shape, _DTYPE)
+        _compute(model, files, found)
+        return found
+    path = Path(directory, f"{_fingerprint(model, files)}.npy")
+    if not path.is_file():
+        with atomic_file(path) as partial:
+            on_disk = np.lib.format.open_memmap(partial, "w+", _DTYPE, shape)
+            _compute(model, files, on_disk)
+            on_disk.flush()
+    return np.load(path, mmap_mode="r")
+
+
+def image_pixels(model: Any, images: Sequence[Any]) -> np.ndarray:
+    """Returns images in the size of a captioner's network, uint8 (n, H, W, 3).
+
+    Raises:
+        ValueError: an image cannot be decoded; the message names the first ones.
+    """
+    files = _Files(images)
+    found = np.empty((len(files), *model.extractor.image_size, 3), "uint8")
+    for rows, pixels in _decoded(model, files):
+        found[rows] = np.rint(pixels)
+    return found
+
+
+class _Files:
+    """Images, of which a few are in memory at a time."""
+
+    def __init__(self, images: Sequence[Any]) -> None:
+        self.images = images
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def read(self, rows: slice) -> np.ndarray:
+        return read_images(self.images[rows])
+
+    def name(self, row: int) -> str:
+        one = self.images[row]
+        return f"image {row}" + (f" ({os.fspath(one)})" if isinstance(one, str | Path) else "")
+
+
+def _decoded(model: Any, files: _Files) -> Any:
+    """Yields slices of rows, and their pixels float32 (k, H, W, 3)."""
+    problems: list[str] = []
+    for start in range(0, len(files), _AT_A_TIME):
+        rows = slice(start, min(start + _AT_A_TIME, len(files)))
+        pixels, told = decoded(files.read(rows), *model.extractor.image_size, model.image_fit)
+        for row, problem in enumerate(told.numpy().tolist(), start):
+            if problem:
+                problems.append(f"{files.name(row)}: {problem.decode()}")
+        yield rows, pixels.numpy()
+    if problems:
+        more = f"\nand {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise ValueError(
+            f"`images` must be images. Received {len(problems)} of {len(files)} that are none:\n"
+            + "\n".join(problems[:_SHOWN])
+            + more
+        )
+
+
+def _compute(model: Any, files: _Files, found: np.ndarray) -> None:
+    extractor = model.extractor
+
+    @tf.function(input_signature=[tf.TensorSpec((None, *extractor.image_size, 3))], autograph=False)
+    def see(pixels: tf.Tensor) -> tf.Tensor:
+        return tf.cast(extractor(pixels, training=False), tf.float16)
+
+    tell = _bar(len(files))
+    for rows, pixels in _decoded(model, files):
+        found[rows] = see(pixels)
+        tell(rows.stop)
+
+
+def _bar(total: int) -> Callable[[int], None]:
+    interval = 0.2 if sys.stderr.isatty() else _SECONDS_BETWEEN_LINES
+    if total <= _AT_A_TIME:
+        return lambda done: None
+    bar = keras.utils.Progbar(total, interval=interval, unit_name="image")
+
+    def tell(done: int) -> None:
+        # Keras draws its bar on stdout, which is reserved for results.
+        with contextlib.redirect_stdout(sys.stderr):
+            bar.update(done)
+
+    return tell
+
+
+def _fingerprint(model: Any, files: _Files) -> str:
+    """Returns a hash of all that features depend on."""
+    config = {**model.extractor.get_config(), "image_fit": model.image_fit}
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    for name, array in sorted(encoder_arrays(model.extractor).items()):
+        digest.update(json.dumps([name, array.dtype.name, array.shape]).encode())
+        digest.update(array.tobytes())
+    for start in range(0, len(files), _AT_A_TIME):
+        for image in files.read(slice(start, start + _AT_A_TIME)):
+            digest.update(hashlib.sha256(image).digest())
+    return digest.hexdigest()
+
+
+def as_files(images: np.ndarray) -> tf.Tensor:
+    """Returns the result of `read_images` as encoded images, strings (B,)."""
+    if images.dtype == np.uint8:  # pixels of one size
+        images = read_images(list(images))
+    return tf.constant(images.tolist(), tf.string, (len(images),))
+
+
+def joined(arrays: list[np.ndarray]) -> np.ndarray:
+    """Returns arrays of batches as one, padded where a second dimension differs."""
+    longest = max((array.shape[1] for array in arrays if array.ndim > 1), default=0)
+    padding = b"" if arrays[0].dtype == object else 0
+
+    def widened(array: np.ndarray) -> np.ndarray:
+        if array.ndim < 2 or array.shape[1] == longest:
+            return array
+        widths = [(0, 0), (0, longest - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
+        return np.pad(array, widths, constant_values=padding)
+
+    return np.concatenate([widened(array) for array in arrays])
