@@ -128,9 +128,12 @@ class AttentionDecoder(RecurrentWeights):
         names += ["gate_kernel", "gate_bias"] if self.gated else []
         own = {name: as_tensor(getattr(self, name)) for name in names}
         return Kernels(
-            as_tensor(self.kernel[self.input_dim :]),
-            *(own.get(name) for name in ("query", "score_vector", "gate_kernel", "gate_bias")),
-            self._recurrent(),
+            context=as_tensor(self.kernel[self.input_dim :]),
+            query=own.get("query"),
+            score_vector=own.get("score_vector"),
+            openness=own.get("gate_kernel"),
+            openness_bias=own.get("gate_bias"),
+            recurrent=self._recurrent(),
         )
 
     def call(

@@ -204,7 +204,7 @@ class AttentionSteps:
         def step(carry: Any, now: Any) -> Any:
             (of_state,) = carry
             above, above_context, above_chances, state, chances, chosen, *more = now
-            openness, saved = (more[0], more[1:]) if is_gated else (None, more)
+            openness, saved = (more[0], more[1:]) if is_gated else (1.0, more)
             of_inputs, of_state = self.cell.backward(of_state + above, state, saved, prepared)
             of_context = product(of_inputs, to_context) + above_context
             of_chosen = ops.matmul(of_context[:, None], ops.transpose(values, (0, 2, 1)))[:, 0]

@@ -96,7 +96,8 @@ def _decoded(model: Any, files: _Files) -> Any:
     problems: list[str] = []
     for start in range(0, len(files), _AT_A_TIME):
         rows = slice(start, min(start + _AT_A_TIME, len(files)))
-        pixels, told = decoded(files.read(rows), *model.extractor.image_size, model.image_fit)
+        height, width = model.extractor.image_size
+        pixels, told = decoded(files.read(rows), height, width, model.image_fit)
         for row, problem in enumerate(told.numpy().tolist(), start):
             if problem:
                 problems.append(f"{files.name(row)}: {problem.decode()}")
