@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from kbert.cli.main import app
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.skipif(
         (RunConfig, "training.md"),
         (TranslationConfig, "translation.md"),
         (PretrainingConfig, "pretraining.md"),
+        (CaptioningConfig, "captioning.md"),
     ],
 )
 def test_every_training_option_is_documented_with_its_default(configuration, name):

@@ -73,6 +73,11 @@ def detect_format(path: str | os.PathLike[str]) -> DetectedFormat:
                 "`path` must hold a BERT encoder. Received: a translation model, which "
                 f"`kbert.load` and `Translator.from_pretrained` read, in `{folder}`"
             )
+        if (folder / FORMAT_FILES["captioning"]).is_file():
+            raise ValueError(
+                "`path` must hold a BERT encoder. Received: a captioning model, which `kbert.load` "
+                f"and `Captioner.from_pretrained` read, in `{folder}`"
+            )
         weights = (folder / WEIGHTS, folder / INDEX)
         if (folder / FORMAT_FILES["huggingface"]).is_file() and any(map(Path.is_file, weights)):
             return DetectedFormat("huggingface", folder)
@@ -148,7 +153,8 @@ def _inside(path: Path) -> str:
     """Lists the runs and models in a folder that was given instead of one of them."""
     if not path.is_dir():
         return ""
-    marks = (*(FORMAT_FILES[f] for f in ("kbert", "translation", "huggingface")), "metrics.json")
+    kinds = ("kbert", "translation", "captioning", "huggingface")
+    marks = (*(FORMAT_FILES[kind] for kind in kinds), "metrics.json")
     marked = [d for d in sorted(path.iterdir()) if any((d / mark).is_file() for mark in marks)]
     names = ", ".join(f"`{folder}`" for folder in marked[:_MAX_LISTED])
     return f". Name one of the runs or models in it: {names}" if names else ""

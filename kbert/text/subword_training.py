@@ -56,8 +56,7 @@ def train_subwords(
         character_coverage: The fraction of the text's characters that get a piece, 0.98 to 1; the
             rarest get none. Below 1 for scripts of thousands of characters.
         normalization: "nfkc" (Unicode's), "nmt_nfkc" (it also drops control characters and turns
-            every blank into a space), "nfkc_cf" or "nmt_nfkc_cf" (these, and letters in lower
-            case) or "identity".
+            every blank into a space), these with "_cf" (letters in lower case), or "identity".
         byte_fallback: Whether a character without a piece becomes its bytes, not unknown.
         remove_extra_whitespaces: Whether spaces at both ends are dropped, and runs collapsed.
         add_dummy_prefix: Whether a word at the start of a text is the same piece as elsewhere.

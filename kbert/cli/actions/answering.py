@@ -34,7 +34,8 @@ Row = tuple[str, ...]
 _BATCH_ROWS = 32
 # Outputs whose last dimension is alternatives: of a translator, and of a model that predicts words
 # for each [MASK].
-_NBEST = ("nbest_translation", "word")
+_NBEST = ("nbest_translation", "nbest_caption", "word")
+IMAGE = "image"
 # Command-line options of a row, where it is not a single --text.
 _OPTIONS: dict[tuple[str, ...], str] = {
     ("question", "context"): " (--question with --context or --context-file)",
@@ -49,6 +50,11 @@ class Answering:
     inputs: tuple[str, ...]  # ("text",), ("text_a", "text_b"), or ("context", "choices")
     answer: Callable[..., list[dict[str, Any]]]  # one column per input -> one dict per row
     nbest: int | None = None  # of the best translations or words; None for the model's own
+
+    @property
+    def reads_images(self) -> bool:
+        """True where a row is the name of an image file."""
+        return self.inputs == (IMAGE,)
 
     def split(self, line: str, number: int) -> Row:
         """Splits a line of input, numbered for errors, at its tabs, or reads it as a JSON object.
@@ -104,7 +110,10 @@ class Answering:
         """Answers rows that `check` accepts, in their order."""
         if self.inputs == ("context", "choices"):
             return self.answer([row[0] for row in rows], [list(row[1:]) for row in rows])
-        answers = self.answer(*(list(column) for column in zip(*rows)))
+        columns: list[list[Any]] = [list(column) for column in zip(*rows)]
+        if self.reads_images:
+            columns = [[_read_image(name) for name in column] for column in columns]
+        answers = self.answer(*columns)
         if self.nbest is not None:
             answers = [_with_fewer(one, self.nbest) for one in answers]
         return answers
@@ -141,10 +150,21 @@ def open_model(
     return live_answering(model)
 
 
+def _read_image(name: str) -> bytes:
+    """Reads an image file; one that is no image is a problem of its answer, not an error."""
+    try:
+        return Path(name).read_bytes()
+    except (OSError, ValueError) as error:  # a name with a zero byte
+        raise FileNotFoundError(
+            f"`IMAGE` must be a file that can be read. Received: {name!r}"
+        ) from error
+
+
 def _check_nbest(nbest: int | None, has_several: bool) -> None:
     if nbest is not None and not has_several:
         raise ValueError(
-            "`--nbest` must be given for a translator or a model that fills [MASK] only. "
+            "`--nbest` must be given for a translator, a captioner or a model that fills [MASK] "
+            "only. "
             f"Received: {nbest}"
         )
 
@@ -169,7 +189,10 @@ def live_answering(model: Any) -> Answering:
             found = compiled(*(tf.constant([column[i] for i in rows]) for column in columns))
             return {name: found[name].numpy() for name in sorted(found)}
 
-        sizes = [sum(len(str(text)) for text in row) for row in zip(*columns, strict=True)]
+        sizes = [
+            sum(len(text if isinstance(text, bytes) else str(text)) for text in row)
+            for row in zip(*columns, strict=True)
+        ]
         return [json_answer(row) for row in answers_of_rows(run, np.array(sizes), _BATCH_ROWS)]
 
     return Answering(inputs, answer)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kbert.cli.actions.caption_demo import demo_captioning
 from kbert.cli.actions.evaluation import show_labels
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.entities.tagged_sentences import read_conll
@@ -52,7 +53,7 @@ QUESTIONS = (
 
 
 def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
-    """Trains, exports and queries a classifier; queries the bundled models; trains a translator.
+    """Trains, exports and queries a classifier; queries the bundled models; trains two toys.
 
     Raises an OSError that says how, if the encoder is not installed and cannot be fetched.
     """
@@ -84,11 +85,15 @@ def run_demo(output: Path, console: Console | None = None) -> dict[str, Any]:
         names = find_names(console)
     with _step(console, 8, "Translate: a Transformer learns a little German"):
         translation = demo_translation(output, console)
+    with _step(console, 9, "Caption: a network learns to look at drawn shapes"):
+        captioning = demo_captioning(output, console)
     seconds = time.perf_counter() - begin
-    _show_what_next(console, seconds, run.directory, exported, translation["run"])
+    toys = (translation["run"], captioning["run"])
+    _show_what_next(console, seconds, run.directory, exported, *toys)
     found = {"test": run.metrics["final"]["test"], "run": run.directory, "export": exported}
     found |= {"answers": answers, "questions": questions, "names": names}
-    return {**found, "translation": translation, "seconds": seconds}
+    found |= {"captioning": captioning, "seconds": seconds}
+    return {**found, "translation": translation}
 
 
 def demo_config(output: Path) -> RunConfig:
@@ -118,12 +123,13 @@ def _step(console: Console, number: int, title: str) -> Iterator[None]:
 
 
 def _show_what_next(
-    console: Console, seconds: float, run: Path, exported: Path, translator: Path
+    console: Console, seconds: float, run: Path, exported: Path, translator: Path, captioner: Path
 ) -> None:
     console.print(
         f"[bold]Done in {seconds:.0f} s.[/bold] Now try, {_activated()}\n"
         f'  kbert predict {run} --text "your own message"\n'
         f'  kbert predict {translator} --text "Tom often reads a book in the park."\n'
+        f"  kbert plot {captioner} --image your.png --output caption.png\n"
         f'  kbert predict {QUESTION_MODEL} --question "..." --context-file article.txt --show\n'
         f"  kbert info {exported}\n"
         "  kbert train --help     (your own data: a file with the columns text and label)",

@@ -1,5 +1,6 @@
 """Results of `kbert evaluate`: of runs on examples, of readers, pretrained models, translators."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kbert.cli.actions.model_kinds import columns_of, task_of
+from kbert.data.captions.captioned_images import read_captions
 from kbert.data.classification.glue_tasks import glue_task, read_glue, write_glue_submission
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.questions.squad import write_predictions
@@ -15,6 +17,8 @@ from kbert.data.translation.parallel_text import read_parallel
 from kbert.storage.files import write_atomically
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.translation.model import Translator
+from kbert.training.captioning.evaluation import measure_captioner
+from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.pretraining_config import TASK as PRETRAINING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.pretraining.model import config_of_model, measure_pretrained
@@ -178,6 +182,31 @@ def evaluate_translation(
         lines = [text.replace("\n", " ") + "\n" for text in found]
         write_atomically(translations, "".join(lines))
         result["translations"] = str(translations)
+    return result
+
+
+def evaluate_captioning(
+    runs: list[Path], file: Path, images: Path | None, captions: Path | None = None
+) -> dict[str, Any]:
+    """Evaluates a captioner on images with captions.
+
+    `images` is the folder of the images of the table `file`, by default that of the run's training.
+    `captions` is the file to write all captions to, a JSON object a line, or None.
+    """
+    run = _only(runs, "captioning")
+    config = load_run(run).config if is_run(run) else None
+    own: Any = config if getattr(config, "task", None) == CAPTIONING else None
+    if images is None and own is None:
+        raise ValueError("`--images` must be given for a model's folder. Received: none")
+    columns = (own.image_column, own.caption_column) if own is not None else ()
+    examples = read_captions(file, images or own.images, *columns)
+    metrics, found = measure_captioner(load_model(run), examples)
+    result = {**_facts(runs, examples.source, examples), "metrics": metrics}
+    if captions is not None:
+        rows = ({"image": n, "caption": text} for n, text in zip(examples.images, found))
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        write_atomically(captions, "".join(lines))
+        result["captions"] = str(captions)
     return result
 
 

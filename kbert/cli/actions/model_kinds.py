@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from kbert.checkpoints.captioning_folder import is_captioning
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import (
     detect_format,
@@ -14,6 +15,7 @@ from kbert.checkpoints.read_checkpoint import (
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import exports_in, find_export, read_metadata
 from kbert.tasks.registry import FINETUNED, task_of_checkpoint
+from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.runs.run_directory import is_run, load_run
 
@@ -32,7 +34,7 @@ def check_model(path: str | os.PathLike[str], exports: bool = True) -> None:
                 "`RUN` must be a run or a model's folder. Received: "
                 f"{os.fspath(path)!r}, which is an export"
             )
-    elif not is_translator(path) and Path(path).suffix != ".keras":
+    elif not is_translator(path) and not is_captioning(path) and Path(path).suffix != ".keras":
         found = find_name(path)
         if isinstance(found, Path):
             try:
@@ -65,6 +67,11 @@ def check_format(model: str | os.PathLike[str], format: str) -> None:
                 f"`--format` must be one of {', '.join(_OF_TRANSLATORS)} for a translator. "
                 f"Received: {format!r}"
             )
+    elif is_captioning(model):
+        raise ValueError(
+            "`SRC` must be no captioner: kbert's own is the only format of those. "
+            f"Received: {os.fspath(model)}"
+        )
     elif format == "ctranslate2":
         raise ValueError(
             "`SRC` must be a translator for the format ctranslate2, a run or folder of kbert or a "
@@ -115,5 +122,7 @@ def task_of(run: str | os.PathLike[str]) -> str:
         return load_run(run).config.task
     if is_translator(run):
         return TRANSLATION
+    if is_captioning(run):
+        return CAPTIONING
     task = task_of_checkpoint(read_checkpoint(run))
     return FINETUNED[0] if task is None else task.name

@@ -14,12 +14,13 @@ def demo(
         Path, Option(help="Folder for the demo's run and export; its old run is replaced.")
     ] = Path("runs/demo"),
 ) -> None:
-    """The whole way in about three minutes: train, measure, export, ask.
+    """The whole way in about four minutes: train, measure, export, ask.
 
     A small classifier learns to sort messages to a shop's support by
     topic, with the encoder all-MiniLM-L6-v2 and the sample messages
     that come with kbert. Where both are installed, no network is needed.
-    Then a toy translator learns a little German from sample sentences.
+    Then a toy translator learns a little German from sample sentences,
+    and a toy captioner learns to say what is in drawn pictures.
 
     Example:
 

@@ -1,14 +1,14 @@
 """`kbert evaluate`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from kbert.cli.commands.verb import reported, write_result
 from kbert.tasks.registry import FINETUNED, finetuned_task
 from kbert.tasks.task import TFDS, FinetunedTask
-from kbert.training.config.pretraining_config import TASK as PRETRAINING
+from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.translation_config import TASK as TRANSLATION
 
 _PANEL = "Translation"
@@ -47,6 +47,19 @@ _Translations = Annotated[
     Path | None, Option(help="Write the translations there.", rich_help_panel=_PANEL)
 ]
 
+_OF_IMAGES = "Captions"
+_Images = Annotated[
+    Path | None,
+    Option(
+        help="Folder of the images; by default that of the run's training.",
+        rich_help_panel=_OF_IMAGES,
+    ),
+]
+_Captions = Annotated[
+    Path | None,
+    Option(help="Write the captions there, as JSON Lines.", rich_help_panel=_OF_IMAGES),
+]
+
 
 @reported
 def evaluate(
@@ -66,6 +79,8 @@ def evaluate(
     target: _Target = None,
     language: _Language = None,
     translations: _Translations = None,
+    images: _Images = None,
+    captions: _Captions = None,
 ) -> None:
     """Measure a trained model on labelled examples.
 
@@ -86,6 +101,7 @@ def evaluate(
       kbert evaluate runs/toxic validation.csv --tune-thresholds toxic
 
       kbert evaluate runs/en-de --source test.en --target test.de
+      kbert evaluate runs/captions captions.csv --images photos/
       kbert evaluate runs/papers held-out.txt
     """
     of_pairs = source is not None or target is not None
@@ -95,20 +111,30 @@ def evaluate(
     task, own = _look_first(runs, file, sides, of_glue, given, predictions)
     given |= _of_labels(own, label_separator, tune_thresholds)
     translated = of_pairs or task == TRANSLATION
-    if (language or translations) and not translated:
-        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    _check_written(task, translated, (language, translations), (images, captions))
     from kbert.cli.actions import evaluation
 
     if translated:
         result = evaluation.evaluate_translation(runs, file, sides, language, translations)
-    elif file is not None and own and not own.averages:
-        result = evaluation.evaluate_reading(runs, file, given, predictions)
-    elif file is not None and task == PRETRAINING:
-        result = evaluation.evaluate_pretraining(runs, file)
-    else:
+    elif file is None or (own and own.averages):
         result = evaluation.evaluate_runs(runs, file, of_glue, given, submission, tune_thresholds)
         evaluation.show_labels(result.get("metrics", {}))
+    elif own:
+        result = evaluation.evaluate_reading(runs, file, given, predictions)
+    elif task == CAPTIONING:
+        result = evaluation.evaluate_captioning(runs, file, images, captions)
+    else:
+        result = evaluation.evaluate_pretraining(runs, file)
     write_result(result)
+
+
+def _check_written(task: str | None, translated: bool, *options: tuple[Any, Any]) -> None:
+    """Checks the options of models that write texts: of translators, and of captioners."""
+    (language, translations), (images, captions) = options
+    if (language or translations) and not translated:
+        raise ValueError("`--language` and `--translations` must be given for a translator only.")
+    if (images or captions) and task != CAPTIONING:
+        raise ValueError("`--images` and `--captions` must be given for a captioner only.")
 
 
 def _look_first(

@@ -31,11 +31,15 @@ def info(
 
       kbert info all-MiniLM-L6-v2
     """
+    from kbert.checkpoints.captioning_folder import is_captioning
     from kbert.cli.actions.model_kinds import check_model, is_export, is_translator
     from kbert.training.runs.run_directory import is_run
 
     check_model(path)
-    kinds = ((is_run, _of_run), (is_export, _of_export), (is_translator, _of_translation))
+    kinds = (
+        *((is_run, _of_run), (is_export, _of_export), (is_translator, _of_translation)),
+        (is_captioning, _of_captioning),
+    )
     about = next((about for is_kind, about in kinds if is_kind(path)), _of_checkpoint)
     write_result(about(path))
 
@@ -88,6 +92,25 @@ def _of_translation(path: str) -> dict[str, Any]:
             "target": piece_count(found.target_subwords),
             "joint": found.source_subwords == found.target_subwords,
         },
+    }
+
+
+def _of_captioning(path: str) -> dict[str, Any]:
+    from kbert.checkpoints.captioning_folder import read_captioning
+    from kbert.checkpoints.marian_subwords import piece_count
+
+    found = read_captioning(path)
+    arrays = [*found.decoder_arrays.values(), *found.extractor_arrays.values()]
+    return {
+        "kind": "checkpoint",
+        "format": "kbert",
+        "architecture": found.architecture,
+        "config": found.decoder,
+        "task": {"class": "Captioner", **found.settings},
+        "parameters": sum(int(array.size) for array in arrays),
+        "network_parameters": sum(int(array.size) for array in found.extractor_arrays.values()),
+        "dtypes": sorted({str(array.dtype) for array in arrays}),
+        "subwords": piece_count(found.subwords),
     }
 
 

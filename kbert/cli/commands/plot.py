@@ -15,31 +15,38 @@ class Picture(str, Enum):
     span = "span"
     attention = "attention"
     alignment = "alignment"
+    caption = "caption"
     curve = "curve"
+
+
+_Picture = Annotated[
+    Picture | None,
+    Option(
+        help="Start and end along the text, a heat map of the encoder's attention, what a "
+        "translation comes from, where the words of a caption were looked for, or the curves "
+        "of the training; by default the alignment of translators, the caption of images, else "
+        "attention."
+    ),
+]
+_Layer = Annotated[
+    int | None,
+    Option(
+        help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
+        "all layers of an alignment."
+    ),
+]
 
 
 @reported
 def plot(
     model: Annotated[Path, Argument(help="A run or a model's folder.", metavar="RUN")],
     output: Annotated[Path, Option(help="The picture: a .png, .svg or .pdf file.")],
-    picture: Annotated[
-        Picture | None,
-        Option(
-            help="Start and end along the text, a heat map of the encoder's attention, what a "
-            "translation comes from, or the curves of the training; by default the alignment of "
-            "translators, else attention."
-        ),
-    ] = None,
+    picture: _Picture = None,
     text: Annotated[str | None, Option(help="The text, for a model of one.")] = None,
+    image: Annotated[Path | None, Option(help="The image, for a captioner.")] = None,
     question: Annotated[str | None, Option(help="The question.")] = None,
     context: Annotated[str | None, Option(help="The text that answers it.")] = None,
-    layer: Annotated[
-        int | None,
-        Option(
-            help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
-            "all layers of an alignment."
-        ),
-    ] = None,
+    layer: _Layer = None,
     head: Annotated[
         int | None, Option(help="Head of the attention, from 1; by default their mean.")
     ] = None,
@@ -62,20 +69,29 @@ def plot(
 
       kbert plot runs/en-de --text "A man reads a book." --output alignment.png
 
+      kbert plot runs/captions --image photo.jpg --output caption.png
+
       kbert plot runs/topics --picture curve --output curve.svg
     """
     from kbert.cli.actions.model_kinds import check_model
     from kbert.plots.figures import check_ending, write_figure
+    from kbert.training.run import check_file
 
     check_ending(output)
     if picture is Picture.curve:
         figure = _curve(model, metrics)
     else:
         check_model(model, exports=False)
-        texts = _texts(text, question, context)
+        texts = _texts(text, question, context) if image is None else []
+        if image is not None:
+            check_file("--image", image)
         from kbert.training.runs.load_model import load_model
 
-        figure = _of_texts(load_model(model), picture, texts, layer, head, pieces)
+        loaded = load_model(model)
+        if image is None:
+            figure = _of_texts(loaded, picture, texts, layer, head, pieces)
+        else:
+            figure = _caption(loaded, picture, image)
     write_result({"picture": str(write_figure(figure, output))})
 
 
@@ -104,13 +120,14 @@ def _texts(text: str | None, question: str | None, context: str | None) -> list[
         return [text]
     if text is None and question is not None and context is not None:
         return [question, context]
-    raise ValueError("`--text`, or `--question` and `--context`, must be given.")
+    raise ValueError("`--text`, or `--question` and `--context`, or `--image` must be given.")
 
 
 # Number of texts of a picture, and the model that has it; every encoder has attention.
 _WANTED = {
     Picture.span: (2, "a model that answers questions, with --question and --context"),
     Picture.alignment: (1, "a translator, with --text"),
+    Picture.caption: (0, "a captioner, with --image"),
 }
 
 
@@ -141,6 +158,24 @@ def _of_texts(
     if picture is Picture.alignment:
         return _alignment(model, texts[0], layer, head, pieces)
     return _attention(task.attention(model, texts), layer, head)
+
+
+def _caption(model: Any, picture: Picture | None, image: Path) -> Any:
+    from kbert.plots.caption_maps import plot_caption
+    from kbert.tasks.captioning.attention_maps import word_maps
+    from kbert.tasks.registry import task_of
+    from kbert.tasks.task import Task
+
+    pictures = (task_of(model) or Task()).pictures
+    if Picture.caption.value not in pictures or picture not in (None, Picture.caption):
+        raise ValueError(
+            "`--image` must be given for a captioner, and for no other picture. "
+            f"Received: {type(model).__name__}"
+        )
+    found = word_maps(model, image)
+    if not found.words:
+        raise ValueError(f"`--image` must have a caption. Received: {image}, whose is empty")
+    return plot_caption(found.pixels, found.words, found.maps, found.caption)
 
 
 def _attention(found: Any, layer: int | None, head: int | None) -> Any:

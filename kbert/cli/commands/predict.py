@@ -11,6 +11,7 @@ from typer import Argument, Option
 from kbert.cli.commands.verb import reported, write_line, write_result
 
 Row = tuple[str, ...]
+_Task = Annotated[str | None, Option(help="The task, of an export that has several.")]
 _Show = Annotated[
     bool,
     Option(
@@ -18,10 +19,14 @@ _Show = Annotated[
     ),
 ]
 _Nbest = Annotated[
-    int | None, Option(min=1, help="How many translations, or words for each [MASK], best first.")
+    int | None,
+    Option(min=1, help="How many translations, captions, or words for each [MASK], best first."),
 ]
 _Model = Annotated[
     Path, Argument(help="A run, a model's folder, or an export.", metavar="RUN_OR_EXPORT")
+]
+_Images = Annotated[
+    list[Path] | None, Argument(help="Image files, for a captioner.", metavar="[IMAGE]...")
 ]
 _Text = Annotated[list[str] | None, Option(help="A text to answer; may be given several times.")]
 _TextA = Annotated[
@@ -49,6 +54,7 @@ _BatchSize = Annotated[int, Option(min=1, help="Lines that are read and answered
 @reported
 def predict(
     model: _Model,
+    images: _Images = None,
     text: _Text = None,
     text_a: _TextA = None,
     text_b: _TextB = None,
@@ -57,14 +63,15 @@ def predict(
     context_file: _ContextFile = None,
     show: _Show = False,
     nbest: _Nbest = None,
-    task: Annotated[str | None, Option(help="The task, of an export that has several.")] = None,
+    task: _Task = None,
     source: _Input = None,
     output: _Output = None,
     batch_size: _BatchSize = 256,
 ) -> None:
-    """Answer, fill or translate texts: one JSON object a line, in their order.
+    """Answer, fill or translate texts, or caption images: one JSON object a line, in order.
 
     Texts come from --text, or one a line from stdin, of any number.
+    Images are files, as arguments or one name a line from stdin.
     For a model of pairs, a tab stands between the two, also between
     question and context; for multiple choice, between the context and
     each choice. A line may also be a JSON object with the names of the
@@ -76,6 +83,8 @@ def predict(
 
       kbert predict runs/topics < questions.txt > answers.jsonl
       kbert predict runs/en-de --text "A man reads." --nbest 3
+
+      kbert predict runs/captions photo.jpg another.png
 
       kbert predict exports/topics --input mails.jsonl --output answers.parquet
 
@@ -89,28 +98,34 @@ def predict(
     check_model(model)
     check_task_of_export(model, task)
     if source is not None or output is not None:
-        has_texts = show or any((text, question, context, context_file))
+        has_texts = show or any((images, text, question, context, context_file))
         if source is None or output is None or has_texts:
-            raise ValueError(
-                "`--input` and `--output` must be given together, and without texts or --show "
-                "(--text-a and --text-b name their columns)."
-            )
+            told = "and without texts or --show (--text-a and --text-b name their columns)."
+            raise ValueError(f"`--input` and `--output` must be given together, {told}")
         from kbert.cli.actions.answering import answer_file
 
         write_result(answer_file(model, source, output, nbest, task, (text_a, text_b)))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
+    rows = _files(images, rows) if images else rows
     from kbert.cli.actions.answering import open_model
 
-    _write_answers(open_model(model, nbest, task), rows, batch_size, show)
+    _write_answers(open_model(model, nbest, task), rows, bool(images), batch_size, show)
 
 
-def _write_answers(answering: Any, rows: list[Row] | None, batch_size: int, show: bool) -> None:
+def _write_answers(
+    answering: Any, rows: list[Row] | None, are_images: bool, batch_size: int, show: bool
+) -> None:
     """Writes the answers to rows, or else to the lines of stdin."""
     from kbert.cli.actions.answering import read_batches
     from kbert.tasks.registry import show_answer
 
     if rows is not None:
+        if answering.reads_images != are_images:
+            raise ValueError(
+                "`IMAGE` must be given for a captioner, and for no other model. "
+                f"Received: {', '.join(rows[0])}"
+            )
         answering.check(rows, "the options")
         batches: Iterable[list[Row]] = [rows]
     else:
@@ -123,6 +138,17 @@ def _write_answers(answering: Any, rows: list[Row] | None, batch_size: int, show
             else:
                 write_line(answer)
         sys.stdout.flush()
+
+
+def _files(images: list[Path], rows: list[Row] | None) -> list[Row]:
+    """Returns the rows of image files."""
+    from kbert.training.run import check_file
+
+    if rows is not None:
+        raise ValueError("`IMAGE` must not be given together with texts.")
+    for image in images:
+        check_file("IMAGE", image)
+    return [(str(image),) for image in images]
 
 
 def _asked(questions: list[str] | None, context: str | None, file: Path | None) -> list[Row] | None:

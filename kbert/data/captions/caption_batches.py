@@ -31,7 +31,7 @@ class PackedCaptions:
 
     @property
     def are_pixels(self) -> bool:
-        """Whether the images are pixels, not features."""
+        """True where the images are pixels, not features."""
         return self.images.ndim == 4
 
 

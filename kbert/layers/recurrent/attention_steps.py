@@ -31,14 +31,14 @@ class Kernels(NamedTuple):
 
 
 class Sampling(NamedTuple):
-    """How a step of hard attention chooses its place."""
+    """The draws by which steps of hard attention choose their places."""
 
     noise: Any  # (B, T, S), added to the scores; the place is that of the largest sum
     is_soft: Any  # (B, 1), 1 for a row that attends softly, else 0
 
 
 class Looked(NamedTuple):
-    """What one step sees."""
+    """The sight of one step."""
 
     contexts: Any  # (B, k, M), behind the gate
     chances: Any  # (B, k, S), softmax of the scores
@@ -179,13 +179,7 @@ class AttentionSteps:
         return of_inputs, of_initial, _sums_of_products(chosen, of_context), of_keys, of_own
 
     def _backward(
-        self,
-        upstream: Any,
-        kept: dict[str, Any],
-        chosen: Any,
-        values: Any,
-        keys: Any,
-        kernels: Kernels,
+        self, ups: Any, kept: dict[str, Any], chosen: Any, values: Any, keys: Any, kernels: Kernels
     ) -> Any:
         """Goes back through the steps; returns the gradients of their parts, (T, B, ...) each.
 
@@ -238,7 +232,7 @@ class AttentionSteps:
         widths += [1] if is_gated else []
         gates = [kept["openness"]] if is_gated else []
         before = kept["before"]
-        given = (*upstream[:3], before, kept["chances"], chosen, *gates, *kept["saved"])
+        given = (*ups[:3], before, kept["chances"], chosen, *gates, *kept["saved"])
         return scan(step, (ops.zeros_like(before[0]),), given, tuple(widths), reverse=True)
 
 

@@ -245,8 +245,10 @@ class ShowAttendTell(SequenceModel):
     def attention_loss(self, targets: Any, outputs: dict[str, Any], penalty: float) -> Any:
         """Returns what training adds to the cross-entropy of each row, float32 (B,).
 
-        For soft attention it is the doubly stochastic penalty, sum_i (1 - sum_t a_ti)^2, times
-        `penalty`: over a whole caption every place should be looked at. For hard attention it is
+        For soft attention it is the doubly stochastic penalty times `penalty`: over a whole caption
+        every place should be looked at. The paper's sum_i (1 - sum_t a_ti)^2 has a least value,
+        that of all places alike; here it is what is above that, sum_i (sum_t a_ti - T / L)^2, of
+        the same gradient, so that the loss is not mostly a constant. For hard attention it is
         REINFORCE, whose baseline is the mean of the other rows of the batch, so that it is no
         variable, and the entropy of the weights; rows that attended softly have none of it.
 
@@ -258,7 +260,8 @@ class ShowAttendTell(SequenceModel):
         real = ops.cast(targets >= 0, "float32")
         weights = ops.cast(outputs["weights"], "float32")
         attended = ops.sum(weights * real[..., None], axis=1)
-        found = penalty * ops.sum(ops.square(1.0 - attended), axis=-1)
+        evenly = ops.mean(attended, axis=-1, keepdims=True)
+        found = penalty * ops.sum(ops.square(attended - evenly), axis=-1)
         if self.attention == "mean":
             return ops.zeros_like(found)
         return found if "chosen" not in outputs else found + _reinforced(targets, outputs, real)

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.samples import sample_path
+from kbert.data.samples.drawn_shapes import drawn_shapes
 from kbert.serving.export.base_files import write_card
 from kbert.serving.format.batching_file import Batching, batching_for, write_batching
 from kbert.serving.format.recorded_requests import (
@@ -36,6 +37,10 @@ _SHORTEST_LONG = 8
 HARD_TEXTS: tuple[str | bytes, ...] = (
     *("", " \t\n", "WHY NOT?", "Ünïcödé naïve café", "中文 שלום \U0001f600", b"\xff broken \xc3"),
 )
+# The name of inputs that are encoded images, and edge cases for their decoders: no bytes, a text,
+# a JPEG file that breaks off.
+IMAGE = "image"
+HARD_IMAGES = (b"", b"no image", b"\xff\xd8\xff\xe0\x00\x10JFIF")
 _EVERY_MASK = 6
 # Name of a signature -> its function in the graph, and the specs of its inputs.
 Traced = Mapping[str, tuple[Callable[..., Any], Sequence[tf.TensorSpec]]]
@@ -131,9 +136,9 @@ def sample_inputs(
 ) -> dict[str, np.ndarray]:
     """Makes a request of several rows: name of each input -> its batch.
 
-    Strings become texts, of so many `words` a row; token ids with `lengths` are made from texts by
-    the model's `preprocess`; other numbers count up from 0. With `hard`, where all inputs are
-    texts, `HARD_TEXTS` follow as further rows.
+    Strings become texts, of so many `words` a row, or images; token ids with `lengths` are made
+    from texts by the model's `preprocess`; other numbers count up from 0. With `hard`, where all
+    inputs are strings, `HARD_TEXTS` or `HARD_IMAGES` follow as further rows.
     """
     names = [spec.name for spec in specs]
     if set(names) == set(_TOKENS) and getattr(model, "preprocess", None) is not None:
@@ -149,13 +154,21 @@ def sample_inputs(
             numbers = np.arange(int(np.prod(shape))).reshape(shape)
             inputs[spec.name] = numbers.astype(spec.dtype.as_numpy_dtype)
             continue
-        rows: list[Any] = [_text(spec.name, i + place, n, masks) for i, n in enumerate(words)]
-        if hard:
-            rows += HARD_TEXTS
+        if spec.name == IMAGE:
+            rows: list[Any] = [*_images(len(words)), *(HARD_IMAGES if hard else ())]
+        else:
+            rows = [_text(spec.name, i + place, n, masks) for i, n in enumerate(words)]
+            rows += HARD_TEXTS if hard else ()
         inputs[spec.name] = _strings(rows, spec.shape.rank)
     if hard and len({len(batch) for batch in inputs.values()}) > 1:
         return {name: batch[: len(words)] for name, batch in inputs.items()}
     return inputs
+
+
+def _images(count: int) -> list[bytes]:
+    """Returns drawn shapes of one size as PNG files."""
+    images, _ = drawn_shapes(count)
+    return [tf.io.encode_png(image).numpy() for image in images]
 
 
 def _text(name: str, number: int, words: int, masks: bool) -> str:

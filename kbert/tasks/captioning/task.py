@@ -35,7 +35,7 @@ class CaptioningTask(Task):
     outputs = ("nbest_caption",)
     answer_keys = ("caption", "nbest")
     has_nbest = True
-    pictures = ("captions",)
+    pictures = ("caption",)
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         nbest = records({key: plain.pop(f"nbest_{key}") for key in _COLUMNS})

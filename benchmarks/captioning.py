@@ -1,0 +1,112 @@
+"""Trains captioners on photographs with five captions each, and scores them on 100 others.
+
+    python benchmarks/captioning.py CAPTIONS EFFICIENTNET RUNS --kind soft --seed 1
+
+Soft and hard attention, the same decoder with the mean of all places, and a Transformer see the
+same 14 x 14 map of EfficientNet-Lite0, which is frozen. CAPTIONS is a folder with captions.txt.gz
+and images/; the same command goes on with a run that was stopped.
+"""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from side_by_side.efficientnet_lite import MAP_672, efficientnet_lite0
+from side_by_side.results import keep_row
+
+from kbert.data.captions.captioned_images import read_captions
+from kbert.metrics.bleu import caption_metrics
+from kbert.training.config.captioning_config import CaptioningConfig
+from kbert.training.run import train
+from kbert.training.runs.run_directory import load_run
+
+RESULTS = Path(__file__).parent / "results" / "captioning.json"
+KEY = ("kind", "seed", "epochs", "penalty")
+SPLIT = (800, 100, 100)
+_OF_LSTM = {"hidden_dim": 256, "attention_dim": 128, "dropout": 0.5, "learning_rate": 2e-3}
+KINDS: dict[str, dict[str, Any]] = {
+    "soft": _OF_LSTM,
+    "hard": {**_OF_LSTM, "attention": "hard"},
+    "mean": {**_OF_LSTM, "attention": "mean"},
+    "transformer": {
+        "architecture": "image-transformer",
+        "hidden_dim": 256,
+        "num_decoder_layers": 2,
+        "intermediate_dim": 512,
+        "dropout": 0.3,
+        "learning_rate": 1e-3,
+    },
+}
+SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "perplexity")
+
+
+def network(weights: Path, runs: Path) -> Path:
+    """Returns the file of the network, which is written once."""
+    file = runs / "efficientnet_lite0.keras"
+    if not file.is_file():
+        runs.mkdir(parents=True, exist_ok=True)
+        efficientnet_lite0(weights).save(file)
+    return file
+
+
+def config(arguments: argparse.Namespace) -> CaptioningConfig:
+    """Returns the configuration of a run."""
+    kind: str = arguments.kind
+    values: dict[str, Any] = {
+        "task": "captioning",
+        "train": str(arguments.data / "captions.txt.gz"),
+        "images": str(arguments.data / "images"),
+        "split": ",".join(map(str, SPLIT)),
+        "network": str(network(arguments.weights, arguments.runs)),
+        "network_layer": MAP_672,
+        "features": str(arguments.runs / "features"),
+        "vocabulary_size": 2000,
+        "monitor": "bleu_4",
+        "epochs": arguments.epochs,
+        "seed": arguments.seed,
+        "output": str(arguments.runs / f"{kind}-{arguments.seed}"),
+        **KINDS[kind],
+    }
+    if kind in ("soft", "hard"):
+        values["attention_penalty"] = arguments.penalty
+    return CaptioningConfig.from_dict(values)
+
+
+def most_frequent(data: Path) -> dict[str, Any]:
+    """Returns the scores of the most frequent caption of training, for every image."""
+    examples = read_captions(data / "captions.txt.gz", data / "images")
+    train_part, _, test = examples.split(SPLIT)
+    known = Counter(text.lower() for _, text in train_part.pairs)
+    caption = known.most_common(1)[0][0]
+    found = caption_metrics([caption] * len(test), test.captions or [])
+    return {"caption": caption, **{name: found[name] for name in SHOWN if name in found}}
+
+
+def main() -> None:
+    """Trains on, and keeps the scores."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder with captions.txt.gz and images/")
+    parser.add_argument("weights", type=Path, help="efficientnet-lite0.safetensors")
+    parser.add_argument("runs", type=Path, help="folder of the runs")
+    parser.add_argument("--kind", choices=(*KINDS, "most frequent"), required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--penalty", type=float, default=1.0)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    row: dict[str, Any] = {key: getattr(arguments, key) for key in KEY}
+    if arguments.kind == "most frequent":
+        row |= most_frequent(arguments.data)
+    else:
+        run = load_run(train(config(arguments)))
+        seconds = [epoch["seconds"] for epoch in run.metrics["epochs"]]
+        row |= {name: run.metrics["final"]["test"][name] for name in SHOWN}
+        row |= {"kept_epoch": run.metrics["kept_epoch"], "training_seconds": sum(seconds)}
+    print(json.dumps(row), flush=True)
+    keep_row(arguments.output, row, KEY)
+
+
+if __name__ == "__main__":
+    main()
