@@ -85,21 +85,17 @@ def evaluate(
     """Measure a trained model on labelled examples.
 
     The metrics are those of its task, the official ones where there
-    are such. The result on stdout is JSON.
-    Columns are by default those that the run was trained with.
+    are such, on stdout as JSON. Columns are by default the run's own.
 
     Examples:
 
       kbert evaluate runs/topics test.tsv
       kbert evaluate runs/sst2 --glue sst2 --data glue/ --split dev
-
       kbert evaluate runs/sst2 --glue sst2 --data glue/ --split test \\
           --submission upload/
       kbert evaluate runs/rte/seed-1 runs/rte/seed-2 dev.tsv --average
-
       kbert evaluate runs/squad dev-v2.0.json --predictions answers.json
       kbert evaluate runs/toxic validation.csv --tune-thresholds toxic
-
       kbert evaluate runs/en-de --source test.en --target test.de
       kbert evaluate runs/captions captions.csv --images photos/
       kbert evaluate runs/papers held-out.txt
