@@ -40,12 +40,14 @@ def word_maps(model: Any, image: Any) -> WordMaps:
         raise ValueError(f"`image` must be an image: {problem}")
     height, width = model.extractor.image_size
     pixels, _ = decoded(as_files(read_images([image])), height, width, model.image_fit)
-    tokens = [token.decode() for token in found["tokens"][0] if token]
-    end = model.subwords.pieces[model.subwords.end_id]
-    pieces = [token for token in tokens if token != end]
-    joined = piece_words(pieces)
-    maps = found["attention"][0, : len(pieces)].reshape(len(pieces), -1)
+    # Pieces of no text, such as the end.
+    subwords = model.subwords
+    silent = {subwords.pieces[i] for i in (subwords.start_id, subwords.end_id, subwords.padding_id)}
+    tokens = [token.decode() for token in found["tokens"][0]]
+    rows = [row for row, token in enumerate(tokens) if token and token not in silent]
+    joined = piece_words([tokens[row] for row in rows])
     grid = found["attention"].shape[2:]
-    words = joined.averaged(maps).reshape(-1, *grid).astype("float32")
+    maps = joined.averaged(found["attention"][0, rows].reshape(len(rows), -1))
     shown = np.rint(pixels[0].numpy()).astype("uint8")
-    return WordMaps(found["caption"][0].decode(), joined.words, words, shown)
+    caption = found["caption"][0].decode()
+    return WordMaps(caption, joined.words, maps.reshape(-1, *grid).astype("float32"), shown)
