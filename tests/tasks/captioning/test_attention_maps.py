@@ -25,7 +25,8 @@ def test_the_map_of_a_word_is_the_mean_of_its_pieces(model):
     pieces = [token.decode() for token in columns["tokens"][0]]
     real = [piece not in ("", "<s>", "</s>", "<pad>") for piece in pieces]
     # A piece that begins with the mark begins a word.
-    numbers = np.cumsum([piece.startswith("\u2581") for piece in np.array(pieces)[real]]) - 1
+    numbers = np.cumsum([piece.startswith("\u2581") for piece in np.array(pieces)[real]])
+    numbers -= numbers[0]
     weights = columns["attention"][0][real]
     for word, own in enumerate(found.maps):
         np.testing.assert_allclose(own, weights[numbers == word].mean(axis=0), atol=1e-6)
