@@ -96,7 +96,7 @@ def is_numbers(x: Any) -> bool:
 
 def images_and_captions(x: Any, y: Any) -> tuple[Sequence[Any], Any]:
     """Returns images, and captions if there are any, of a table or of two lists."""
-    if isinstance(x, dict) or hasattr(x, "iloc"):
+    if isinstance(x, dict) or hasattr(x, "columns"):
         columns = list(x)
         if "image" not in columns:
             raise ValueError(
