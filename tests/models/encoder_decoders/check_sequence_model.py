@@ -107,10 +107,10 @@ def check_padding_and_order(model: Any) -> None:
     assert np.isfinite(model({**nothing, "target_token_ids": TARGET})).all()
 
 
-def check_search(model: Any) -> None:
+def check_search(model: Any, inputs: Any = INPUTS) -> None:
     """A wide beam finds what brute force finds, and greedy search follows the likeliest token."""
     most, end = 3, 2
-    memory = model.encode(INPUTS)
+    memory = model.encode(inputs)
     known = {"start_id": 1, "end_id": end, "max_lengths": np.full(3, most, "int32")}
     step, rows, width = model.decode_step, len(TARGET), model.vocabulary_size**2
     found = beam_search(
