@@ -80,9 +80,11 @@ def caption_dataset(
             name: chosen if packed.are_pixels else tf.cast(chosen, tf.float32),
             "target_token_ids": tf.concat([starts, ids[:, :-1]], axis=1),
         }
+        targets = tf.where(real, ids, -1)
         if fixed_length is not None:
             inputs = {k: tf.ensure_shape(v, (batch_size, *v.shape[1:])) for k, v in inputs.items()}
-        return inputs, tf.where(real, ids, -1)
+            targets = tf.ensure_shape(targets, (batch_size, fixed_length))
+        return inputs, targets
 
     dataset = read_ahead(dataset.map(plain(assemble), num_parallel_calls=_AHEAD))
     dataset.epochs = epochs  # `fit` of kbert's models sets their number
