@@ -9,6 +9,7 @@ import pytest
 from kbert.training.callbacks import step_bar
 from kbert.training.run import train
 from tests.training.eager_steps import eager_steps
+from tests.training.tiny_captions import TinyCaptions
 from tests.training.tiny_runs import Tiny
 from tests.training.tiny_translations import TinyPairs
 
@@ -21,6 +22,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 @pytest.fixture(scope="session")
 def tiny_pairs(tmp_path_factory: pytest.TempPathFactory) -> TinyPairs:
     return TinyPairs(tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="session")
+def tiny_captions(tmp_path_factory: pytest.TempPathFactory) -> TinyCaptions:
+    return TinyCaptions(tmp_path_factory.mktemp("captions"))
 
 
 @pytest.fixture
@@ -56,6 +62,16 @@ def finished_translation(tiny_pairs: TinyPairs, tmp_path_factory: pytest.TempPat
     values = {"epochs": 3, "batch_tokens": 256, "target_language": "de"}
     with eager_steps():
         return train(tiny_pairs.config(output, **values, **files))
+
+
+@pytest.fixture(scope="session")
+def finished_captioning(
+    tiny_captions: TinyCaptions, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A captioner, trained for two epochs with seed 1. Tests must not write into it."""
+    output = tmp_path_factory.mktemp("captionings") / "finished"
+    with eager_steps():
+        return train(tiny_captions.config(output))
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 from typer.testing import CliRunner
 
-from kbert.cli.commands.train import asks_for_translation
+from kbert.cli.commands.train import asked_task
 from kbert.cli.main import app
 
 
@@ -11,20 +11,25 @@ def invoke(*arguments):
 def test_the_first_word_or_the_file_says_the_task(tmp_path):
     file = tmp_path / "run.yaml"
     file.write_text("task: translation\nepochs: 3\n")
-    assert asks_for_translation(["translation", "--epochs", "3"])
-    assert asks_for_translation(["--epochs", "3", "--config", str(file)])
-    assert asks_for_translation([f"--config={file}"])
+    assert asked_task(["translation", "--epochs", "3"]) == "translation"
+    assert asked_task(["captioning", "--config", str(file)]) == "captioning"
+    assert asked_task(["ner", "--config", str(file)]) == "ner"
+    assert asked_task(["--epochs", "3", "--config", str(file)]) == "translation"
+    assert asked_task([f"--config={file}"]) == "translation"
     for arguments in (
         [],
-        ["ner", "--config", str(file)],
         ["--output", "translation"],
         ["--config"],
         ["--config", str(tmp_path / "none.yaml")],
         ["--config", str(tmp_path)],
     ):
-        assert not asks_for_translation(arguments), arguments
-    file.write_text("task: ner\n")
-    assert not asks_for_translation(["--config", str(file)])
+        assert asked_task(arguments) is None, arguments
+    for task in ("ner", "captioning"):
+        file.write_text(f"task: {task}\n")
+        assert asked_task(["--config", str(file)]) == task
+    for content in ("epochs: 3\n", "task: 3\n", "task: [captioning]\n", "a: b: c"):
+        file.write_text(content)
+        assert asked_task(["--config", str(file)]) is None, content
 
 
 def test_each_task_has_its_own_options():
@@ -36,3 +41,25 @@ def test_each_task_has_its_own_options():
     assert result.exit_code == 2 and "No such option: --encoder" in result.stderr
     result = invoke("--epochs", 3, "translation")
     assert result.exit_code == 2 and "`translation` must be the first word" in result.stderr
+
+
+def test_captioning_has_its_own_options_too(tmp_path):
+    shown = invoke("captioning", "--help").stdout
+    for option in ("--images", "--network-layer", "--attention-penalty", "--split"):
+        assert option in shown
+    for option in ("--encoder ", "--glue", "--bert"):
+        assert option not in shown
+    assert "--images" not in invoke("--help").stdout
+    result = invoke("captioning", "--glue", "sst2")
+    assert result.exit_code == 2 and "No such option: --glue" in result.stderr
+    result = invoke("--epochs", 3, "captioning")
+    assert result.exit_code == 2 and "`captioning` must be the first word" in result.stderr
+    result = invoke("captioning", "--train", "a.csv")
+    assert result.exit_code == 2 and "`images` must be given" in result.stderr
+    file = tmp_path / "run.yaml"
+    file.write_text("task: captioning\nnbest: 9\ntrain: a.csv\nimages: b\noutput: c\n")
+    result = invoke("--config", file)
+    assert result.exit_code == 2 and "`nbest` must be at most beam_size=5" in result.stderr
+    result = invoke("caption", "--config", file)
+    assert result.exit_code == 2 and "Did you mean" in result.stderr
+    assert "captioning" in result.stderr
