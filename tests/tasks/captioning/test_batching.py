@@ -42,9 +42,7 @@ def test_all_forms_are_the_same_batches(paths: list[Path]):
     for x, y in (
         (files_of(IMAGES), CAPTIONS),
         (paths, CAPTIONS),
-        (names, tuple(CAPTIONS)),
         ({"image": paths, "caption": CAPTIONS}, None),
-        ({"image": paths, "caption": None}, CAPTIONS),
         (several, None),
         (several["image"], several["caption"]),
     ):

@@ -96,7 +96,8 @@ def test_a_batch_without_any_good_one(model: Captioner):
 def test_warnings_and_answers_name_the_rows(model: Captioner):
     with pytest.warns(UserWarning) as told:
         texts = model.captions([GOOD[0], b"", GOOD[1], b"text"])
-    assert [str(one.message).split(":")[0] for one in told] == ["`images`, row 1", "`images`, row 3"]
+    rows = [str(one.message).split(":")[0] for one in told]
+    assert rows == ["`images`, row 1", "`images`, row 3"]
     assert all("its caption is empty" in str(one.message) for one in told)
     assert texts[1] == texts[3] == "" and texts[0] and texts[2]
     answer = model.answers([b"text"])[0]
@@ -160,7 +161,7 @@ def test_the_maps_are_the_decoders(model: Captioner):
 
 def test_the_mean_of_all_places_has_no_maps(tmp_path: Path):
     model = shared_captioner("mean")
-    with pytest.raises(ValueError, match="drawn by the attention to its image. Received: a decoder"):
+    with pytest.raises(ValueError, match="drawn by the attention to its image"):
         model.caption_columns(GOOD, maps=True)
     assert set(model.signatures()) == {"serving_default"}
     assert set(shared_captioner(nbest=2).signatures()) == {"serving_default", "attention"}

@@ -61,7 +61,7 @@ def test_every_field_says_what_it_is_for():
     [
         ({"train": None}, "`train` must be given. Received: train=None"),
         ({"images": None}, "`images` must be given. Received: images=None"),
-        ({"split": "3,4"}, "`split` must be three numbers of images, such as 6000,1000,1000. Rec"),
+        ({"split": "3,4"}, "`split` must be three numbers of images, such as 6000,1000,1000"),
         ({"split": "3,4,-5"}, "`split` must be three numbers of images"),
         ({"split": "3,0,5"}, "`split` must be numbers of at least 1. Received: split='3,0,5'"),
         (
