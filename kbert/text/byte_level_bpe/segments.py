@@ -7,9 +7,9 @@ import re
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from kbert.text.byte_level_bpe.code_point_classes import WHITE_SPACE
+from kbert.text.byte_level_bpe.regex_split import regex_split
 from kbert.text.vocabulary import Vocabulary
 
 NOT_SPECIAL = -1
@@ -49,7 +49,7 @@ def segments_of(texts: tf.Tensor, vocabulary: Vocabulary) -> Segments:
     every = "|".join(patterns.values())
     for plain, escaped in _ESCAPES:
         texts = tf.strings.regex_replace(texts, plain, escaped)
-    segments, _, _ = tf_text.regex_split_with_offsets(texts, every, every)
+    segments = regex_split(texts, every)
     strings = segments.values
     for plain, escaped in reversed(_ESCAPES):
         strings = tf.strings.regex_replace(strings, escaped, plain)

@@ -8,7 +8,6 @@ Shapes: R rows, W words, m code points.
 """
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from kbert.text.byte_level_bpe.code_point_classes import (
     PAGE_BITS,
@@ -17,6 +16,7 @@ from kbert.text.byte_level_bpe.code_point_classes import (
     class_table,
 )
 from kbert.text.byte_level_bpe.neighbours import following, previous
+from kbert.text.byte_level_bpe.regex_split import regex_split
 from kbert.text.wordpiece.normalizer import decode
 
 _SPACE = 0x20
@@ -33,7 +33,6 @@ _SIMPLE_WORD = (
     rf"\A(?: (?:[A-Za-z]+|[0-9]+|(?:{_SYMBOL}|')+)?|[A-Za-z]+|[0-9]+|{_SYMBOL}{_SYMBOLS}"
     rf"|'(?:[stmd]|re|ve|ll|{_SYMBOLS})|[\t-\r])"
 )
-_EVERYTHING = r"(?s).*"
 
 
 class WordSplitter:
@@ -107,7 +106,7 @@ class WordSplitter:
 
 
 def _split_simple(rows: tf.Tensor) -> tf.RaggedTensor:
-    return tf_text.regex_split_with_offsets(rows, _SIMPLE_WORD, _EVERYTHING)[0]
+    return regex_split(rows, _SIMPLE_WORD)
 
 
 def _flat(words: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
