@@ -11,16 +11,16 @@ import tensorflow as tf
 from tensorflow_text.python.ops.regex_split_ops import gen_regex_split_ops
 
 
-def regex_split(rows: tf.Tensor, pattern: str) -> tf.RaggedTensor:
-    """Cuts rows, string (R,), around each match of `pattern`, into ragged string (R, (parts)).
+def regex_split(rows: tf.Tensor, delimiter: str, kept: str) -> tf.RaggedTensor:
+    """Cuts rows, string (R,), at what the group of `delimiter` matches: ragged string (R, (parts)).
 
-    The matches are parts as well; so the parts of a row, none of them empty, are the row if they
-    are joined. The op stops at U+0000.
+    Args:
+        rows: the rows; the op stops at U+0000.
+        delimiter: a pattern with one group. No part is empty.
+        kept: a pattern with one group, for delimiters that are parts as well.
     """
     parts, _, _, row_splits = gen_regex_split_ops.regex_split_with_offsets(
-        input=rows,
-        delim_regex_pattern=f"({pattern})",  # the op cuts out what a group matches
-        keep_delim_regex_pattern=r"((?s).*)",
+        input=rows, delim_regex_pattern=delimiter, keep_delim_regex_pattern=kept
     )
     parts.set_shape([None])  # the op does not infer it
     row_splits.set_shape([None])

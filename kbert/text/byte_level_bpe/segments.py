@@ -49,7 +49,8 @@ def segments_of(texts: tf.Tensor, vocabulary: Vocabulary) -> Segments:
     every = "|".join(patterns.values())
     for plain, escaped in _ESCAPES:
         texts = tf.strings.regex_replace(texts, plain, escaped)
-    segments = regex_split(texts, every)
+    every = f"({every})"
+    segments = regex_split(texts, every, every)
     strings = segments.values
     for plain, escaped in reversed(_ESCAPES):
         strings = tf.strings.regex_replace(strings, escaped, plain)

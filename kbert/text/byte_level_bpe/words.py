@@ -33,6 +33,7 @@ _SIMPLE_WORD = (
     rf"\A(?: (?:[A-Za-z]+|[0-9]+|(?:{_SYMBOL}|')+)?|[A-Za-z]+|[0-9]+|{_SYMBOL}{_SYMBOLS}"
     rf"|'(?:[stmd]|re|ve|ll|{_SYMBOLS})|[\t-\r])"
 )
+_NOTHING_KEPT = "(x)"
 
 
 class WordSplitter:
@@ -106,7 +107,9 @@ class WordSplitter:
 
 
 def _split_simple(rows: tf.Tensor) -> tf.RaggedTensor:
-    return regex_split(rows, _SIMPLE_WORD)
+    # Words as what stands between delimiters, which are nothing at the end of each: a delimiter
+    # that is a word would be matched again, to see whether it is kept.
+    return regex_split(rows, f"{_SIMPLE_WORD}()", _NOTHING_KEPT)
 
 
 def _flat(words: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
