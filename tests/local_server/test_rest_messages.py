@@ -16,6 +16,7 @@ def tensor(dtype=tf.string, *rest):
 
 
 ONE = Signature({"text": tensor()}, {})
+IMAGE = Signature({"image": tensor()}, {})
 TWO = Signature({"tag": tensor(), "signal": tensor(tf.float32, None)}, {})
 WHOLE = Signature({"ids": tensor(tf.int32, None)}, {})
 
@@ -35,6 +36,42 @@ def read(value, signature):
 )
 def test_the_forms_of_one_input(value):
     assert read(value, ONE)["text"].tolist() == [b"foo", b"bar"]
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "attention"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"instances": [{"b64": "/9gA"}, {"b64": "iVBO"}]},
+        {"instances": [{"image": {"b64": "/9gA"}}, {"image": {"b64": "iVBO"}}]},
+        {"inputs": [{"b64": "/9gA"}, {"b64": "iVBO"}]},
+        {"inputs": {"image": [{"b64": "/9gA"}, {"b64": "iVBO"}]}},
+    ],
+)
+def test_the_forms_of_images(value, signature):
+    """Bytes by hand: the beginnings of a JPEG and a PNG file."""
+    asked = parsed(json.dumps({"signature_name": signature, **value}).encode())
+    assert asked.signature == signature
+    assert inputs_of(asked, IMAGE)["image"].tolist() == [b"\xff\xd8\0", b"\x89PN"]
+
+
+@pytest.mark.parametrize(
+    "value, words",
+    [
+        ({"instances": [{"b64": "/9gA"}, {"b64": "?"}]}, 'each "b64" must be base64'),
+        ({"instances": [{"image": {"b64": "/9gA!"}}]}, 'each "b64" must be base64'),
+        ({"instances": [{"b64": 5}]}, 'each "b64" must be a string of base64. Received: int'),
+        ({"inputs": {"image": [{"b64": None}]}}, "must be a string of base64. Received: NoneType"),
+        ({"inputs": {"image": {"b64": "/9gA"}}}, r"`inputs\['image'\]` must have 1 dimension"),
+        ({"inputs": {"b64": "/9gA"}}, r"`inputs\['image'\]` must have 1 dimension"),
+        ({"instances": [{"picture": {"b64": "/9gA"}}]}, "is no text"),
+        ({"instances": [{"b64": "/9gA", "name": "a"}]}, "is no text"),
+    ],
+)
+def test_images_that_are_none(value, words):
+    with pytest.raises(Refusal, match=f"input 'image': .*{words}") as caught:
+        read(value, IMAGE)
+    assert caught.value.status == 400 and len(caught.value.message) <= 500
 
 
 def test_the_forms_of_two_inputs():

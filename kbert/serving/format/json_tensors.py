@@ -1,11 +1,11 @@
 """Batches as JSON, in the format of TF Serving's REST API.
 
 Texts are strings; bytes that are not UTF-8, or hold a NUL, are {"b64": ...}; non-finite numbers are
-the bare words NaN, Infinity and -Infinity. Source: tensorflow/serving, `g3doc/api_rest.md`.
+the bare words NaN, Infinity and -Infinity. Source: tensorflow/serving, `g3doc/api_rest.md`, and
+abseil, `strings/escaping.h`: base64 may be broken into lines, and its padding may be missing.
 """
 
 import base64
-import binascii
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,10 @@ import tensorflow as tf
 
 _BASE64 = "b64"
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
+
+
+class _NoBase64(ValueError):
+    pass
 
 
 def to_json(batch: np.ndarray) -> Any:
@@ -26,7 +30,10 @@ def to_json(batch: np.ndarray) -> Any:
 
 
 def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
-    """Converts nested lists to a batch; ValueError if they are not all of one shape and dtype."""
+    """Converts nested lists to a batch.
+
+    Raises ValueError if they are not all of one shape and dtype, or for a "b64" that is no base64.
+    """
     try:
         if dtype != tf.string:
             return _numbers(value, dtype)
@@ -34,7 +41,9 @@ def from_json(value: Any, dtype: tf.DType) -> np.ndarray:
         found = np.array(value, object)
         found.reshape(-1)[:] = [_bytes(leaf) for leaf in found.ravel()]
         return found
-    except (ValueError, TypeError, OverflowError, binascii.Error) as error:
+    except _NoBase64:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(
             f"`value` must be lists of one shape with elements of type {dtype.name}. "
             f"Received: {error}"
@@ -69,6 +78,20 @@ def _bytes(leaf: Any) -> bytes:
         return leaf.encode("utf-8", "surrogatepass")
     if isinstance(leaf, list):
         raise ValueError("lists of different lengths")
-    if isinstance(leaf, dict) and set(leaf) == {_BASE64} and isinstance(leaf[_BASE64], str):
-        return base64.b64decode(leaf[_BASE64], validate=True)
+    if isinstance(leaf, dict) and set(leaf) == {_BASE64}:
+        return _decoded(leaf[_BASE64])
     raise TypeError(f"{str(leaf)[:80]!r} is no text")
+
+
+def _decoded(code: Any) -> bytes:
+    if not isinstance(code, str):
+        raise _NoBase64(
+            f'each "{_BASE64}" must be a string of base64. Received: {type(code).__name__}'
+        )
+    joined = "".join(code.split())
+    padding = "" if "=" in joined else "=" * (-len(joined) % 4)
+    try:
+        return base64.b64decode(joined + padding, validate=True)
+    except ValueError as error:
+        shown = f"{len(code)} characters, beginning with {code[:20]!r}"
+        raise _NoBase64(f'each "{_BASE64}" must be base64. Received: {shown}: {error}') from error

@@ -1,5 +1,6 @@
 """Batches as TF Serving's REST interface has them."""
 
+import base64
 import json
 import tracemalloc
 
@@ -57,7 +58,6 @@ def test_no_rows():
         ([["a", "b"], ["c"], ["d", "e", "f"]], tf.string),  # six, as three rows of two have
         ([["a"], "b"], tf.string),
         ([1], tf.string),
-        ([{"b64": "%"}], tf.string),
         ([{"b64": "YQ==", "more": 1}], tf.string),
         (["a"], tf.float32),
         ([[1], [2, 3]], tf.int32),
@@ -67,6 +67,33 @@ def test_no_rows():
 def test_what_fits_no_tensor_is_refused(value: object, dtype: tf.DType):
     with pytest.raises(ValueError, match="`value` must be lists of one shape"):
         from_json(value, dtype)
+
+
+def test_base64_as_other_programs_write_it():
+    """In lines, or without padding: TF Serving takes both."""
+    photograph = bytes(range(256))
+    code = base64.b64encode(photograph).decode()
+    for one in (code, base64.encodebytes(photograph).decode(), code.rstrip("=")):
+        assert from_json([{"b64": one}], tf.string).tolist() == [photograph]
+    assert from_json([{"b64": ""}], tf.string).tolist() == [b""]
+
+
+@pytest.mark.parametrize(
+    "code, words",
+    [
+        ("%", "1 characters, beginning with '%'"),
+        ("YQ=", "must be base64"),
+        ("Y", "must be base64"),
+        ("ä" * 9999, "9999 characters, beginning with 'ää"),
+        (None, "must be a string of base64. Received: NoneType"),
+        (5, "must be a string of base64. Received: int"),
+        (["YQ=="], "must be a string of base64. Received: list"),
+    ],
+)
+def test_what_is_no_base64_is_told(code: object, words: str):
+    with pytest.raises(ValueError, match='each "b64" must be') as caught:
+        from_json(["a", {"b64": code}], tf.string)
+    assert words in str(caught.value) and len(str(caught.value)) < 200
 
 
 def test_a_shape_that_is_only_promised_makes_no_memory():
