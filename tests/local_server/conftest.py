@@ -9,6 +9,8 @@ import pytest
 from kbert.local_server.limits import Limits
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.serving.export.export import export
+from tests.local_server.page_browser import browser, page  # noqa: F401
+from tests.local_server.page_models import Teller
 from tests.serving.conftest import meter, meter_path, texts  # noqa: F401
 from tests.serving.tiny_models import Chooser
 
@@ -19,6 +21,21 @@ FREE = {"rest_port": 0, "grpc_port": 0, "poll_seconds": 0.05}
 def chooser_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The version folder of a model that a server must not batch. Only to be read."""
     return export(Chooser(), tmp_path_factory.mktemp("choosers"))
+
+
+@pytest.fixture(scope="session")
+def tellers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of one model, which captions images. Only to be read."""
+    folder = tmp_path_factory.mktemp("tellers")
+    export(Teller(), folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def teller_server(tellers: Path) -> Iterator[LocalServer]:
+    """A server of the model of images, without the page."""
+    with LocalServer(tellers, ServerOptions(**FREE)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

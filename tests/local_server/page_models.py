@@ -130,3 +130,66 @@ class Talker(Plain):
             "serving_default": (self.translate, text_spec("text")),
             "alignment": (self.align, text_spec("text")),
         }
+
+
+# Pieces of a caption, and the map (2, 3) of each: "gi" looks at the top left, "ant" at the right.
+PIECES = ("▁a", "▁gi", "ant", "▁d", "<0xC3>", "<0xB6>", "g", "</s>", "")
+EVEN, DARK = [[1 / 6] * 3] * 2, [[0.0] * 3] * 2
+LEFT, RIGHT, BELOW = [[1, 0, 0], [0, 0, 0]], [[0, 0, 1], [0, 0, 0]], [[0, 0, 0], [0, 1, 0]]
+MAPS = (EVEN, LEFT, RIGHT, *[BELOW] * 4, EVEN, DARK)
+
+
+class Teller:
+    """Says the same of each JPEG or PNG, and how large it is as its second best caption."""
+
+    name = "teller"
+    image_fit = "squeeze"
+
+    def tell(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        problem, (caption, score) = self.problem(image), self.best(image)
+        sizes = tf.strings.as_string(self.sizes(image))
+        second = tf.strings.join([sizes[:, 1], sizes[:, 0]], " x ")
+        scores = rows(image, [-0.25, -1.5, float("-inf")])
+        return {
+            "caption": caption,
+            "score": score,
+            "nbest_caption": tf.stack([caption, second, tf.fill(tf.shape(image), "")], 1),
+            "nbest_score": tf.where(problem[:, None] == "", scores, 0.0),
+            "problem": problem,
+        }
+
+    def attend(self, image: tf.Tensor) -> dict[str, tf.Tensor]:
+        problem, (caption, score) = self.problem(image), self.best(image)
+        is_well = problem == ""
+        return {
+            "caption": caption,
+            "score": score,
+            "tokens": tf.where(is_well[:, None], rows(image, PIECES), ""),
+            "attention": tf.where(is_well[:, None, None, None], rows(image, MAPS), 0.0),
+            "problem": problem,
+        }
+
+    def problem(self, image: tf.Tensor) -> tf.Tensor:
+        known = (tf.strings.substr(image, 0, 3) == b"\xff\xd8\xff") | (
+            tf.strings.substr(image, 0, 4) == b"\x89PNG"
+        )
+        return tf.where(known, "", "it is no image of a known format")
+
+    def best(self, image: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        is_well = self.problem(image) == ""
+        return tf.where(is_well, "a giant dög", ""), tf.where(is_well, -0.25, 0.0)
+
+    def sizes(self, image: tf.Tensor) -> tf.Tensor:
+        def size(one: tf.Tensor) -> tf.Tensor:
+            def known() -> tf.Tensor:
+                return tf.shape(tf.io.decode_jpeg(one, channels=3))[:2]
+
+            return tf.cond(self.problem(one) == "", known, lambda: tf.zeros((2,), tf.int32))
+
+        return tf.map_fn(size, image, fn_output_signature=tf.TensorSpec((2,), tf.int32))
+
+    def signatures(self) -> dict[str, Any]:
+        return {
+            "serving_default": (self.tell, text_spec("image")),
+            "attention": (self.attend, text_spec("image")),
+        }

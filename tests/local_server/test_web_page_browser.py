@@ -11,18 +11,14 @@ import pytest
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.serving.export.export import export
 from tests.local_server.conftest import FREE
+from tests.local_server.page_browser import Page
 from tests.local_server.page_models import ROBOT, Finder, Namer, Sorter, Talker
 
-webdriver = pytest.importorskip("selenium.webdriver", reason='pip install ".[test]"')
+pytest.importorskip("selenium.webdriver", reason='pip install ".[test]"')
 
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not CHROMIUM or not DRIVER, reason="apt-get install chromium chromium-driver"
-)
 # Replies to questions wait, after they have come, until `release` is called.
 HOLD = """
 const real = window.fetch, held = [];
@@ -55,65 +51,6 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         export(model, base, max_batch_size=0)
     with LocalServer(base, ServerOptions(**{**FREE, "grpc_port": -1}, web=True)) as server:
         yield server.rest_url
-
-
-@pytest.fixture(scope="module")
-def browser(url: str) -> Iterator:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    driver.set_page_load_timeout(60)
-    driver.set_script_timeout(60)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture
-def page(browser, url: str):
-    browser.get(url)
-    page = Page(browser)
-    page.wait(lambda: page.all("#model option"))
-    return page
-
-
-class Page:
-    """What a person sees and does."""
-
-    def __init__(self, driver):
-        self.driver = driver
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector):
-        return self.driver.find_element(By.CSS_SELECTOR, selector)
-
-    def texts(self, selector):
-        return [one.text for one in self.all(selector)]
-
-    def wait(self, condition):
-        return WebDriverWait(self.driver, 60, 0.02).until(lambda _: condition())
-
-    def choose(self, model):
-        Select(self.one("#model")).select_by_value(model)
-
-    def fill(self, **values):
-        for name, value in values.items():
-            box = self.one(f"#field-{name}")
-            # The driver's keyboard knows no characters beyond 16 bits.
-            self.driver.execute_script(
-                "arguments[0].value = arguments[1];"
-                "arguments[0].dispatchEvent(new Event('input', {bubbles: true}))",
-                box,
-                value,
-            )
-
-    def ask(self):
-        self.one("#send").click()
-        self.wait(lambda: not self.one("#send").get_attribute("aria-busy"))
 
 
 def test_an_answer_is_marked_where_it_stands(page: Page):

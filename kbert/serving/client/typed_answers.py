@@ -3,6 +3,7 @@
 from typing import Any
 
 from kbert.tasks.answers import Span, Spans
+from kbert.tasks.captioning.task import Caption
 from kbert.tasks.classification.task import Classification
 from kbert.tasks.embedding.task import Embedding
 from kbert.tasks.multi_label.task import LabelSet
@@ -21,8 +22,9 @@ AnyAnswer = (
     | Answer
     | Spans
     | Translation
+    | Caption
     | Filling
     | dict[str, Any]
 )
-__all__ = ["Answer", "AnyAnswer", "Choice", "Classification", "Embedding", "Filling", "LabelSet"]
-__all__ += ["Mask", "Score", "Span", "Spans", "Translation"]
+__all__ = ["Answer", "AnyAnswer", "Caption", "Choice", "Classification", "Embedding", "Filling"]
+__all__ += ["LabelSet", "Mask", "Score", "Span", "Spans", "Translation"]

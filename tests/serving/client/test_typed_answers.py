@@ -7,6 +7,7 @@ import numpy as np
 from kbert.serving.client.typed_answers import (
     Answer,
     AnyAnswer,
+    Caption,
     Choice,
     Classification,
     Filling,
@@ -82,6 +83,21 @@ def test_a_translation():
     }
     nbest = [("Hallo", -0.5), ("Hey", -1.0)]
     assert typed_answer(row) == Translation("Hallo", -0.5, nbest, False)
+
+
+def test_a_caption_and_why_there_is_none():
+    row = {
+        "caption": "a größer dog".encode(),
+        "score": np.float32(-0.5),
+        "nbest_caption": texts("a größer dog", "a dog", ""),
+        "nbest_score": np.array([-0.5, -1.0, -np.inf], np.float32),
+        "problem": b"",
+    }
+    nbest = [("a größer dog", -0.5), ("a dog", -1.0)]  # the search found no third
+    assert typed_answer(row) == Caption("a größer dog", -0.5, nbest)
+    none = {"caption": b"", "score": np.float32(0), "nbest_caption": texts("")}
+    none |= {"nbest_score": np.zeros(1, np.float32), "problem": b"it is broken"}
+    assert typed_answer(none) == Caption("", 0.0, [("", 0.0)], "it is broken")
 
 
 def test_blanks():
