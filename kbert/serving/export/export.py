@@ -31,7 +31,7 @@ LOCK = ".kbert.lock"
 _WAITING = "Another export into %s is going on; this one waits for it."
 
 # Attributes of a model that the metadata lists, where the model has them.
-_ATTRIBUTES = ("labels", "thresholds", "max_sequence_length", "pair", "tasks")
+_ATTRIBUTES = ("labels", "thresholds", "max_sequence_length", "pair", "tasks", "image_fit")
 _ABSENT = object()
 
 
