@@ -145,7 +145,9 @@ class LocalServer(AbstractContextManager["LocalServer"]):
     def _http_server(self, gate: Gate) -> uvicorn.Server:
         options = self.options
         hosts = _HOSTS if options.host in _LOOPBACK else None
-        routes: Any = page_routes(self.store) if options.web else ()
+        routes: Any = ()
+        if options.web:
+            routes = page_routes(self.store, options.limits.max_request_bytes)
         config = uvicorn.Config(
             RestApp(self.store, gate, hosts, routes).app,
             http=TimedConnection,

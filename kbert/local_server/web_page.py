@@ -1,19 +1,24 @@
 """The web page to try models: static files, and a list of the models. It sends REST requests."""
 
+import base64
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from kbert.data.samples.drawn_shapes import drawn_shapes
 from kbert.local_server.model_store import ModelStore
 from kbert.local_server.served_model import LoadedVersion
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.tasks.registry import all_tasks
 
 _FOLDER = Path(__file__).parent / "web"
-_FILES = ("page.css", "icon.svg", "page.js", "answers.js", "examples.js")
+_SCRIPTS = ("page.js", "answers.js", "captions.js", "examples.js", "images.js")
+_FILES = ("page.css", "icon.svg", *_SCRIPTS)
 _TYPES = {
     ".html": "text/html",
     ".css": "text/css",
@@ -41,11 +46,14 @@ _BY_ONE_OUTPUT = (
     ("classification", "label"),
     ("regression", "score"),
 )
+_CAPTIONING = "captioning"
+# Drawn shapes that are offered as examples: their number, seed, and side in pixels.
+_DRAWN = (3, 4, 192)
 _BY_CLASS = {task.model_name: task.page for task in all_tasks()}
 
 
-def page_routes(store: ModelStore) -> list[Route]:
-    """Returns the routes of the page."""
+def page_routes(store: ModelStore, max_request_bytes: int) -> list[Route]:
+    """Returns the routes of the page; its list of models holds the largest size of a request."""
 
     async def models(request: Request) -> Response:
         listed = [
@@ -54,7 +62,8 @@ def page_routes(store: ModelStore) -> list[Route]:
             if model.ready
             for one in described(name, model.pick())
         ]
-        return JSONResponse({"models": listed}, headers=_HEADERS)
+        content = {"models": listed, "max_request_bytes": max_request_bytes}
+        return JSONResponse(content, headers=_HEADERS)
 
     files = {"/": "index.html", **{f"/web/{name}": name for name in _FILES}}
     routes = [Route(path, _file(name)) for path, name in files.items()]
@@ -75,7 +84,7 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
         return []
     main = SERVING_DEFAULT if SERVING_DEFAULT in signatures else next(iter(signatures))
     entries = {f"{name} / {task}": (task, tasks[task]) for task in tasks if task in signatures}
-    return [
+    found = [
         {
             "key": key,
             "name": name,
@@ -84,10 +93,16 @@ def described(name: str, version: LoadedVersion) -> list[dict[str, Any]]:
             "task": task_of(about, signatures[signature]["outputs"]),
             "pair": bool(about.get("pair")),
             "labels": about.get("labels"),
+            "image_fit": about.get("image_fit"),
             "signatures": signatures,
         }
         for key, (signature, about) in (entries or {name: (main, version.about)}).items()
     ]
+    for one in found:
+        inputs = one["signatures"][one["signature"]]["inputs"]
+        if one["task"] == _CAPTIONING and len(inputs) == 1:
+            one["examples"] = [{inputs[0]["name"]: image} for image in _drawn_images()]
+    return found
 
 
 def task_of(about: dict[str, Any], outputs: list[str]) -> str:
@@ -97,6 +112,15 @@ def task_of(about: dict[str, Any], outputs: list[str]) -> str:
     pages = [task.page for task in all_tasks() if task.has_outputs(outputs)]
     pages += [page for page, output in _BY_ONE_OUTPUT if output in outputs]
     return next(iter(pages), "other")
+
+
+@cache
+def _drawn_images() -> list[dict[str, str]]:
+    """Returns drawn shapes as `title`, a caption, and `url`, a data URL with a PNG file."""
+    images, captions = drawn_shapes(*_DRAWN, captions_per_image=1)
+    files = [tf.io.encode_png(pixels).numpy() for pixels in images]
+    urls = [f"data:image/png;base64,{base64.b64encode(file).decode('ascii')}" for file in files]
+    return [{"title": texts[0], "url": url} for texts, url in zip(captions, urls)]
 
 
 def _in_order(signature: str, version: LoadedVersion) -> list[dict[str, Any]]:

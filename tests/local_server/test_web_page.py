@@ -13,7 +13,8 @@ from kbert.serving.format.signatures import Signature, SignatureTensor
 from kbert.tasks.registry import all_tasks
 from tests.local_server.conftest import FREE
 
-PATHS = ("/", "/web/page.css", "/web/page.js", "/web/answers.js", "/web/examples.js")
+SCRIPTS = ("answers", "captions", "examples", "images", "page")
+PATHS = ("/", "/web/page.css", *(f"/web/{name}.js" for name in SCRIPTS))
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -56,9 +56,9 @@ function bars(rows) {
   return list;
 }
 
-const headline = (text) => element("p", { class: "headline", dir: "auto", text });
-const note = (text) => element("p", { class: "quiet", text });
-const title = (text) => element("h3", { text });
+export const headline = (text) => element("p", { class: "headline", dir: "auto", text });
+export const note = (text) => element("p", { class: "quiet", text });
+export const title = (text) => element("h3", { text });
 
 function table(names, rows) {
   const head = element("tr", {}, ...names.map((text) => element("th", { scope: "col", text })));
@@ -152,6 +152,20 @@ function translation(row) {
   ];
 }
 
+function captioning(row) {
+  if (row.problem) return [headline("There is no caption."), note(`The model could not read it: ${row.problem}.`)];
+  // A search may find fewer: the scores of the others are no numbers.
+  const rows = (row.nbest_caption ?? [])
+    .map((text, i) => [text, row.nbest_score[i]])
+    .filter(([, score]) => typeof score === "number")
+    .map(([text, score]) => [text, score.toFixed(3)]);
+  return [
+    headline(row.caption === "" ? "(empty)" : row.caption),
+    note(`Score ${row.score.toFixed(3)}`),
+    ...(rows.length > 1 ? [title("Best captions"), table(["Caption", "Score"], rows)] : []),
+  ];
+}
+
 // Pieces as people read them: what goes on with a word begins with a hyphen.
 function piece(token) {
   if (token === "</s>") return "(end)";
@@ -194,6 +208,7 @@ function embedding(row) {
 
 const RENDERERS = {
   question_answering: questionAnswering, spans, entities, classification, choice, masks, translation,
+  captioning,
   multi_label: multiLabel, embedding,
   regression: (row) => [headline(row.score.toFixed(4))],
 };

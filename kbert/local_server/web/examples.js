@@ -1,4 +1,4 @@
-// Texts to begin with, for each task: a name for the button, and a value for each input.
+// Texts to begin with, for each task: a value for each input. Images come from the server.
 const LIGHTHOUSE =
   "The lighthouse of Corran Point was built in 1847 by the engineer Agnes Tulloch, who had already " +
   "drawn two harbours for the northern isles. Its tower is 31 metres high and stands on a ledge of " +
@@ -57,7 +57,7 @@ const PAIRS = ["classification", "multi_label"];
 
 // The examples of a model whose inputs have these names, each as name -> value.
 export function examplesOf(model, names) {
-  const found = EXAMPLES[PAIRS.includes(model.task) && model.pair ? "pair" : model.task] ?? [];
+  const found = model.examples ?? EXAMPLES[PAIRS.includes(model.task) && model.pair ? "pair" : model.task] ?? [];
   return found
     .map((one) => (typeof one === "string" ? { [names[0]]: one } : one))
     .filter((one) => names.every((name) => name in one));

@@ -1,10 +1,13 @@
 // The page: choose a model, ask it over REST, show the answer and the call.
 import { element, heatMap, rendered } from "/web/answers.js";
+import { attentionMaps } from "/web/captions.js";
 import { examplesOf } from "/web/examples.js";
+import { fillImage, forgetImages, imageField, imageOf, imagesReady, thumbnail } from "/web/images.js";
 
 const LABELS = {
   text: "Text", text_a: "First text", text_b: "Second text", question: "Question",
   context: "Text that is read", choices: "Choices, one a line",
+  image: "Image",
 };
 const ABOUT = {
   question_answering: "Answers a question with a piece of the text.",
@@ -17,9 +20,14 @@ const ABOUT = {
   choice: "Chooses how the text goes on.",
   masks: "Fills each [MASK] of the text.",
   translation: "Translates the text.",
+  captioning: "Says what is in the image.",
 };
+// Inline in the call for a shell: larger images are read from their files.
+const INLINE_BYTES = 8000;
 const $ = (id) => document.getElementById(id);
 let models = [];
+// Bytes of a request that the server takes.
+let mostBytes = Infinity;
 // The question under way, or none. A reply to any other one is dropped.
 let asking = null;
 
@@ -28,11 +36,14 @@ const inputsOf = (chosen) => chosen.signatures[chosen.signature].inputs;
 // What the form depends on.
 const formOf = (chosen) => chosen && JSON.stringify([chosen.key, chosen.task, inputsOf(chosen)]);
 
+const isImage = (chosen, input) => chosen.task === "captioning" && input.dtype === "string";
+
 // Reads the list; whether the form must be shown anew, since its model has gone or takes other inputs.
 async function readModels() {
   const answer = await fetch("/web/models");
   if (!answer.ok) throw new Error(await wordsOf(answer));
-  const found = (await answer.json()).models;
+  const { models: found, max_request_bytes: most } = await answer.json();
+  mostBytes = most ?? Infinity;
   const [before, form] = [$("model").value, formOf(model())];
   models = found;
   $("model").replaceChildren(
@@ -47,8 +58,10 @@ function showForm() {
   if (!chosen) return;
   stop();
   const inputs = inputsOf(chosen);
+  $("input-title").textContent = chosen.task === "captioning" ? "Your image" : "Your text";
   $("about").textContent = ABOUT[chosen.task] ?? "Takes these inputs.";
-  $("fields").replaceChildren(...inputs.map(field));
+  forgetImages();
+  $("fields").replaceChildren(...inputs.map((input) => field(chosen, input)));
   const examples = examplesOf(chosen, inputs.map((one) => one.name));
   $("examples").replaceChildren(...examples.map(exampleButton));
   $("examples-block").hidden = examples.length === 0;
@@ -57,7 +70,8 @@ function showForm() {
   showCall();
 }
 
-function field(input) {
+function field(chosen, input) {
+  if (isImage(chosen, input)) return imageField(input.name, LABELS[input.name] ?? input.name, mostBytes, showCall);
   const id = `field-${input.name}`;
   const rows = input.name === "context" ? 7 : input.name === "question" ? 2 : 4;
   const box = element("textarea", { id, name: input.name, rows, dir: "auto", spellcheck: "false" });
@@ -68,8 +82,10 @@ function field(input) {
 }
 
 function exampleButton(example) {
-  const text = example.question ?? Object.values(example)[0];
+  const first = example.question ?? Object.values(example)[0];
+  const text = first.title ?? first;
   const button = element("button", { type: "button", text, dir: "auto", title: text });
+  if (first.url) button.replaceChildren(thumbnail(first));
   button.addEventListener("click", () => {
     fill(example);
     ask();
@@ -78,14 +94,22 @@ function exampleButton(example) {
 }
 
 function fill(example) {
-  for (const [name, value] of Object.entries(example)) $(`field-${name}`).value = value;
+  for (const [name, value] of Object.entries(example)) {
+    if (value.url) fillImage(name, value);
+    else $(`field-${name}`).value = value;
+  }
   showCall();
 }
 
 // Name of each input -> the value of one row.
 function values(chosen) {
   const found = {};
-  for (const { name, dtype, shape } of inputsOf(chosen)) {
+  for (const input of inputsOf(chosen)) {
+    const { name, dtype, shape } = input;
+    if (isImage(chosen, input)) {
+      found[name] = imageOf(name);
+      continue;
+    }
     const text = $(`field-${name}`).value;
     if (dtype !== "string") found[name] = JSON.parse(text || "null");
     else found[name] = shape?.length === 2 ? text.split("\n").filter((line) => line !== "") : text;
@@ -101,12 +125,21 @@ function request(chosen, name, row) {
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
+// A large image is read from its file: no shell takes so long an argument.
+function command(url, body, inputs) {
+  const curl = `curl -s ${quoted(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d `;
+  const large = inputs.find((one) => one.b64?.length > INLINE_BYTES);
+  if (!large) return curl + quoted(body);
+  const [before, after] = body.split(large.b64).map(quoted);
+  return `{ printf %s ${before}; base64 < ${quoted(large.name)}; printf %s ${after}; } |\n${curl}@-`;
+}
+
 function showCall() {
   try {
     const chosen = model();
-    const { url, body } = request(chosen, chosen.signature, values(chosen));
-    $("call").textContent =
-      `curl -s ${quoted(url)} \\\n  -H 'Content-Type: application/json' \\\n  -d ${quoted(body)}`;
+    const inputs = values(chosen);
+    const { url, body } = request(chosen, chosen.signature, inputs);
+    $("call").textContent = command(url, body, Object.values(inputs));
   } catch {
     $("call").textContent = "";
   }
@@ -154,12 +187,18 @@ async function ask() {
   const chosen = model();
   $("send").setAttribute("aria-busy", "true");
   try {
+    await imagesReady();
+    if (mine !== asking) return;
     const inputs = values(chosen);
     const start = performance.now();
     const row = await predict(chosen, chosen.signature, inputs, mine.signal);
     const took = performance.now() - start;
     if (mine !== asking) return;
     const blocks = rendered(chosen, row, inputs);
+    if (chosen.task === "captioning" && "attention" in chosen.signatures && !row.problem) {
+      const seen = await predict(chosen, "attention", inputs, mine.signal);
+      blocks.push(...attentionMaps(seen, Object.values(inputs)[0], chosen.image_fit));
+    }
     if ("alignment" in chosen.signatures) {
       blocks.push(...heatMap(await predict(chosen, "alignment", inputs, mine.signal)));
     }
@@ -218,5 +257,9 @@ $("ask").addEventListener("keydown", (event) => {
   }
 });
 $("copy").addEventListener("click", copy);
+// A file that is dropped beside its place must not be opened instead of the page.
+for (const kind of ["dragover", "drop"]) {
+  window.addEventListener(kind, (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
+}
 window.addEventListener("focus", () => readModels().then((other) => other && showForm()).catch(() => {}));
 readModels().then(showForm, (error) => showError(error.message));
