@@ -43,7 +43,7 @@ RECORDS = "prepare --vocabulary v.txt --output new"
 WRONG = {
     # A task, a key, options that contradict each other.
     "train clasification": "Received: task='clasification'. Did you mean `classification`?",
-    "train translaton": "ner, translation. Received: task='translaton'. Did you mean `translation`",
+    "train translaton": "captioning. Received: task='translaton'. Did you mean `translation`",
     "train --config wrong.yaml": "Received: 'batchsize'. Did you mean `batch_size`?",
     "train --config non.yaml": "`--config` must be a file. Received: 'non.yaml', which does not ex",
     "pretrain --config wrong.yaml": "wrong.yaml: the key must be one of",
@@ -104,7 +104,7 @@ WRONG = {
     "export run out --with model --measure t.tsv": "`--measure` must not be given together",
     "convert marian out --format tf1": "`--format` must be one of kbert, ctranslate2 for a transl",
     "plot model --text a --output a.gif": "`path` must end in one of .png, .svg, .pdf",
-    "plot model --output a.png": "`--text`, or `--question` and `--context`, must be given.",
+    "plot model --output a.png": "`--question` and `--context`, or `--image` must be given.",
     "evaluate run t.tsv --language de": "must be given for a translator only",
     "check exports/topics --server x": "Received",
 }

@@ -103,7 +103,8 @@ def test_an_encoder_alone(tmp_path):
     folder = small_encoder().save_pretrained(tmp_path / "saved")
     message = (
         r"`directory` must hold one of \['Classifier', .*, 'QuestionAnswerer', 'SpanTagger', "
-        r"'EntityRecognizer', 'Translator', 'MaskedLanguageModel'\]. Received: .*saved, an "
+        r"'EntityRecognizer', 'Translator', 'Captioner', 'MaskedLanguageModel'\]. "
+        r"Received: .*saved, an "
         "encoder without a task"
     )
     with pytest.raises(ValueError, match=message):

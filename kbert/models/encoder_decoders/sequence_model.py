@@ -34,10 +34,16 @@ class SequenceModel(keras.Model):
         """Keeps the constructor's arguments, and makes and builds all layers.
 
         Raises:
-            ValueError: `tied` is unknown, or vocabularies of different sizes would share a table.
+            ValueError: a width is not positive, `tied` is unknown, or vocabularies of different
+                sizes would share a table.
         """
         for name, value in arguments.items():
             setattr(self, name, value)
+        for name in ("hidden_dim", "embedding_dim"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise ValueError(
+                    f"`{name}` must be at least 1. Received: {name}={getattr(self, name)}"
+                )
         check_tied(self.tied, self.vocabulary_size, self.source_vocabulary_size)
         dtype = self.dtype_policy
         self.source_embedding = self._embedding("source_embedding", self.source_vocabulary_size)

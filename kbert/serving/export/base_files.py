@@ -5,15 +5,14 @@ not begin with kbert's mark was written or changed by somebody else, and stays a
 card, assets.extra/README.md, is for recipients of an export alone.
 """
 
-import json
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kbert.serving.format.recorded_requests import GOLDEN_FILE
-from kbert.serving.format.version_folders import complete_versions, exports_in, read_metadata
+from kbert.serving.export.example_calls import example_calls
+from kbert.serving.format.version_folders import complete_versions, exports_in
 from kbert.storage.files import write_atomically
 from kbert.tasks.registry import all_tasks
 
@@ -65,7 +64,7 @@ def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> 
         f"# {metadata['name']}, version {metadata['version']}",
         "",
         f"{'An' if kind[0] in 'AEIOU' else 'A'} {kind} of kbert {metadata['kbert_version']}{does}. "
-        "Texts go in as they are; tokenization is part of the graph.",
+        + _goes_in(metadata["signatures"]),
         "",
         *_signatures(metadata["signatures"]),
         "",
@@ -86,6 +85,13 @@ def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> 
     if metadata["batching"]:
         lines.append("- `batching_params.pbtxt`: how a server joins requests into batches.")
     return "\n".join(lines) + "\n"
+
+
+def _goes_in(signatures: Mapping[str, Any]) -> str:
+    inputs = {tensor["name"] for one in signatures.values() for tensor in one["inputs"]}
+    if inputs == {"image"}:
+        return "Images go in as the bytes of their files; decoding is part of the graph."
+    return "Texts go in as they are; tokenization is part of the graph."
 
 
 def _signatures(signatures: Mapping[str, Any]) -> list[str]:
@@ -251,49 +257,5 @@ def _readme(models: dict[str, Path]) -> str:
     for name, path in models.items():
         url = f"http://localhost:8501/v1/models/{name}"
         lines += ["", f"## {name}", "", "```", f"curl -s {url}", f"curl -s {url}/metadata", "```"]
-        for signature, inputs in _examples(path):
-            lines += ["", f"Signature `{signature}`, over REST and over gRPC:", ""]
-            columns = {key: value for key, (value, _) in inputs.items()}
-            body = {"signature_name": signature, "inputs": columns}
-            quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
-            lines += ["```", f"curl -s {url}:predict -d '{quoted}'", "```", ""]
-            lines += _grpc_call(name, signature, inputs)
+        lines += example_calls(name, path, url)
     return "\n".join(lines) + "\n"
-
-
-def _examples(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields each signature with the inputs of one short row, from the golden answers."""
-    try:
-        signatures = read_metadata(path)["signatures"]
-        golden = json.loads((path / GOLDEN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return  # of an export without a bundle
-    for one in golden:
-        request = one["request"]
-        dtypes = {t["name"]: t["dtype"] for t in signatures[request["signature_name"]]["inputs"]}
-        # The second row has the shortest text.
-        row = {name: values[1:2] or values[:1] for name, values in request["inputs"].items()}
-        cut = row["lengths"][0] if "lengths" in row else None
-        row = {k: [v[0][:cut]] if isinstance(v[0], list) else v for k, v in row.items()}
-        yield request["signature_name"], {name: (row[name], dtypes[name]) for name in dtypes}
-
-
-def _grpc_call(name: str, signature: str, inputs: dict[str, Any]) -> list[str]:
-    """Returns a call with the packages grpcio and tensorflow-serving-api."""
-    lines = [
-        "```python",
-        "import grpc",
-        "import tensorflow as tf",
-        "from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc",
-        "",
-        'channel = grpc.insecure_channel("localhost:8500")',
-        "service = prediction_service_pb2_grpc.PredictionServiceStub(channel)",
-        "request = predict_pb2.PredictRequest()",
-        f"request.model_spec.name = {json.dumps(name)}",
-        f"request.model_spec.signature_name = {json.dumps(signature)}",
-    ]
-    for key, (value, dtype) in inputs.items():
-        lines.append(f"tensor = tf.make_tensor_proto({value!r}, tf.{dtype})")
-        lines.append(f"request.inputs[{json.dumps(key)}].CopyFrom(tensor)")
-    lines.append("answer = service.Predict(request, timeout=30.0)")
-    return [*lines, "print({k: tf.make_ndarray(v) for k, v in answer.outputs.items()})", "```"]

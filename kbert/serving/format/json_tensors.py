@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-_BASE64 = "b64"
+BASE64 = "b64"
 _BFLOAT16 = tf.bfloat16.as_numpy_dtype
 
 
@@ -70,7 +70,7 @@ def _text(content: Any) -> Any:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         text = "\0"
-    return {_BASE64: base64.b64encode(content).decode("ascii")} if "\0" in text else text
+    return {BASE64: base64.b64encode(content).decode("ascii")} if "\0" in text else text
 
 
 def _bytes(leaf: Any) -> bytes:
@@ -78,15 +78,15 @@ def _bytes(leaf: Any) -> bytes:
         return leaf.encode("utf-8", "surrogatepass")
     if isinstance(leaf, list):
         raise ValueError("lists of different lengths")
-    if isinstance(leaf, dict) and set(leaf) == {_BASE64}:
-        return _decoded(leaf[_BASE64])
+    if isinstance(leaf, dict) and set(leaf) == {BASE64}:
+        return _decoded(leaf[BASE64])
     raise TypeError(f"{str(leaf)[:80]!r} is no text")
 
 
 def _decoded(code: Any) -> bytes:
     if not isinstance(code, str):
         raise _NoBase64(
-            f'each "{_BASE64}" must be a string of base64. Received: {type(code).__name__}'
+            f'each "{BASE64}" must be a string of base64. Received: {type(code).__name__}'
         )
     joined = "".join(code.split())
     padding = "" if "=" in joined else "=" * (-len(joined) % 4)
@@ -94,4 +94,4 @@ def _decoded(code: Any) -> bytes:
         return base64.b64decode(joined + padding, validate=True)
     except ValueError as error:
         shown = f"{len(code)} characters, beginning with {code[:20]!r}"
-        raise _NoBase64(f'each "{_BASE64}" must be base64. Received: {shown}: {error}') from error
+        raise _NoBase64(f'each "{BASE64}" must be base64. Received: {shown}: {error}') from error

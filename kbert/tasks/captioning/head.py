@@ -105,7 +105,7 @@ class Captioning(TaskModel):
     ) -> Any:
         """Computes the loss; in training with what the decoder adds, per token as the rest is."""
         loss = super().compute_loss(x, y, y_pred, sample_weight, training)
-        if not training or y is None or not self.attention_penalty:
+        if not training or y is None:
             return loss
         more = self.decoder.attention_loss(y, y_pred, self.attention_penalty)
         rows = ops.shape(more)[0]

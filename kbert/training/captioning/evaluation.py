@@ -61,14 +61,18 @@ class MeasuredCaptions:
 
 
 def captioning_report(
-    model: Captioner, packed: dict[str, PackedCaptions], images: dict[str, int], steps: int
+    model: Captioner,
+    packed: dict[str, PackedCaptions],
+    examples: dict[str, CaptionExamples],
+    steps: int,
 ) -> dict[str, Any]:
     """Returns facts of a run before its first step, as JSON types."""
     weights = [np.prod(variable.shape) for variable in model.trainable_variables]
     return {
         "examples": {
             part: {
-                "images": images[part],
+                "count": len(examples[part]),
+                "source": examples[part].source,
                 "captions": len(one),
                 "tokens": int(one.captions.lengths.sum()),
                 "longest": int(one.captions.lengths.max()),
@@ -86,7 +90,7 @@ def captioning_report(
 def captioning_lines(report: dict[str, Any]) -> str:
     """Returns a report as readable text."""
     lines = [
-        f"{part}: {about['images']} images, {about['captions']} captions, {about['tokens']} "
+        f"{part}: {about['count']} images, {about['captions']} captions, {about['tokens']} "
         f"tokens, the longest has {about['longest']}; {about['truncated_share']:.1%} were cut"
         for part, about in report["examples"].items()
     ]

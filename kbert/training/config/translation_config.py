@@ -104,8 +104,9 @@ class TranslationConfig(
     subword_type: str = option("bpe", choice("bpe", "unigram"), _SUBWORDS, "bpe or unigram.")
     vocabulary_size: int = option(8000, whole(5), _SUBWORDS, "Pieces of each model.")
     normalization: str = option(
-        "nfkc", choice("nfkc", "nmt_nfkc", "identity"), _SUBWORDS,
-        "What SentencePiece does to text first: nfkc, nmt_nfkc or identity.",
+        "nfkc", choice("nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf", "identity"), _SUBWORDS,
+        "What SentencePiece does to text first: nfkc, nmt_nfkc, these with _cf (lower case), or "
+        "identity.",
     )
     character_coverage: float = option(
         1.0, number("a number from 0.98 to 1", lambda v: 0.98 <= v <= 1), _SUBWORDS,

@@ -59,8 +59,7 @@ class CaptioningTraining(EpochRecipe):
         batches = batch_plan(lengths, config.batch_size)
         whole = [one for one in batches if len(one) == config.batch_size]
         steps = config.epochs * len(whole if config.strategy == TPU else batches)
-        images = {part: len(one) for part, one in data.parts.items()}
-        about = evaluation.captioning_report(self.model, self._packed, images, steps)
+        about = evaluation.captioning_report(self.model, self._packed, data.parts, steps)
         self.report = {"task": config.task, **data.hashes, **about}
         compile_captioner(self.model, config, steps)
         self.report["warnings"] = list(self.log.warnings)

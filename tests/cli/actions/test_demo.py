@@ -31,7 +31,7 @@ def steps_are_told(tmp_path):
     found = run_demo(tmp_path, Console(file=file, width=100))
     text = file.getvalue()
     steps = ("1. Look", "2. Fine-tune", "3. Measure", "4. Export", "5. Ask")
-    for words in (*steps, "6. Questions", "7. Names", "8. Translate", "Done in"):
+    for words in (*steps, "6. Questions", "7. Names", "8. Translate", "9. Caption", "Done in"):
         assert words in text
     assert found["questions"] == {"f1": 96.0} and found["names"] == {"f1": 0.8}
     assert len(found["answers"]) == len(demo_steps.QUESTIONS)
@@ -54,7 +54,10 @@ def test_all_steps_in_their_order(readers, finished_run, tmp_path, monkeypatch):
     monkeypatch.setattr(demo_steps, "ask_in_new_process", ask)
     translation = {"run": tmp_path / "translator"}
     monkeypatch.setattr(demo_steps, "demo_translation", lambda output, console: translation)
+    captioning = {"run": tmp_path / "captioner"}
+    monkeypatch.setattr(demo_steps, "demo_captioning", lambda output, console: captioning)
     found = steps_are_told(tmp_path)
+    assert found["captioning"] is captioning
     assert found["translation"] is translation and asked == [made]
     assert [config.output for config in configs] == [str(tmp_path / "run")]
     assert set(found["test"]["per_class"]) == {"down", "up"}

@@ -75,7 +75,7 @@ def test_more_translations_than_the_run_gives(finished_translation, finished_run
     (found,) = rows(invoke("predict", finished_translation, "--text", "red", "--nbest", 4).stdout)
     assert len(found["nbest"]) == 4  # a live model searches for more
     result = invoke("predict", finished_run, "--text", "a", "--nbest", 3)
-    told = "`--nbest` must be given for a translator or a model that fills [MASK]"
+    told = "`--nbest` must be given for a translator, a captioner or a model that fills [MASK]"
     assert result.exit_code == 2 and told in result.stderr
 
 

@@ -113,7 +113,7 @@ def test_bad_options_of_a_translator(arguments, message, translator, tmp_path):
         (["--text", "a", "--layer", "0"], "`--layer` must be in 1 to 1. Received: 0"),
         (["--text", "a", "--picture", "span"], "for a model that answers questions"),
         (["--text", "a", "--picture", "alignment"], "must be given for a translator, with --text."),
-        (["--question", "a"], "`--text`, or `--question` and `--context`, must be given"),
+        (["--question", "a"], "`--question` and `--context`, or `--image` must be given"),
     ],
 )
 def test_bad_options(arguments, message, finished_run, tmp_path):

@@ -9,6 +9,7 @@ from kbert.models.captioning.show_attend_tell import ShowAttendTell
 from kbert.tasks.captioning.head import Captioning
 from tests import numpy_captioning as reference
 from tests.models.captioning.check_captioner import weights_of
+from tests.models.captioning.test_show_attend_tell_losses import penalty_above_least
 from tests.models.encoder_decoders.check_sequence_model import randomized
 from tests.small_captioner import small_network
 
@@ -55,7 +56,7 @@ def test_the_loss_by_the_reference(penalty: float):
             attention="soft",
         )
         entropy += reference.caption_cross_entropy(known.logits, TARGETS[row, :length])
-        more += reference.doubly_stochastic_penalty(known.attention)
+        more += penalty_above_least(known.attention)
     found = model.compute_loss(inputs, TARGETS, model(inputs, training=True), training=True)
     assert float(found) == pytest.approx((entropy + penalty * more) / sum(LENGTHS), rel=1e-4)
     found = model.compute_loss(inputs, TARGETS, model(inputs), training=False)

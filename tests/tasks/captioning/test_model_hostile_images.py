@@ -118,6 +118,7 @@ def test_unusual_images_look_as_they_should(model: Captioner):
     assert model.answers([unusual()["one pixel"]])[0]["problem"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["soft", "image"])
 def test_maps_of_attention(kind: str, mixed: tuple[list[bytes], np.ndarray]):
     model = shared_captioner(kind, nbest=2)
@@ -154,7 +155,8 @@ def test_the_maps_are_the_decoders(model: Captioner):
     pieces = [piece for piece in found["tokens"][0].tolist() if piece]
     ids = [model.subwords.pieces.index(piece.decode()) for piece in pieces]
     memory = model.decoder.encode({"features": model.extractor(IMAGES[:1])})
-    (weights,) = model.decoder.memory_scores([[model.subwords.start_id, *ids[:-1]]], memory)
+    read = np.array([[model.subwords.start_id, *ids[:-1]]])
+    (weights,) = model.decoder.memory_scores(read, memory)
     known = np.reshape(weights, (len(ids), 4, 4))
     np.testing.assert_allclose(found["attention"][0, : len(ids)], known, atol=1e-5)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from kbert.data.captions.captioned_images import CaptionExamples
 from kbert.metrics.bleu import caption_metrics
 from kbert.tasks.captioning.model import Captioner
 from kbert.tasks.load import load
@@ -58,6 +59,7 @@ def test_all_metrics_of_a_part(model: Captioner, data: CaptioningData, tmp_path:
     assert len(list((tmp_path / "features").iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_epochs_are_measured_with_the_search_only_on_wish(model: Captioner, data: CaptioningData):
     part = data.parts["validation"]
     packed = model.batching.pack(part.paths, part.captions)
@@ -87,11 +89,14 @@ def test_a_search_that_fails_leaves_the_settings(
 
 
 def test_a_report(model: Captioner):
-    packed = {"train": model.pack([np.zeros((32, 32, 3), "uint8")] * 2, ["a red star", ["it"] * 3])}
+    black = np.zeros((32, 32, 3), "uint8")
+    packed = {"train": model.pack([black] * 2, ["a red star", ["it"] * 3])}
     lengths = packed["train"].captions.lengths
-    report = captioning_report(model, packed, {"train": 2}, 7)
+    examples = CaptionExamples(["a.png", "b.png"], [["a"], ["b"]], [2, 3], "folder", "a.csv")
+    report = captioning_report(model, packed, {"train": examples}, 7)
     assert report["examples"]["train"] == {
-        **{"images": 2, "captions": 4, "tokens": lengths.sum(), "longest": lengths.max()},
+        **{"count": 2, "source": "a.csv", "captions": 4},
+        **{"tokens": lengths.sum(), "longest": lengths.max()},
         "truncated_share": 0.0,
     }
     assert (report["subwords"], report["map"], report["steps"]) == (60, [4, 4, 6], 7)

@@ -82,7 +82,7 @@ def test_ready_pieces_and_those_of_a_stopped_run(tiny_captions: TinyCaptions, tm
     assert run_subwords(config.from_dict(ready), data, None).model == subwords.model
     kept = tmp_path / "kept"
     kept.mkdir()
-    write_config(kept, config)
+    write_config(config, kept)
     other = run_subwords(config.with_values(subword_type="unigram"), data, None)
     other.save(kept / "subwords.model")
     again = run_subwords(config, data, kept)

@@ -30,6 +30,7 @@ def test_sizes_and_settings_reach_the_model(tiny_captions: TinyCaptions, tmp_pat
     assert model.train_extractor and model.extractor.trainable
 
 
+@pytest.mark.slow
 def test_the_other_architecture(tiny_captions: TinyCaptions, tmp_path: Path):
     values = {"num_encoder_layers": 1, "num_decoder_layers": 2, "num_heads": 2}
     config = tiny_captions.config(
