@@ -14,18 +14,25 @@ from kbert.cli.main import app
 from kbert.tasks.captioning import attention_maps
 from kbert.tasks.captioning.attention_maps import WordMaps
 from kbert.training.runs import load_model as loading
+from tests.cli.conftest import eagerly
 from tests.small_captioner import shapes, small_captioner
 
 
 @pytest.fixture(scope="module")
 def model():
     """One for all tests: each graph of a captioner takes seconds to make."""
-    return small_captioner(beam_size=1)
+    made = small_captioner(beam_size=1)
+    with eagerly(False):
+        made.predict(shapes()[0][:1])
+    return made
 
 
 @pytest.fixture(scope="module")
 def live(model):
-    return live_answering(model)
+    made = live_answering(model)
+    with eagerly(False):
+        made.answer([b""])
+    return made
 
 
 @pytest.fixture(scope="module")
