@@ -25,11 +25,11 @@ SPLIT = (800, 50, 50)
 SETTINGS: dict[str, Any] = {
     "network_layer": "map",
     "train_network": True,
-    "vocabulary_size": 80,
+    "vocabulary_size": 160,
     "hidden_dim": 128,
     "dropout": 0.1,
     "attention_penalty": 0.0,
-    "epochs": 12,
+    "epochs": 24,
     "learning_rate": 3e-3,
     "batch_size": 32,
 }
