@@ -34,7 +34,7 @@ RUNGS: dict[str, tuple[str, dict[str, Any], float]] = {
     "no attention": ("rnn", {}, 1e-3),
     "reversed source": ("rnn", {"reversed_source": True}, 1e-3),
     "bahdanau": ("bahdanau", {}, 1e-3),
-    "convs2s": ("convs2s", {}, 1e-3),
+    "convs2s": ("convs2s", {}, 3e-3),
     "transformer": ("transformer", {}, 2e-3),
     "bert-fused": (BERT_FUSED, {}, 2e-3),
 }
