@@ -11,7 +11,6 @@ from PIL import Image
 from kbert.serving.export.export import export
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.captioning.model import Captioner
-from kbert.tasks.load import load
 from tests.small_captioner import files_of, shapes, shared_captioner
 
 IMAGES, _ = shapes()
@@ -187,4 +186,4 @@ def test_the_export_answers_as_the_model_does(
     maps = loaded.run({"image": GOOD}, "attention")
     np.testing.assert_allclose(maps["attention"], good["attention"]["attention"], atol=1e-5)
     assert maps["tokens"].tolist() == good["attention"]["tokens"].tolist()
-    assert load(tmp_path).answers(GOOD)[0]["caption"] == model.answers(GOOD)[0]["caption"]
+    assert loaded.answers(GOOD)[0]["caption"] == model.answers(GOOD)[0]["caption"]
