@@ -9,7 +9,7 @@ import pytest
 from kbert.local_server.limits import Limits
 from kbert.local_server.server import LocalServer, ServerOptions
 from kbert.serving.export.export import export
-from tests.local_server.page_browser import browser, page  # noqa: F401
+from tests.local_server.page_browser import browser, page  # noqa: F401  (fixtures)
 from tests.local_server.page_models import Teller
 from tests.serving.conftest import meter, meter_path, texts  # noqa: F401
 from tests.serving.tiny_models import Chooser

@@ -20,6 +20,7 @@ from kbert.models.encoder_decoders.sequence_model import (
     of_slots,
     repeated,
 )
+from kbert.optimization.next_token_losses import token_cross_entropy
 
 ATTENTIONS = ("soft", "hard", "mean")
 # Share of the rows of hard attention that attend softly in training: section 4.1 of the paper.
@@ -273,9 +274,8 @@ def _annotations(memory: dict[str, Any]) -> Annotations:
 
 def _reinforced(targets: Any, outputs: dict[str, Any], real: Any) -> Any:
     """Returns -(log p(y) - b) log p(s) - c H(a) of each row, float32 (B,)."""
-    logs = ops.log_softmax(ops.cast(outputs["logits"], "float32"), axis=-1)
-    chosen_logs = ops.take_along_axis(logs, ops.maximum(targets, 0)[..., None], axis=-1)[..., 0]
-    reward = ops.stop_gradient(ops.sum(chosen_logs * real, axis=-1))
+    losses = token_cross_entropy(targets, ops.stop_gradient(outputs["logits"]))
+    reward = -ops.cast(ops.sum(losses, axis=-1), "float32")
     rows = ops.cast(ops.shape(reward)[0], reward.dtype)
     baseline = (ops.sum(reward) - reward) / ops.maximum(rows - 1.0, 1.0)
     chances = ops.maximum(ops.cast(outputs["weights"], "float32"), 1e-10)

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from kbert.checkpoints.captioning_folder import read_captioning, write_captioning
 from kbert.decoding.scores import length_penalty as penalty_of
-from kbert.decoding.search import Hypotheses, beam_search, greedy_search
+from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.images.decoding import decoded
 from kbert.images.reading import read_images
 from kbert.images.resizing import check_size
@@ -161,12 +161,8 @@ class Captioner(Captioning):
             "max_lengths": tf.fill((rows,), self.max_length),
         }
         penalty = penalty_of(self.length_penalty, self.alpha)
-        if self.beam_size == 1:
-            found = greedy_search(step, state, rows, **ends)
-            scores = found.log_probabilities / penalty(tf.maximum(found.lengths, 1))
-            return found._replace(scores=scores)
         sizes = {"beam_size": self.beam_size, "nbest": self.nbest}
-        return beam_search(step, state, rows, length_penalty=penalty, **sizes, **ends)
+        return best_sequences(step, state, rows, length_penalty=penalty, **sizes, **ends)
 
     def caption(self, image: Any) -> dict[str, Any]:
         """Captions encoded images (B,), as graph code. No row depends on the others.

@@ -19,7 +19,7 @@ from kbert.checkpoints.translation_folder import read_translation, write_transla
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import size_batches
 from kbert.decoding.scores import length_penalty as penalty_of
-from kbert.decoding.search import Hypotheses, beam_search, greedy_search
+from kbert.decoding.search import Hypotheses, best_sequences
 from kbert.models.encoder_decoders.encoder_decoder import EncoderDecoder
 from kbert.pipelines.signatures import Signature, text_specs
 from kbert.pipelines.text_inputs import listed, read_single_texts
@@ -231,12 +231,8 @@ class Translator(Translation):
             "max_lengths": limits,
         }
         penalty = penalty_of(self.length_penalty, self.alpha)
-        if self.beam_size == 1:
-            found = greedy_search(step, state, rows, **ends)
-            scores = found.log_probabilities / penalty(tf.maximum(found.lengths, 1))
-            return found._replace(scores=scores)
         sizes = {name: getattr(self, name) for name in ("beam_size", "nbest", "patience")}
-        return beam_search(step, state, rows, length_penalty=penalty, **sizes, **ends)
+        return best_sequences(step, state, rows, length_penalty=penalty, **sizes, **ends)
 
     def translate(self, text: Any) -> dict[str, Any]:
         """Translates raw strings (B,), as graph code.
