@@ -4,7 +4,6 @@ Every weight and input comes from NumPy, so that two backends can be compared nu
 Nothing here needs TensorFlow.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -23,9 +22,6 @@ from kbert.layers.linear import FeedForward, Linear, activate
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, Residual
 from kbert.models.bert import AdapterBert, Bert
-from kbert.models.encoder_decoders.bahdanau import Bahdanau
-from kbert.models.encoder_decoders.convs2s import ConvS2S
-from kbert.models.encoder_decoders.rnn import RnnEncoderDecoder
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.label_losses import SigmoidCrossEntropy, exact_match
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -36,51 +32,35 @@ from kbert.tasks.multiple_choice.head import ChoiceSelection
 from kbert.tasks.ner.head import TokenClassification
 from kbert.tasks.question_answering.head import SpanExtraction
 from kbert.tasks.regression.head import SequenceRegression
-from kbert.tasks.translation.head import Translation
+from tests.parity.inputs import (
+    INPUTS,
+    LABEL_SETS,
+    LABELS,
+    MEMORY,
+    MEMORY_PADDING,
+    PADDING,
+    SEGMENTS,
+    SHARES,
+    SPANS,
+    TAGS,
+    TOKENS,
+    B,
+    D,
+    S,
+    T,
+    X,
+    built,
+    computed,
+    with_weights,
+)
+from tests.parity.sequence_program import (
+    caption_outputs,
+    training_to_caption,
+    training_to_translate,
+    translation_outputs,
+)
 
 ACTIVATIONS = ("gelu", "gelu_approximate", "relu", "tanh", "silu")
-B, T, S, D = 3, 5, 7, 8
-draw = np.random.default_rng(0)
-X = draw.normal(size=(B, T, D)).astype("float32")
-MEMORY = draw.normal(size=(B, S, 6)).astype("float32")
-TOKENS = draw.integers(0, 11, (B, T)).astype("int32")
-SEGMENTS = draw.integers(0, 2, (B, T)).astype("int32")
-PADDING = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], bool)
-MEMORY_PADDING = np.array([[1] * 7, [1, 0, 1, 0, 1, 0, 1], [0] * 7], bool)
-INPUTS = {"token_ids": TOKENS, "segment_ids": SEGMENTS, "padding_mask": PADDING}
-LABELS = np.array([2, 0, 1], "int32")
-LABEL_SETS = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1]], "int32")
-SPANS = np.array([[[1, 2], [0, 2]], [[4, 4], [-1, -1]], [[0, 0], [-1, -1]]], "int32")
-TAGS = np.array([[-1, 0, 2, -1, -1], [1, 1, -1, 0, 2], [-1] * 5], "int32")
-SHARES = draw.dirichlet(np.ones(3), (B, T)).astype("float32") * (TAGS >= 0)[..., None]
-
-
-def with_weights(layer: Any) -> Any:
-    """Gives a built layer numbers that depend on the order of their paths alone."""
-    for i, variable in enumerate(sorted(layer.weights, key=lambda v: v.path)):
-        centre = 1.0 if variable.path.endswith("gamma") else 0.0
-        numbers = np.random.default_rng(i).normal(centre, 0.4, tuple(variable.shape))
-        variable.assign(numbers)
-    return layer
-
-
-def built(layer: Any, *shapes: Any) -> Any:
-    layer.build(*shapes)
-    return with_weights(layer)
-
-
-def computed(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """What a function returns; on JAX compiled as a whole, else each operation would be by itself.
-
-    Args:
-        function: makes layers and calls them.
-        *arguments: of the function.
-    """
-    if keras.backend.backend() != "jax":
-        return function(*arguments)
-    import jax
-
-    return jax.jit(lambda: function(*arguments))()
 
 
 def layer_outputs() -> dict[str, Any]:
@@ -181,52 +161,6 @@ def model_outputs() -> dict[str, Any]:
     }
 
 
-def translation_models(dtype: str = "float32") -> dict[str, Any]:
-    """Encoder-decoders that are no Transformers."""
-    given: dict[str, Any] = {"vocabulary_size": 11, "hidden_dim": D, "dropout": 0.0, "dtype": dtype}
-    made = {
-        "rnn": RnnEncoderDecoder(**given, reversed_source=True),
-        "lstm": RnnEncoderDecoder(**given, cell="lstm", context="initial", num_layers=2),
-        "bahdanau": Bahdanau(**given, encoder_dim=5),
-        "bilinear": Bahdanau(**given, cell="gru_reset_after", score="bilinear"),
-        "convs2s": ConvS2S(**given, num_encoder_layers=2, num_decoder_layers=2),
-    }
-    return {name: with_weights(model) for name, model in made.items()}
-
-
-TRANSLATED = {
-    "source_token_ids": TOKENS,
-    "source_padding_mask": PADDING,
-    "target_token_ids": TOKENS[::-1],
-}
-
-
-def translation_outputs() -> dict[str, Any]:
-    """Logits of a known target, a step of decoding and the attention, in float32."""
-    found = {}
-    for name, model in translation_models().items():
-        memory = model.encode(TRANSLATED)
-        state, slots = model.start_decoding(memory, 2), np.zeros((B, 1, 1), "int32")
-        step, _ = model.decode_step(TOKENS[:, :1], keras.ops.zeros((), "int32"), slots, state)
-        found[f"{name}/logits"], found[f"{name}/step"] = model(TRANSLATED), step
-        for layer, scores in enumerate(model.memory_scores(TOKENS, memory)):
-            found[f"{name}/scores_{layer}"] = scores
-    return found
-
-
-def training_to_translate(dtype: str = "float32") -> dict[str, np.ndarray]:
-    """The losses of some steps of each model."""
-    found = {}
-    for name, model in translation_models(dtype).items():
-        task = Translation(model, dtype=dtype)
-        task.compile(AdamW(0.01, weight_decay=0.0))
-        given = {"batch_size": 3, "epochs": 4, "shuffle": False, "verbose": 0}
-        targets = np.where(PADDING, TOKENS, -1)
-        history = task.fit(TRANSLATED, targets, **given).history
-        found[f"losses_of_{name}"] = np.array(history["loss"])
-    return found
-
-
 def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
     """The losses of some steps of AdamW, with clipping and a schedule."""
     encoder = with_weights(small_encoder(dtype))
@@ -259,8 +193,9 @@ def outputs() -> dict[str, Any]:
     """Every layer and model, in float32 where the backend's type is narrower."""
     found = {f"float32/layer/{name}": array for name, array in computed(layer_outputs).items()}
     found |= {f"float32/model/{name}": array for name, array in computed(model_outputs).items()}
-    translated = computed(translation_outputs)
-    found |= {f"float32/translation/{name}": array for name, array in translated.items()}
+    for kind, made in (("translation", translation_outputs), ("caption", caption_outputs)):
+        written = computed(made)
+        found |= {f"float32/{kind}/{name}": array for name, array in written.items()}
     for dtype in ("float32", "bfloat16"):
         encoded = computed(encoder_outputs, dtype)
         found |= {f"{dtype}/encoder/{name}": array for name, array in encoded.items()}
@@ -277,6 +212,7 @@ def further_losses() -> dict[str, Any]:
         "losses_with_dropout": with_dropout(),
         "losses_of_reading": training_to_read(),
         **training_to_translate(),
+        **training_to_caption(),
     }
 
 
