@@ -25,7 +25,8 @@ from kbert.data.classification.text_tuples import read_tuple_examples
 from kbert.metrics.embeddings import embedding_metrics
 from kbert.storage.files import write_atomically
 from kbert.training.config.finetuning_config import RunConfig
-from kbert.training.recipes.finetuning import build_model, read_run_data
+from kbert.training.recipes.finetuned_model import build_model
+from kbert.training.recipes.finetuning import read_run_data
 from kbert.training.run import train
 from kbert.training.runs.run_directory import load_run
 

@@ -60,10 +60,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--tokens", type=int, default=2048, help="cells of a side of a batch")
-    parser.add_argument("--dropout", type=float, default=0.3)
+    parser.add_argument("--dropout", type=float, help="by default that of the rung")
     parser.add_argument("--dtype", default="mixed_bfloat16")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    if arguments.dropout is None:
+        arguments.dropout = RUNGS[arguments.rung][3]
     seeded(arguments.seed)
     train = read_split(arguments.data, "train", "en-de")
     pieces = train_pieces(train, arguments.runs / "multi30k_bpe.model")

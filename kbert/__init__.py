@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kbert.models.encoder_decoders.convs2s import ConvS2S
     from kbert.models.encoder_decoders.rnn import RnnEncoderDecoder
     from kbert.models.encoder_decoders.transformer import Transformer
+    from kbert.models.feature_based import FeatureBasedEncoder
     from kbert.models.roberta import Roberta
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
@@ -65,6 +66,7 @@ _MODULE_OF = {
     "DistilBert": "kbert.models.distilbert",
     "Electra": "kbert.models.electra",
     "EntityRecognizer": "kbert.tasks.ner.model",
+    "FeatureBasedEncoder": "kbert.models.feature_based",
     "FeatureExtractor": "kbert.models.captioning.feature_extractor",
     "ImageTransformer": "kbert.models.captioning.image_transformer",
     "MaskedLanguageModel": "kbert.tasks.pretraining.model",
@@ -100,6 +102,7 @@ __all__ = [
     "DistilBert",
     "Electra",
     "EntityRecognizer",
+    "FeatureBasedEncoder",
     "FeatureExtractor",
     "ImageTransformer",
     "MaskedLanguageModel",

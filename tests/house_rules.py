@@ -40,11 +40,12 @@ FLOORS = {
 SUB_FLOORS = {
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
-    "layers": ((".",), ("convolution", "recurrent")),
+    "layers": ((".",), ("adapters", "convolution", "recurrent")),
     "models": ((".",), ("encoder_decoders",), ("captioning",)),
     "data": (
         ("tables",),
         ("batches",),
+        ("features",),
         ("captions", "classification", "entities", "pretraining", "questions"),
         ("samples", "translation"),
         (".",),

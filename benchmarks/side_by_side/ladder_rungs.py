@@ -29,20 +29,20 @@ SIZES: dict[str, dict[str, Any]] = {
     "transformer": _TRANSFORMER,
     BERT_FUSED: _TRANSFORMER,
 }
-# Architecture, arguments beside its size, and the peak of the rate.
-RUNGS: dict[str, tuple[str, dict[str, Any], float]] = {
-    "no attention": ("rnn", {}, 1e-3),
-    "reversed source": ("rnn", {"reversed_source": True}, 1e-3),
-    "bahdanau": ("bahdanau", {}, 1e-3),
-    "convs2s": ("convs2s", {}, 3e-3),
-    "transformer": ("transformer", {}, 2e-3),
-    "bert-fused": (BERT_FUSED, {}, 2e-3),
+# Architecture, arguments beside its size, the peak of the rate, and dropout.
+RUNGS: dict[str, tuple[str, dict[str, Any], float, float]] = {
+    "no attention": ("rnn", {}, 1e-3, 0.3),
+    "reversed source": ("rnn", {"reversed_source": True}, 1e-3, 0.3),
+    "bahdanau": ("bahdanau", {}, 1e-3, 0.3),
+    "convs2s": ("convs2s", {}, 3e-3, 0.15),
+    "transformer": ("transformer", {}, 2e-3, 0.3),
+    "bert-fused": (BERT_FUSED, {}, 2e-3, 0.3),
 }
 
 
 def made(rung: str, pieces: Subword, dropout: float, dtype: str) -> Translator:
     """A new translator on the pieces of both languages."""
-    architecture, arguments, _ = RUNGS[rung]
+    architecture, arguments, *_ = RUNGS[rung]
     given = {**SIZES[architecture], **arguments, "dropout": dropout, "dtype": dtype}
     tokenizer = None
     if architecture == BERT_FUSED:
@@ -54,7 +54,7 @@ def made(rung: str, pieces: Subword, dropout: float, dtype: str) -> Translator:
 
 
 def recipe(rung: str, epochs: int, tokens: int, seed: int) -> Recipe:
-    """All rungs learn alike but for the rate; the mean of the last epochs is kept."""
+    """All rungs learn alike but for rate and dropout; the mean of the last epochs is kept."""
     return Recipe(epochs, RUNGS[rung][2], 400, 3, tokens, seed, epochs // 3, clip=1.0)
 
 

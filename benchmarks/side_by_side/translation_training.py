@@ -11,8 +11,8 @@ import keras
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import InverseSquareRootDecay
+from kbert.pipelines.frozen_states import frozen_states
 from kbert.storage.files import write_atomically
-from kbert.tasks.translation.bert_features import bert_features
 from kbert.tasks.translation.model import Translator
 from kbert.training.callbacks.state_saver import Saving, StateSaver, fit_from
 from kbert.training.runs.train_state import Position, load_state
@@ -74,7 +74,7 @@ def trained(
     model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=recipe.clip))
     states = None
     if pairs.bert is not None:
-        states, report = bert_features(model.transformer.bert, pairs.bert, run.parent / "features")
+        states, report = frozen_states(model.transformer.bert, pairs.bert, run.parent / "features")
         print(report, flush=True)
     position = load_state(run / "states", model) or Position()
     print(f"begins at {position}; {model.count_params()} weights", flush=True)

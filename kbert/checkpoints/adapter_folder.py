@@ -24,7 +24,7 @@ from kbert.storage.files import atomic_directory
 CONFIG = FORMAT_FILES["kbert_adapters"]
 WEIGHTS = "adapters.safetensors"
 FORMAT_VERSION = 1
-_GROUPS = ("adapters", "heads", "arrays")
+_GROUPS = ("adapters", "heads", "arrays", "features")
 _DTYPES = ("float16", "float32")
 # Settings of a training, which may differ: they do not affect the weights' shapes.
 _OF_TRAINING = ("dropout", "attention_dropout")
@@ -59,7 +59,9 @@ def write_adapters(
         for name, array in checkpoint.arrays.items()
         if name not in base.arrays or not np.array_equal(array, base.arrays[name])
     }
+    features = checkpoint.features
     groups = {"adapters": checkpoint.adapters, "heads": checkpoint.heads, "arrays": changed}
+    groups |= {"features": features["arrays"]} if features else {}
     tensors = {
         f"{group}/{name}": _narrowed(name, array, dtype)
         for group, arrays in groups.items()
@@ -71,6 +73,7 @@ def write_adapters(
         "architecture": checkpoint.architecture,
         "lowercase": checkpoint.lowercase,
         "pipeline": checkpoint.pipeline,
+        **({"features": features["config"]} if features else {}),
     }
     with atomic_directory(directory) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
@@ -128,6 +131,8 @@ def read_adapters(
     checkpoint.arrays = {**checkpoint.arrays, **groups["arrays"]}
     checkpoint.heads = groups["heads"]
     checkpoint.adapters = groups["adapters"]
+    if about.get("features"):
+        checkpoint.features = {"config": about["features"], "arrays": groups["features"]}
     checkpoint.pipeline = about.get("pipeline", {})
     checkpoint.lowercase = about.get("lowercase", checkpoint.lowercase)
     checkpoint.source_config = {}

@@ -28,6 +28,7 @@ VOCABULARY = "vocabulary.txt"
 FORMAT_VERSION = 1
 _HEAD = "heads/"
 _ADAPTER = "adapters/"
+_FEATURES = "features/"
 _KEYS = ("format_version", "config", "lowercase", "source_config")
 
 
@@ -53,6 +54,10 @@ def write_native(
     }
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
+    if checkpoint.features:
+        about["features"] = checkpoint.features["config"]
+        arrays = checkpoint.features["arrays"]
+        more |= {f"{_FEATURES}{name}": array for name, array in arrays.items()}
     with atomic_directory(directory, overwrite=overwrite) as folder:
         (folder / CONFIG).write_text(json_text(about), encoding="utf-8")
         write_safetensors(folder / WEIGHTS, checkpoint.arrays | more, format="kbert")
@@ -77,12 +82,15 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
     check_known(architecture, ENCODERS, source)
     layout = encoder_layout(architecture)
     layout.check_config(config, source)
-    groups: dict[str, dict[str, np.ndarray]] = {_HEAD: {}, _ADAPTER: {}, "": {}}
+    groups: dict[str, dict[str, np.ndarray]] = {
+        name: {} for name in (_HEAD, _ADAPTER, _FEATURES, "")
+    }
     with open_safetensors(directory / WEIGHTS) as files:
         for name in files.shapes:
             group = next(prefix for prefix in groups if name.startswith(prefix))
             groups[group][name.removeprefix(group)] = files.load(name)
     layout.check_arrays(config, groups[""], f"`{directory / WEIGHTS}`")
+    features = about.get("features")
     vocabulary_path, _ = find_vocabulary(directory, config["vocabulary_size"], VOCABULARY)
     return Checkpoint(
         config=config,
@@ -96,6 +104,7 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         tokenizer_rules=about.get("tokenizer_rules", {}),
         tokenizer_files=byte_level_files(directory),
         adapters=groups[_ADAPTER],
+        features={"config": features, "arrays": groups[_FEATURES]} if features else {},
     )
 
 

@@ -6,9 +6,11 @@ Shapes: B rows, T tokens, N heads, D width.
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from kbert.architectures import encoder_class
+from kbert.architectures import encoder_class, loaded
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 
+# Arguments of `FeatureBasedEncoder` that stand beside those of the frozen encoder.
+OF_READERS = ("features", "reader", "reader_dim", "num_reader_layers")
 # Hugging Face's names of the inputs.
 _NAMES_ELSEWHERE = {
     "input_ids": "token_ids",
@@ -73,13 +75,20 @@ def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """Makes the `Encoder` of a checkpoint that was read, of whatever architecture.
 
     `kwargs` are those of `EncoderModel.from_checkpoint`. With `adapter_dim`, or for a checkpoint
-    that has adapters, the encoder is the one with adapters.
+    that has adapters, the encoder is the one with adapters. With `features`, and other arguments of
+    `FeatureBasedEncoder`, or for a checkpoint of one, it stays frozen in a `FeatureBasedEncoder`.
 
     Raises:
         ValueError: the architecture is unknown, it has no adapters, or weights do not fit.
     """
+    reading = {name: kwargs.pop(name) for name in OF_READERS if name in kwargs}
     adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
-    return encoder_class(checkpoint.architecture, adapted).from_checkpoint(checkpoint, **kwargs)
+    made = encoder_class(checkpoint.architecture, adapted)
+    if not reading and not checkpoint.features:
+        return made.from_checkpoint(checkpoint, **kwargs)
+    kwargs["needs_pooler"] = False  # which is not read
+    encoder = made.from_checkpoint(checkpoint, **kwargs)
+    return loaded("kbert.models.feature_based.feature_based")(checkpoint, encoder, **reading)
 
 
 def leave_pooler(encoder: Encoder) -> None:

@@ -15,7 +15,7 @@ import keras
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
-from kbert.layers.adapters import AdapterEncoderBlock
+from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear

@@ -7,11 +7,14 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
+from kbert.pipelines.frozen_states import frozen_states
 from kbert.pipelines.replication import Replication
 from kbert.pipelines.text_inputs import listed
 
 # Positions (padding included) of a batch in evaluation and prediction.
 EVALUATION_TOKENS = 4096
+# Parts of a run, such as training and validation, whose kept states are found once.
+_KNOWN = 4
 
 
 class Batching:
@@ -30,6 +33,7 @@ class Batching:
     def __init__(self, model: Any) -> None:
         self.model = model
         self.replication = Replication(model)
+        self._known: list[tuple[Any, Any]] = []
 
     @staticmethod
     def default_lengths(model_class: Any, positions: int) -> dict[str, int]:
@@ -55,7 +59,20 @@ class Batching:
 
     def dataset(self, packed: Any, targets: Any = None, **kwargs: Any) -> tf.data.Dataset:
         """Returns length-bucketed batches; see `TaskModel.dataset`."""
-        return batched_dataset(packed, targets, **kwargs)
+        return batched_dataset(packed, targets, **self.known_states(packed), **kwargs)
+
+    def known_states(self, packed: Any) -> dict[str, Any]:
+        """Returns the states of examples, where those of a frozen encoder are kept in a folder."""
+        encoder = self.model.encoder
+        folder = getattr(encoder, "feature_cache", None)
+        if folder is None or not len(packed):
+            return {}
+        for known, states in self._known:
+            if known is packed:
+                return {"states": states}
+        states = frozen_states(encoder, packed, folder)[0]
+        self._known = [*self._known[1 - _KNOWN :], (packed, states)]
+        return {"states": states}
 
     def training_cut(self, batch_size: int | None, batch_tokens: int | None) -> dict[str, Any]:
         """Returns the options of `text_batches` for `fit`'s sizes of a batch."""

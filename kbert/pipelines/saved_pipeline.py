@@ -13,7 +13,7 @@ from kbert.checkpoints.adapter_folder import write_adapters
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.read_checkpoint import read_checkpoint, write_checkpoint
 from kbert.data.tables.table import nearest
-from kbert.models.encoder import encoder_of
+from kbert.models.encoder import OF_READERS, encoder_of
 from kbert.pipelines.tokenizers import (
     TOKENIZER_SETTINGS,
     put_tokenizer,
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 PRETRAINED = "MaskedLanguageModel"
 _ENCODER_ARGUMENTS = (
     *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
-    *("initializer_range", "layer_norm_epsilon", "encoder_dropout"),
+    *("initializer_range", "layer_norm_epsilon", "encoder_dropout", *OF_READERS),
 )
 # What transformers knows as `problem_type`; a folder need not name one.
 _PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
@@ -64,7 +64,9 @@ def load_pipeline(
         encoder_settings["dropout"] = encoder_settings.pop("encoder_dropout")
     if "dtype" in settings:
         encoder_settings["dtype"] = settings["dtype"]
-    head = _head(checkpoint, cls, from_other_task) if is_own else {}
+    # What reads other states than before is new, and so is what follows.
+    goes_on = is_own and "features" not in encoder_settings
+    head = _head(checkpoint, cls, from_other_task) if goes_on else {}
     own_head = checkpoint.pipeline.get("head", _published_head(cls, checkpoint.architecture))
     needs_pooler = cls.needs_pooler and (settings.get("head") or own_head) == "pooler"
     encoder = encoder_of(checkpoint, needs_pooler=needs_pooler, **encoder_settings)

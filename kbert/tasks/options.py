@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 
+from kbert.models.feature_names import FEATURES, READERS
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import choice, column, names, option, rate, weights, whole
+from kbert.options.kinds import choice, column, names, option, rate, text, weights, whole
+
+# Of feature-based runs; tasks that take part in it have all of these.
+FEATURE_OPTIONS = ("features", "lstm_dim", "feature_cache")
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,31 @@ class TaskOptions(Configuration):
     )
     head: str = option(
         "pooler",
-        choice("pooler", "two_layer"),
+        choice("pooler", "two_layer", *READERS),
         "Model",
-        "pooler, or the one of the encoder where it was published with another; or two_layer.",
+        "pooler, or the one of the encoder where it was published with another; or two_layer. With "
+        "features linear, the default, or bilstm.",
+    )
+    features: str | None = option(
+        None,
+        choice(*FEATURES, optional=True),
+        "Model",
+        "Leave the encoder as it is, and train a head on its states alone: those of the last or "
+        "the second-to-last block, the last four added up or side by side, or a learned mix of "
+        "all.",
+    )
+    lstm_dim: int | None = option(
+        None,
+        whole(1, optional=True),
+        "Model",
+        "With head bilstm: its width in each direction, by default that of the encoder.",
+    )
+    feature_cache: str | None = option(
+        None,
+        text("a folder"),
+        "Model",
+        "With features: keep the states in this folder for the next run; by default they are in "
+        "that of the run, and removed at its end.",
     )
     text_a: str | int | None = option(
         None, column(), "Data", "Column of the text, by name or index; by default it is looked for."

@@ -32,7 +32,8 @@ from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.pretraining.model import build_pretrained, compile_pretrained
 from kbert.training.pretraining.sources import found_records
-from kbert.training.recipes.finetuning import RunData, build_model, compile_model
+from kbert.training.recipes.finetuned_model import build_model, compile_model
+from kbert.training.recipes.finetuning import RunData
 from kbert.training.translation.inputs import translation_bucket
 from kbert.training.translation.model import compile_translator, model_arguments
 

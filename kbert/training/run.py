@@ -112,6 +112,8 @@ def _check_head(config: RunConfig) -> None:
     task, found = finetuned_task(config.task), find_name(config.encoder or "")
     if "head" not in task.settings or config.vocabulary is not None or not isinstance(found, Path):
         return
+    if config.features is not None:  # they have a new head
+        return
     folder = detect_format(found)
     if folder.name != "kbert":
         return

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.layers.adapters import AdapterEncoderBlock
+from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer

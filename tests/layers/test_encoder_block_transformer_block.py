@@ -2,7 +2,7 @@
 
 import pytest
 
-from kbert.layers.adapters import AdapterEncoderBlock
+from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.fused_blocks import FusedDecoderBlock, FusedEncoderBlock

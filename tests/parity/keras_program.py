@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.layers.adapters import Adapter, AdapterEncoderBlock, AdapterResidual
+from kbert.layers.adapters.bottleneck import Adapter, AdapterEncoderBlock, AdapterResidual
 from kbert.layers.attention import CrossAttention, SelfAttention
 from kbert.layers.embeddings import (
     BertEmbeddings,

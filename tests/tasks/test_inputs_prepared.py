@@ -6,7 +6,8 @@ import pytest
 from kbert.tasks.inputs import Prepared
 from kbert.tasks.ner.task import TASK as NER
 from kbert.tasks.question_answering.task import TASK
-from kbert.training.recipes.finetuning import build_model, read_run_data
+from kbert.training.recipes.finetuned_model import build_model
+from kbert.training.recipes.finetuning import read_run_data
 from tests.tasks.scripted_reading import questions
 
 

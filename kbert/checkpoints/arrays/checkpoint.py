@@ -32,6 +32,8 @@ class Checkpoint:
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
         adapters: Arrays of bottleneck adapters under the paths of their variables. Only kbert's own
             format keeps them.
+        features: The `config` and the `arrays` of a `FeatureBasedEncoder` on the encoder; {} where
+            there is none. Only kbert's own format keeps them.
         tokenizer_rules: Settings of the tokenizer that the source has, such as `strip_accents`.
         tokenizer_files: The files of a byte-level BPE by their names, {} for a WordPiece.
         unread_vocabulary: The name of a vocabulary file that kbert does not read for encoders, if
@@ -51,6 +53,7 @@ class Checkpoint:
     vocabulary_tokens: tuple[str, ...] | None = None
     pipeline: dict[str, Any] = field(default_factory=dict)
     adapters: dict[str, np.ndarray] = field(default_factory=dict)
+    features: dict[str, Any] = field(default_factory=dict)
     tokenizer_rules: dict[str, Any] = field(default_factory=dict)
     unread_vocabulary: str | None = None
     architecture: str = BERT

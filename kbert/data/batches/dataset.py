@@ -83,6 +83,7 @@ def batched_dataset(
     first_batch: int = 0,
     drop_remainder: bool = False,
     parts: int | None = None,
+    states: Any = None,
 ) -> tf.data.Dataset:
     """Returns length-bucketed batches for `fit` and `evaluate`.
 
@@ -103,10 +104,11 @@ def batched_dataset(
         first_batch: batches to skip; such a dataset is the rest of one epoch.
         drop_remainder: leave out batches of fewer examples; needs `batch_size`.
         parts: parts of random batches, for `gradient_accumulation_steps`; see `random_batches`.
+        states: `TextFeatures` of the examples, or None.
 
     Returns:
         A dataset of inputs {"token_ids", "segment_ids" int32 (B, T), "padding_mask" bool (B, T)},
-        or (inputs, labels), or (inputs, labels, weights).
+        and the "states" (B, T, M); or (inputs, labels), or (inputs, labels, weights).
     """
     _check(packed, labels, sample_weights, fixed_length, token_labels)
     extras = [tf.constant(x) for x in (labels, sample_weights) if x is not None]
@@ -114,6 +116,8 @@ def batched_dataset(
 
     def assemble(rows: tf.Tensor) -> Any:
         inputs, *of_tokens = gather(rows)
+        if states is not None:
+            inputs["states"] = _states_of(states, rows, inputs["token_ids"])
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
         return (inputs, *columns) if columns else inputs
 
@@ -200,6 +204,16 @@ def _check(
             f"`fixed_length` must be at least the longest example, {longest} tokens. Received: "
             f"fixed_length={fixed_length}"
         )
+
+
+def _states_of(states: Any, rows: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:
+    """Returns the states (B, T, M) of the rows (B,) of a batch with `token_ids` (B, T)."""
+    # Only training runs this, so a call back into Python does no harm.
+    found = tf.numpy_function(states.batch, [rows], states.dtype)
+    found = tf.ensure_shape(found, (None, None, states.hidden_dim))
+    more = tf.shape(token_ids)[1] - tf.shape(found)[1]
+    padded = tf.pad(found, ((0, 0), (0, more), (0, 0)))
+    return tf.ensure_shape(padded, (*token_ids.shape, states.hidden_dim))
 
 
 def _gatherer(packed: PackedExamples, fixed_length: int | None, token_labels: Any) -> Any:

@@ -19,8 +19,8 @@ from kbert.data.batches.packed_examples import (
     padded_rows,
     selected,
 )
+from kbert.data.features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import Bucket, fixed_batch_plan, parallel_batch_plan
-from kbert.data.translation.text_features import TextFeatures
 from kbert.optimization.losses import accumulation_weights
 
 _AHEAD = 2

@@ -142,6 +142,7 @@ class Recurrent(RecurrentWeights):
     ) -> None:
         super().__init__(units, cell, **kwargs)
         self.backwards = backwards
+        self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
         """Creates the weights for inputs (..., I)."""

@@ -19,6 +19,7 @@ from kbert.data.classification.text_pairs import (
     usual_columns,
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
+from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.task import TFDS, FinetunedTask
 
 # GLUE's splits of the parts for which no name is given.
@@ -175,7 +176,7 @@ class ClassificationTask(TextTask):
     page = "classification"
     outputs = ("labels", "scores")
     answer_keys = ("label", "scores")
-    options = ("class_weights", "labels")
+    options = ("class_weights", "labels", *FEATURE_OPTIONS)
 
     def is_answer(self, answer: Mapping[str, Any]) -> bool:
         return super().is_answer(answer) and isinstance(answer["scores"], dict)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from kbert.layers.linear import Linear, normal_linear
+from kbert.layers.pooling import pool
 from kbert.models.encoder import Encoder, leave_pooler
 from kbert.optimization.embedding_losses import ByTargets, unit_length
 from kbert.optimization.losses import widened
@@ -125,20 +126,3 @@ class SequenceEmbedding(TaskModel):
         if self.dense_layer is not None:
             pooled = widened(self.dense_layer(pooled, training=training))
         return unit_length(pooled) if self.normalize else pooled
-
-
-def pool(states: Any, padding_mask: Any, pooling: str) -> Any:
-    """Returns the mean or the maximum (B, D) of states (B, T, D) over the real tokens of each row.
-
-    `padding_mask` is bool (B, T), or None where all are real; a row without any becomes 0.
-    """
-    if padding_mask is None:
-        return ops.mean(states, axis=1) if pooling == "mean" else ops.max(states, axis=1)
-    real = padding_mask[..., None]
-    if pooling == "mean":
-        # Padded states are undefined, so they are replaced, not multiplied by 0.
-        total = ops.sum(ops.where(real, states, 0.0), axis=1)
-        count = ops.sum(ops.cast(real, states.dtype), axis=1)
-        return total / ops.maximum(count, 1.0)
-    highest = ops.max(ops.where(real, states, float("-inf")), axis=1)
-    return ops.where(ops.any(real, axis=1), highest, 0.0)

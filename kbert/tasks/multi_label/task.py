@@ -17,6 +17,7 @@ from kbert.data.classification.label_sets import (
 from kbert.options.configuration import wrong
 from kbert.tasks.classification.task import MULTI_LABEL as PROBLEM_TYPE
 from kbert.tasks.classification.task import TextTask
+from kbert.tasks.options import FEATURE_OPTIONS
 
 THRESHOLD = 0.5
 
@@ -41,7 +42,10 @@ class MultiLabelTask(TextTask):
     outputs = ("labels", "probabilities", "chosen")
     answer_keys = ("labels", "probabilities")
     settings = ("head", "dropout", "threshold")
-    options = ("class_weights", "labels", "label_separator", "threshold", "tune_thresholds")
+    options = (
+        *("class_weights", "labels", "label_separator", "threshold", "tune_thresholds"),
+        *FEATURE_OPTIONS,
+    )
     reading = ("label_separator",)
     compared = ("micro_f1", "macro_f1", "exact_match", "cross_entropy")
     has_thresholds = True

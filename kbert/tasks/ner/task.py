@@ -9,6 +9,7 @@ from rich.text import Text
 from kbert.data.entities.entity_rows import read_entity_rows, tagged_words
 from kbert.data.entities.tagged_sentences import TaggedSentences, in_scheme, read_conll
 from kbert.tasks.answers import Spans, marked, records, spans
+from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.reading_task import ReadingTask
 
 _COLUMNS = ("entity", "label", "score", "start", "end", "start_byte", "end_byte")
@@ -34,7 +35,7 @@ class EntityTask(ReadingTask):
     answer_keys = ("entities",)
     compared = ("f1", "precision", "recall", "strict_f1")
     settings = ("stride", "dropout")
-    options = ("stride", "adapter_dim")
+    options = ("stride", "adapter_dim", *FEATURE_OPTIONS)
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         found = records({key: plain.pop(key) for key in _COLUMNS})

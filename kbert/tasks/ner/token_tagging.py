@@ -119,7 +119,8 @@ class TokenTagging(WindowBatching):
 
     def dataset(self, packed: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
         """Returns length-bucketed windows, with a target a token; see `TaskModel.dataset`."""
-        return batched_dataset(packed.packed, token_labels=targets, **kwargs)
+        known = self.known_states(packed.packed)
+        return batched_dataset(packed.packed, token_labels=targets, **known, **kwargs)
 
     def token_probabilities(
         self, offsets: TokenOffsets, questions: tf.RaggedTensor | None

@@ -13,6 +13,7 @@ from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
 from kbert.metrics.answers import squad2_metrics, squad_metrics
 from kbert.tasks.answers import ANSWER_STYLE, Span, around, plain_values, records, spans
+from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.reading_task import ReadingTask
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,10 @@ class QuestionAnsweringTask(QuestionTask):
     pictures = ("attention", "span")
     has_answer_file = True
     settings = ("stride", "max_question_length", "max_answer_length")
-    options = (*settings, "adapter_dim", "all_occurrences", "other_windows")
+    options = (
+        *(*settings, "adapter_dim", "all_occurrences", "other_windows"),
+        *FEATURE_OPTIONS,
+    )
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         # Lists are padded to the longest of a batch, with scores of 0.

@@ -8,6 +8,7 @@ import numpy as np
 
 from kbert.data.classification.labels import required_labels
 from kbert.tasks.classification.task import TextTask, sequence_outputs
+from kbert.tasks.options import FEATURE_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class RegressionTask(TextTask):
     target_dtype = "float32"
     compared = ("pearson", "spearman", "mse")
     is_regression = True
+    options = FEATURE_OPTIONS
     falling = ("mse",)
 
     def has_outputs(self, names: Collection[str]) -> bool:

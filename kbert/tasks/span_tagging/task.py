@@ -9,6 +9,7 @@ from kbert.data.questions.question_examples import QuestionExamples
 from kbert.metrics.answers import exact_and_overlap_f1
 from kbert.tasks.answers import ANSWER_STYLE, Spans, around, records, spans
 from kbert.tasks.ner.task import is_span_tagger
+from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.question_answering.task import QuestionTask
 
 _COLUMNS = {"answer": "answers", "score": "scores", "start": "starts", "end": "ends"}
@@ -27,7 +28,10 @@ class SpanTaggingTask(QuestionTask):
     by_places = True
     compared = ("span_overlap_f1", "span_exact_f1")
     settings = ("stride", "max_question_length", "soft", "dropout")
-    options = ("stride", "max_question_length", "adapter_dim", "other_windows")
+    options = (
+        *("stride", "max_question_length", "adapter_dim", "other_windows"),
+        *FEATURE_OPTIONS,
+    )
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         found = records({key: plain.pop(name) for key, name in _COLUMNS.items()})

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kbert.metrics.glue_names import glue_task_name
+from kbert.models.feature_names import READERS
 from kbert.models.sizes import BERT_SIZES
 from kbert.options.configuration import (
     RUN,
@@ -99,8 +100,9 @@ class RunConfig(
     batch_tokens: int | None = option(
         None, whole(1, optional=True), TRAINING, "Tokens a step, padding included, instead."
     )
-    learning_rate: float = option(
-        5e-5, number("a number above 0", lambda v: v > 0), TRAINING, "Peak of the learning rate."
+    learning_rate: float | None = option(
+        None, number("a number above 0", lambda v: v > 0, optional=True), TRAINING,
+        "Peak of the learning rate, by default 5e-5; with features 1e-3.",
     )
     warmup_fraction: float = option(
         0.1, number("a number in [0, 1]", lambda v: 0 <= v <= 1), TRAINING,
@@ -125,6 +127,13 @@ class RunConfig(
         super().check_together()
 
     @property
+    def peak_rate(self) -> float:
+        """The peak of the learning rate."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 5e-5 if self.features is None else 1e-3
+
+    @property
     def scratch_size(self) -> str | None:
         """The size after `scratch:`, or None for an encoder with pretrained weights."""
         encoder = self.encoder or ""
@@ -139,6 +148,24 @@ def _check_model(config: RunConfig) -> None:
         raise wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
     if size is not None and config.vocabulary is None:
         raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
+    _check_features(config)
+
+
+def _check_features(config: RunConfig) -> None:
+    if config.features is None:
+        if config.head in READERS:
+            raise wrong("features", f"given with head={config.head}", None)
+        check_default(config, ("lstm_dim", "feature_cache"), "without features")
+        return
+    if config.head == "two_layer":
+        raise wrong("head", f"{' or '.join(READERS)} with features", config.head)
+    if config.lstm_dim is not None and config.head != "bilstm":
+        raise wrong("lstm_dim", "left out without head=bilstm", config.lstm_dim)
+    if config.vocabulary is not None:
+        raise wrong("vocabulary", "left out with features, those of a trained encoder",
+                    config.vocabulary)
+    of_training = ("adapter_dim", "encoder_dropout", "gradient_checkpointing")
+    check_default(config, of_training, "with features, whose encoder does not train")
 
 
 def _check_data(config: RunConfig) -> None:

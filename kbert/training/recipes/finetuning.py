@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from kbert.architectures import BERT, ROBERTA, encoder_class
-from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.metrics.glue_names import GLUE_METRICS
-from kbert.models.encoder import encoder_of
-from kbert.optimization.adamw import AdamW
-from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.tasks.registry import finetuned_task
 from kbert.training.callbacks.epoch_record import EpochRecord
 from kbert.training.callbacks.state_saver import pieces_of
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.recipes.finetuned_model import build_model, compile_model
 from kbert.training.recipes.recipe import EpochRecipe, run_recipe
 from kbert.training.runs.run_directory import CHECKPOINTS, tell_stage
-from kbert.training.runs.stopped_runs import changed_data
+from kbert.training.runs.stopped_runs import StopSignals, changed_data
 from kbert.training.runs.train_state import order_of, sha256_of_arrays, sha256_of_columns
 
+FEATURES = "features"  # folder of the states that a frozen encoder has for the examples
 # Part -> key of its hash in a run's report; tokenized examples have another hash.
 _HASHES = {"train": "examples_sha256", "validation": "validation_sha256", "test": "test_sha256"}
 # The input throughput is measured for about this many seconds.
@@ -163,6 +159,7 @@ class Finetuning(EpochRecipe):
     config: RunConfig
     data: RunData | None
     read = staticmethod(read_run_data)
+    leftovers = (*EpochRecipe.leftovers, FEATURES)
 
     def prepare(self, kept: Path | None) -> None:
         config = self.config
@@ -192,6 +189,14 @@ class Finetuning(EpochRecipe):
         self.report = start_report(config, data, self.model, inputs, self._steps)
         self.report |= {**hashes, "warnings": list(self.log.warnings)}
         self.log.line(report_lines(self.report))
+
+    def fit(self, folder: Path, stop: StopSignals) -> None:
+        config, encoder = self.config, self.model.encoder
+        if config.features is not None:
+            encoder.feature_cache = config.feature_cache or folder / FEATURES
+        super().fit(folder, stop)
+        if config.features is not None:
+            encoder.feature_cache = None
 
     def new_record(self, folder: Path) -> EpochRecord:
         validation = self._parts.get("validation")
@@ -224,62 +229,3 @@ def monitored_metric(config: RunConfig, data: RunData) -> str:
             f"`monitor` must be one of {', '.join(known)}. Received: monitor={config.monitor!r}"
         )
     return config.monitor
-
-
-def build_model(config: RunConfig, data: RunData) -> Any:
-    """Creates the model of a run, not compiled, with new weights where the encoder has none."""
-    task = finetuned_task(config.task)
-    pipeline = task.model_class()
-    chosen = {key: getattr(config, key) for key in ("max_sequence_length", *task.settings)}
-    # An encoder that was published with another head than the default has that.
-    default = {field.name: field.default for field in config.options()}["head"]
-    settings = {k: v for k, v in chosen.items() if v is not None and (k, v) != ("head", default)}
-    settings |= {"dtype": config.precision, **task.model_settings(config, data.train)}
-    if data.labels is not None:
-        settings["labels"] = data.labels
-    encoder_settings = _encoder_settings(config)
-    if config.vocabulary is None:
-        if "dropout" in encoder_settings:  # a task's own dropout has that name here
-            encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
-        if config.adapter_dim is not None:
-            encoder_settings["adapter_dim"] = config.adapter_dim
-        model = pipeline.from_pretrained(
-            config.encoder, from_other_task=True, **encoder_settings, **settings
-        )
-        task.reset(model)
-        return model
-    if config.adapter_dim is not None:
-        raise ValueError(
-            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
-            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
-        )
-    tokenizer = tokenizer_of_file(config.vocabulary, config.lowercase)
-    encoder_settings["dtype"] = config.precision
-    if config.scratch_size is None:
-        encoder = encoder_of(read_checkpoint(config.encoder or ""), **encoder_settings)
-    else:
-        architecture = ROBERTA if tokenizer.vocabulary.special_tokens.byte_level else BERT
-        new = encoder_class(architecture).from_size
-        encoder = new(config.scratch_size, len(tokenizer.vocabulary), **encoder_settings)
-    return pipeline(encoder, tokenizer, **settings)
-
-
-def _encoder_settings(config: RunConfig) -> dict[str, Any]:
-    """Returns the encoder's options by the names of its constructor arguments."""
-    rates = {}
-    if config.encoder_dropout is not None:
-        rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
-    return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
-
-
-def compile_model(model: Any, config: RunConfig, data: RunData, total_steps: int) -> None:
-    """Compiles a model with AdamW, linear warm-up and decay, and the task's loss."""
-    schedule = WarmupLinearDecay(
-        config.learning_rate, total_steps, int(config.warmup_fraction * total_steps)
-    )
-    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
-    task = finetuned_task(config.task)
-    weights = task.class_weights(config, data.train, data.labels)
-    loss = task.loss(config, data.train)
-    loss = loss if weights is None else task.weighted_loss(weights)
-    model.compile(optimizer, loss, steps_per_execution=config.steps_per_execution)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.translation.feature_cache import CacheReport
+from kbert.data.features.cache import CacheReport
+from kbert.data.features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.data.translation.parallel_text import FilterReport, ParallelText, filter_parallel
-from kbert.data.translation.text_features import TextFeatures
 from kbert.options.configuration import TPU
-from kbert.tasks.translation.bert_features import bert_features
+from kbert.pipelines.frozen_states import frozen_states
 from kbert.tasks.translation.model import Translator
 from kbert.training.config.translation_config import TranslationConfig
 
@@ -81,7 +81,7 @@ def prepare_pairs(
     packed = packed.select(report.kept) if len(kept) < len(text) else packed
     if features is None or packed.bert is None:
         return PreparedPairs(kept, packed, report)
-    states, cached = bert_features(model.transformer.bert, packed.bert, features)
+    states, cached = frozen_states(model.transformer.bert, packed.bert, features)
     return PreparedPairs(kept, packed, report, states, cached)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kbert.data.batches.dataset import batched_dataset
 from kbert.data.batches.packed_examples import PackedExamples, pack_examples
 from kbert.data.batches.plans import batch_plan
+from kbert.data.features.text_features import TextFeatures
 from tests.small_pipelines import TOKENIZER
 
 
@@ -196,3 +197,25 @@ def test_parts_of_random_batches():
     for wrong in ({"shuffle": False}, {"batch_size": None, "batch_tokens": 9}):
         with pytest.raises(ValueError, match="`parts` must come with `batch_size` and `shuffle`"):
             batched_dataset(examples, **{"shuffle": True, **wrong}, parts=2)
+
+
+@pytest.mark.parametrize("fixed_length", [None, 9])
+def test_known_states_are_those_of_the_rows(fixed_length):
+    lengths = [3, 7, 1, 5, 2, 6]
+    packed = packed_of(lengths)
+    starts, total = packed.starts, int(packed.lengths.sum())
+    shard = np.repeat(packed.token_ids[:, None], 2, axis=1) + np.array([0, 0.5])
+    shard = shard.astype("float16")
+    assert len(shard) == total
+    states = TextFeatures([shard], np.zeros(6, int), starts, packed.lengths)
+    dataset = batched_dataset(
+        packed, np.arange(6), batch_size=2, shuffle=True, fixed_length=fixed_length, states=states
+    )
+    seen = []
+    for inputs, labels in dataset:
+        ids, real = inputs["token_ids"].numpy(), inputs["padding_mask"].numpy()
+        assert inputs["states"].shape == (*ids.shape, 2) and inputs["states"].dtype == "float16"
+        expected = np.where(real, ids, 0)[..., None] + np.where(real[..., None], [0, 0.5], 0)
+        np.testing.assert_array_equal(inputs["states"], expected)
+        seen += labels.numpy().tolist()
+    assert sorted(seen) == list(range(6))

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbert.data.batches.packed_examples import TokenRows, pack_examples, token_rows
+from kbert.data.features.text_features import TextFeatures
 from kbert.data.translation.parallel_batches import length_buckets
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
-from kbert.data.translation.text_features import TextFeatures
 from kbert.text.subword_training import train_subwords
 from tests.small_pipelines import TOKENIZER
 

@@ -2,11 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
-from kbert.tasks.embedding.head import SequenceEmbedding, pool
+from kbert.tasks.embedding.head import SequenceEmbedding
 from tests import numpy_reference as reference
 from tests.small_bert import INPUTS, MASK, SEGMENTS, expected_outputs, small_bert
 from tests.tasks.check_task import POOLER, check_variables, saved_and_loaded, untrained
@@ -72,26 +69,6 @@ def test_saved_and_loaded(tmp_path):
     model.compile("sgd", "mse")
     model.fit(INPUTS, np.zeros((4, 5), "float32"), verbose=0)
     saved_and_loaded(model, tmp_path)
-
-
-@given(st.data())
-def test_padding_is_not_read(data):
-    shape = (3, 4, 2)
-    states = data.draw(hnp.arrays("float32", shape, elements=st.floats(-9, 9, width=32)))
-    mask = data.draw(hnp.arrays(bool, shape[:2]))
-    mask[:, 0] = True
-    undefined = np.where(mask[..., None], states, np.float32("nan"))
-    for pooling, function in (("mean", np.mean), ("max", np.max)):
-        expected = [function(row[real], axis=0) for row, real in zip(states, mask)]
-        np.testing.assert_allclose(pool(undefined, mask, pooling), expected, atol=1e-5)
-        whole = function(states, axis=1)
-        np.testing.assert_allclose(pool(states, None, pooling), whole, atol=1e-5)
-
-
-@pytest.mark.parametrize("pooling", ["mean", "max"])
-def test_a_row_without_tokens_is_0(pooling):
-    found = pool(np.ones((1, 2, 3), "float32"), np.zeros((1, 2), bool), pooling)
-    np.testing.assert_array_equal(found, np.zeros((1, 3)))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-from kbert.data.translation.text_features import TextFeatures
+from kbert.data.features.text_features import TextFeatures
 from kbert.models.encoder_decoders.transformer import Transformer
 from kbert.optimization.adamw import AdamW
 from kbert.tasks.translation.model import Translator

@@ -69,12 +69,46 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
             {"adapter_dim": 8},
             "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
         ),
+        ({"head": "bilstm"}, "`features` must be given with head=bilstm. Received: features=None"),
+        ({"lstm_dim": 8}, "`lstm_dim` must be left out without features. Received: lstm_dim=8"),
+        (
+            {"feature_cache": "c"},
+            "`feature_cache` must be left out without features. Received: feature_cache='c'",
+        ),
+        (
+            {"features": "last", "head": "two_layer"},
+            "`head` must be linear or bilstm with features. Received: head='two_layer'",
+        ),
+        (
+            {"features": "last", "lstm_dim": 8},
+            "`lstm_dim` must be left out without head=bilstm. Received: lstm_dim=8",
+        ),
+        (
+            {"features": "last", "vocabulary": "v"},
+            "`vocabulary` must be left out with features, those of a trained encoder. Received",
+        ),
+        (
+            {"features": "last", "encoder_dropout": 0.2},
+            "`encoder_dropout` must be left out with features, whose encoder does not train.",
+        ),
+        (
+            {"features": "last", "task": "embedding"},
+            "`features` must be left out with task='embedding'. Received: features='last'",
+        ),
+        ({"features": "first"}, "`features` must be one of last, second-to-last, last4-sum"),
     ],
 )
 def test_values_that_contradict_each_other(values, message):
     with pytest.raises(ValueError) as raised:
         RunConfig.from_dict({**LEAST, **values})
     assert message in str(raised.value)
+
+
+def test_the_peak_of_the_rate():
+    made = RunConfig.from_dict
+    assert made(LEAST).peak_rate == 5e-5
+    assert made({**LEAST, "features": "mix"}).peak_rate == 1e-3
+    assert made({**LEAST, "features": "mix", "learning_rate": 0.1}).peak_rate == 0.1
 
 
 def test_tasks_that_read_have_windows():

@@ -1,7 +1,8 @@
 import pytest
 
 from kbert.tasks.classification.task import TASK
-from kbert.training.recipes.finetuning import build_model, read_run_data, report_lines, start_report
+from kbert.training.recipes.finetuned_model import build_model
+from kbert.training.recipes.finetuning import read_run_data, report_lines, start_report
 
 
 @pytest.mark.filterwarnings("ignore:.*occur only once")

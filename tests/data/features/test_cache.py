@@ -14,14 +14,14 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.translation import feature_cache as feature_cache
-from kbert.data.translation.feature_cache import (
+from kbert.data.features import cache as feature_cache
+from kbert.data.features.cache import (
     ABOUT,
     cache_key,
     cached_features,
     text_digests,
 )
-from kbert.data.translation.text_features import FrozenEncoder
+from kbert.data.features.text_features import FrozenEncoder
 
 TEXTS = [[3, 1], [7, 8, 9, 2], [5], [3, 1], [6, 2, 4, 4], [5], [], [1, 3]]
 DIFFERENT, TOKENS = 6, 4 + 4 + 2 + 2 + 1

@@ -1,4 +1,4 @@
-"""Hidden states of a frozen BERT on disk, for training a model that attends to them."""
+"""Hidden states of a frozen encoder on disk, for training a model that reads them."""
 
 import contextlib
 import hashlib
@@ -15,14 +15,16 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.translation.feature_cache import (
+from kbert.data.features.cache import (
     BATCH_TOKENS,
     DTYPE,
     CacheReport,
     cached_features,
 )
-from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
+from kbert.data.features.text_features import FrozenEncoder, TextFeatures
 from kbert.models.encoder import Encoder
+from kbert.models.feature_based import FeatureBasedEncoder, layer_states
+from kbert.models.feature_names import FEATURES
 from kbert.models.weights import assign_arrays, encoder_arrays
 
 # Constructor arguments without effect on the outputs of an encoder in inference.
@@ -34,8 +36,8 @@ _WITHOUT_PART = (
 _SECONDS_BETWEEN_LINES = 30.0
 
 
-def bert_features(
-    bert: Encoder,
+def frozen_states(
+    encoder: Encoder,
     packed: PackedExamples,
     directory: str | os.PathLike[str],
     dtype: str = DTYPE,
@@ -43,17 +45,18 @@ def bert_features(
     batch_tokens: int = BATCH_TOKENS,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[TextFeatures, CacheReport]:
-    """Returns BERT's last hidden states of all tokens of texts, computed once and kept on disk.
+    """Returns the hidden states of all tokens of texts, computed once and kept on disk.
 
-    They equal those of the `bert` of a `BertFusedTransformer`: without dropout. They are valid for
-    BERT's current weights; with other weights this function computes and keeps others.
+    They are those that a `FeatureBasedEncoder` reads, and of other encoders the last ones, both
+    without dropout. They are valid for the current weights; with others this function computes and
+    keeps others.
 
     Args:
-        bert: the encoder.
-        packed: the texts in its tokens. A `Translator` truncates to `bert.max_sequence_length`.
+        encoder: the encoder, for example the `bert` of a `BertFusedTransformer`.
+        packed: the texts in its tokens, each at most `encoder.max_sequence_length` long.
         directory: the folder of the states, which may be deleted at any time.
         dtype: dtype of the states on disk.
-        policy: dtype policy to compute in, "mixed_bfloat16" for example; None for BERT's own.
+        policy: dtype policy to compute in, "mixed_bfloat16" for example; None for the encoder's.
         batch_tokens: the most positions of a batch, padding included.
         progress: callback with the computed and all tokens; None draws a bar on stderr.
 
@@ -61,37 +64,46 @@ def bert_features(
         The states, and a report of what was computed.
 
     Raises:
-        ValueError: a text is longer than BERT can read; or see `cached_features`.
+        ValueError: a text is longer than the encoder can read; or see `cached_features`.
         OSError: the states cannot be written.
     """
     longest = int(packed.lengths.max(initial=0))
-    if longest > bert.max_sequence_length:
+    if longest > encoder.max_sequence_length:
         raise ValueError(
-            f"`packed` must have texts of at most {bert.max_sequence_length} tokens for this "
+            f"`packed` must have texts of at most {encoder.max_sequence_length} tokens for this "
             f"encoder. Received: one of {longest}"
         )
     drawn = _Bar() if progress is None else progress
-    encoder = frozen_bert(bert, policy)
-    return cached_features(packed, encoder, directory, dtype, batch_tokens, progress=drawn)
+    function = frozen_encoder(encoder, policy)
+    return cached_features(packed, function, directory, dtype, batch_tokens, progress=drawn)
 
 
-def frozen_bert(bert: Encoder, policy: str | None = None) -> FrozenEncoder:
-    """Returns a BERT as a function; its weights must not change while it is used."""
+def frozen_encoder(encoder: Encoder, policy: str | None = None) -> FrozenEncoder:
+    """Returns an encoder as a function; its weights must not change while it is used."""
+    base, features, width = encoder, "last", encoder.hidden_dim
+    if isinstance(encoder, FeatureBasedEncoder):
+        base, features, width = encoder.encoder, encoder.features, encoder.frozen_dim
 
     @cache  # Not needed if all states are on disk.
     def states() -> Any:
-        return _states(bert if policy is None else with_policy(bert, policy))
+        return _states(base if policy is None else with_policy(base, policy), features)
 
     def encode(inputs: dict[str, np.ndarray]) -> np.ndarray:
         found: np.ndarray = states()({k: tf.constant(v) for k, v in inputs.items()}).numpy()
         return found
 
-    fingerprint = encoder_fingerprint(bert, policy)
-    return FrozenEncoder(encode, bert.hidden_dim, fingerprint, _description(bert, policy))
+    fingerprint = encoder_fingerprint(base, policy)
+    about = _description(base, policy)
+    if features != "last":
+        # Those of the last four are stored alike, whether they are added up afterwards or not.
+        kept = FEATURES[features]
+        about["states"] = [kept.start, kept.stop]
+        fingerprint = hashlib.sha256(f"{fingerprint} {about['states']}".encode()).hexdigest()
+    return FrozenEncoder(encode, width, fingerprint, about)
 
 
-def _states(bert: Encoder) -> Any:
-    """Returns a graph from BERT's inputs to its last hidden states, traced once for all shapes."""
+def _states(encoder: Encoder, features: str) -> Any:
+    """Returns a graph from the inputs to the hidden states, traced once for all shapes."""
     specs = {
         "token_ids": tf.TensorSpec((None, None), tf.int32),
         "segment_ids": tf.TensorSpec((None, None), tf.int32),
@@ -100,7 +112,7 @@ def _states(bert: Encoder) -> Any:
 
     @tf.function
     def states(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
-        return bert(inputs, training=False)["sequence_output"]
+        return layer_states(encoder, inputs, features)
 
     return states.get_concrete_function(specs)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.data.translation.text_features import TextFeatures
+from kbert.data.features.text_features import TextFeatures
 
 STATES = np.array([[t, -t] for t in range(1, 7)], "float16")
 

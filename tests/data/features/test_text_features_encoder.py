@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.translation.text_features import FrozenEncoder
+from kbert.data.features.text_features import FrozenEncoder
 
 
 def packed() -> PackedExamples:

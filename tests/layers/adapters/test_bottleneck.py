@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kbert.layers.adapters import Adapter
+from kbert.layers.adapters.bottleneck import Adapter
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
 

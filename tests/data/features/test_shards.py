@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from kbert.data.translation.feature_shards import DIGEST, FeatureShards, write_shard
+from kbert.data.features.shards import DIGEST, FeatureShards, write_shard
 
 TEXTS = {b"a" * 16: [1, 2], b"b" * 16: [3], b"c" * 15 + b"\0": [4, 5, 6]}
 MISSING = b"z" * 16
@@ -98,7 +98,7 @@ def test_a_shard_is_mapped_and_not_read(tmp_path):
 import sys, resource
 from pathlib import Path
 import numpy as np
-from kbert.data.translation.feature_shards import DIGEST, FeatureShards
+from kbert.data.features.shards import DIGEST, FeatureShards
 shards = FeatureShards(Path(sys.argv[1]), np.dtype("float16"))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 (states,), _, _ = shards.locate(np.frombuffer(b"z" * 16, DIGEST))
@@ -114,7 +114,7 @@ WRITER = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from kbert.data.translation.feature_shards import DIGEST, write_shard
+from kbert.data.features.shards import DIGEST, write_shard
 for number in range(int(sys.argv[2]), 1000):
     digest = np.frombuffer(b"%016d" % number, DIGEST)
     write_shard(Path(sys.argv[1]), digest, np.array([64]), np.full((64, 999), number, "float16"))

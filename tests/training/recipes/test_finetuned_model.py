@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kbert.models.distilbert import AdapterDistilBert, DistilBert
-from kbert.training.recipes.finetuning import build_model, compile_model, read_run_data
+from kbert.training.recipes.finetuned_model import build_model, compile_model
+from kbert.training.recipes.finetuning import read_run_data
 from tests.training.tiny_runs import TOKENS
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.translation import feature_cache as feature_cache
-from kbert.data.translation.feature_cache import text_digests
+from kbert.data.features import cache as feature_cache
+from kbert.data.features.cache import text_digests
 
 
 def packed(texts: list[list[int]], segments: list[list[int]] | None = None) -> PackedExamples:

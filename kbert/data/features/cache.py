@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.batches.plans import batch_plan
-from kbert.data.translation.feature_shards import DIGEST, FeatureShards, write_shard
-from kbert.data.translation.text_features import FrozenEncoder, TextFeatures
+from kbert.data.features.shards import DIGEST, FeatureShards, write_shard
+from kbert.data.features.text_features import FrozenEncoder, TextFeatures
 from kbert.storage.files import file_lock, remove_leftovers, write_atomically
 
 logger = logging.getLogger(__name__)

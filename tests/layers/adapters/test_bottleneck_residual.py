@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kbert.layers.adapters import AdapterResidual
+from kbert.layers.adapters.bottleneck import AdapterResidual
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
 

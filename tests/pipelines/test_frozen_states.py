@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
-from kbert.data.translation.feature_cache import cached_features
+from kbert.data.features.cache import cached_features
 from kbert.models.bert import AdapterBert, Bert
 from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
-from kbert.tasks.translation.bert_features import (
-    bert_features,
+from kbert.pipelines.frozen_states import (
     encoder_fingerprint,
-    frozen_bert,
+    frozen_encoder,
+    frozen_states,
     with_policy,
 )
 
@@ -87,7 +87,7 @@ def logits_both_ways(tmp_path, dtype, **options):
     ids, real = padded(packed)
     inputs["bert_padding_mask"] = real
     in_graph = model({**inputs, "bert_token_ids": ids}).numpy()
-    features, _ = bert_features(model.bert, packed, tmp_path, dtype, progress=quiet, **options)
+    features, _ = frozen_states(model.bert, packed, tmp_path, dtype, progress=quiet, **options)
     rows = np.arange(len(packed))
     inputs["bert_states"] = features.batch(rows)
     return model, inputs, in_graph, model(inputs).numpy()
@@ -122,7 +122,7 @@ def test_half_precision_moves_the_logits_as_far_as_it_may(tmp_path, dtype, bits)
 
 def test_states_of_each_text_alone(tmp_path):
     bert, packed = small_bert(), small_texts()
-    features, report = bert_features(
+    features, report = frozen_states(
         bert, packed, tmp_path, "float32", batch_tokens=20, progress=quiet
     )
     assert report.encoded_tokens == sum(LENGTHS)
@@ -134,10 +134,10 @@ def test_states_of_each_text_alone(tmp_path):
 
 def test_other_weights_never_get_old_states(tmp_path):
     bert, packed = small_bert(), small_texts()
-    before, _ = bert_features(bert, packed, tmp_path, "float32", progress=quiet)
+    before, _ = frozen_states(bert, packed, tmp_path, "float32", progress=quiet)
     kernel = bert.blocks[1].feed_forward.output_linear.kernel
     kernel.assign(kernel * 1.1)
-    after, report = bert_features(bert, packed, tmp_path, "float32", progress=quiet)
+    after, report = frozen_states(bert, packed, tmp_path, "float32", progress=quiet)
     assert report.encoded_tokens == sum(LENGTHS)
     assert np.abs(before.batch([0]) - after.batch([0])).max() > 1e-3
 
@@ -179,16 +179,16 @@ def test_the_fingerprint_changes():
 
 def test_computed_in_bfloat16(tmp_path):
     bert, packed = small_bert(), small_texts()
-    exact, _ = bert_features(bert, packed, tmp_path, "float32", progress=quiet)
+    exact, _ = frozen_states(bert, packed, tmp_path, "float32", progress=quiet)
     options = {"policy": "mixed_bfloat16", "progress": quiet}
-    rough, report = bert_features(bert, packed, tmp_path, "float32", **options)
+    rough, report = frozen_states(bert, packed, tmp_path, "float32", **options)
     assert report.encoded_tokens == sum(LENGTHS)
     rows = np.arange(len(packed))
     error = np.abs(exact.batch(rows) - rough.batch(rows)).max() / np.abs(exact.batch(rows)).max()
     assert 1e-4 < error < 0.1
     # The same as an encoder that was made so.
     other = small_bert(dtype="mixed_bfloat16")
-    again, report = bert_features(other, packed, tmp_path, "float32", progress=quiet)
+    again, report = frozen_states(other, packed, tmp_path, "float32", progress=quiet)
     assert report.encoded_tokens == 0
     ids, real = padded(packed)
     states = other({"token_ids": ids, "padding_mask": real})["sequence_output"]
@@ -208,15 +208,15 @@ def test_an_encoder_in_another_policy_has_its_own_weights():
 
 def test_a_text_that_is_too_long(tmp_path):
     with pytest.raises(ValueError, match="at most 12 tokens for this encoder. Received: one of 13"):
-        bert_features(small_bert(), small_texts((3, 13)), tmp_path)
+        frozen_states(small_bert(), small_texts((3, 13)), tmp_path)
 
 
 def test_the_bar_is_on_stderr(tmp_path, capsys):
-    bert_features(small_bert(), small_texts(), tmp_path)
+    frozen_states(small_bert(), small_texts(), tmp_path)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "48/48" in captured.err and "tokens_per_second" in captured.err
-    bert_features(small_bert(), small_texts(), tmp_path)
+    frozen_states(small_bert(), small_texts(), tmp_path)
     assert capsys.readouterr().err == ""
 
 
@@ -230,13 +230,13 @@ def test_one_graph_for_all_shapes(tmp_path):
 
     bert = small_bert(kind=Counting)
     traces.clear()
-    bert_features(bert, small_texts(), tmp_path, batch_tokens=12, progress=quiet)
+    frozen_states(bert, small_texts(), tmp_path, batch_tokens=12, progress=quiet)
     assert traces == [False]
 
 
 WORKER = """
 import sys, time
-from tests.tasks.translation import test_bert_features as tests
+from tests.pipelines import test_frozen_states as tests
 
 def progress(done, total):
     sys.stdout.write(f"{done}\\n")
@@ -252,7 +252,7 @@ def many_features(directory, progress):
     """60 texts in many small batches, with a shard for each."""
     texts = small_texts(tuple(LENGTHS) + tuple(range(2, 12)) * 5 + (12, 12))
     return cached_features(
-        texts, frozen_bert(small_bert()), directory, "float16", 24, 0.0, progress
+        texts, frozen_encoder(small_bert()), directory, "float16", 24, 0.0, progress
     )
 
 

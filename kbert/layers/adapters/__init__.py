@@ -1,0 +1,1 @@
+"""Small trained layers within a frozen encoder."""

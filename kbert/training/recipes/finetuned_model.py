@@ -1,0 +1,82 @@
+"""The model of a fine-tuning run: a task's head on the encoder that the options ask for."""
+
+from typing import Any
+
+from kbert.architectures import BERT, ROBERTA, encoder_class
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.models.encoder import encoder_of
+from kbert.optimization.adamw import AdamW
+from kbert.optimization.schedules import WarmupLinearDecay
+from kbert.pipelines.tokenizers import tokenizer_of_file
+from kbert.tasks.registry import finetuned_task
+from kbert.training.config.finetuning_config import RunConfig
+
+
+def build_model(config: RunConfig, data: Any) -> Any:
+    """Creates the model of a run, not compiled, with new weights where the encoder has none."""
+    task = finetuned_task(config.task)
+    pipeline = task.model_class()
+    chosen = {key: getattr(config, key) for key in ("max_sequence_length", *task.settings)}
+    # An encoder that was published with another head than the default has that.
+    default = {field.name: field.default for field in config.options()}["head"]
+    if config.features is not None:  # the head is that of the features
+        chosen["head"] = default
+    settings = {k: v for k, v in chosen.items() if v is not None and (k, v) != ("head", default)}
+    settings |= {"dtype": config.precision, **task.model_settings(config, data.train)}
+    if data.labels is not None:
+        settings["labels"] = data.labels
+    encoder_settings = _encoder_settings(config)
+    if config.vocabulary is None:
+        if "dropout" in encoder_settings:  # a task's own dropout has that name here
+            encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
+        if config.adapter_dim is not None:
+            encoder_settings["adapter_dim"] = config.adapter_dim
+        encoder_settings |= _reader_settings(config)
+        model = pipeline.from_pretrained(
+            config.encoder, from_other_task=True, **encoder_settings, **settings
+        )
+        task.reset(model)
+        return model
+    if config.adapter_dim is not None:
+        raise ValueError(
+            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
+            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
+        )
+    tokenizer = tokenizer_of_file(config.vocabulary, config.lowercase)
+    encoder_settings["dtype"] = config.precision
+    if config.scratch_size is None:
+        encoder = encoder_of(read_checkpoint(config.encoder or ""), **encoder_settings)
+    else:
+        architecture = ROBERTA if tokenizer.vocabulary.special_tokens.byte_level else BERT
+        new = encoder_class(architecture).from_size
+        encoder = new(config.scratch_size, len(tokenizer.vocabulary), **encoder_settings)
+    return pipeline(encoder, tokenizer, **settings)
+
+
+def _reader_settings(config: RunConfig) -> dict[str, Any]:
+    """Returns the options of features by the names of `FeatureBasedEncoder`'s arguments."""
+    if config.features is None:
+        return {}
+    reader = "bilstm" if config.head == "bilstm" else "linear"
+    return {"features": config.features, "reader": reader, "reader_dim": config.lstm_dim}
+
+
+def _encoder_settings(config: RunConfig) -> dict[str, Any]:
+    """Returns the encoder's options by the names of its constructor arguments."""
+    rates = {}
+    if config.encoder_dropout is not None:
+        rates = dict.fromkeys(("dropout", "attention_dropout"), config.encoder_dropout)
+    return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
+
+
+def compile_model(model: Any, config: RunConfig, data: Any, total_steps: int) -> None:
+    """Compiles a model with AdamW, linear warm-up and decay, and the task's loss."""
+    schedule = WarmupLinearDecay(
+        config.peak_rate, total_steps, int(config.warmup_fraction * total_steps)
+    )
+    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
+    task = finetuned_task(config.task)
+    weights = task.class_weights(config, data.train, data.labels)
+    loss = task.loss(config, data.train)
+    loss = loss if weights is None else task.weighted_loss(weights)
+    model.compile(optimizer, loss, steps_per_execution=config.steps_per_execution)
