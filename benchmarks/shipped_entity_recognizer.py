@@ -76,7 +76,7 @@ def main() -> None:
     model = EntityRecognizer.from_pretrained(
         BASE,
         tag_names(sorted(set(TYPES.values())), "bio"),
-        adapter_dim=arguments.adapter_dim,
+        adapter={"kind": "houlsby", "adapter_dim": arguments.adapter_dim},
         encoder_dropout=arguments.dropout,
     )
     windows, targets = model.examples(model.read_inputs(learned), learned.tags)

@@ -57,7 +57,7 @@ def main() -> None:
         examples = evenly(examples.head(cut), arguments.trial)
     model = QuestionAnswerer.from_pretrained(
         BASE,
-        adapter_dim=arguments.adapter_dim,
+        adapter={"kind": "houlsby", "adapter_dim": arguments.adapter_dim},
         encoder_dropout=arguments.dropout,
         attention_dropout=arguments.dropout,
         dtype="mixed_bfloat16",

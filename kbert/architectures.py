@@ -17,28 +17,22 @@ class EncoderParts:
 
     Attributes:
         model: the class, which has the protocol `kbert.models.encoder.Encoder`.
-        adapted: the class with bottleneck adapters; None where there is none.
         layout: the module whose `LAYOUT` describes its weights on disk; None for the one in
             `kbert.checkpoints.encoders` that has the name of the architecture.
         byte_level: whether a new one reads the tokens of a byte-level BPE, not of WordPiece.
     """
 
     model: str
-    adapted: str | None = None
     layout: str | None = None
     byte_level: bool = False
 
 
 ENCODERS = {
-    "bert": EncoderParts("kbert.models.bert.Bert", "kbert.models.bert.AdapterBert"),
+    "bert": EncoderParts("kbert.models.bert.Bert"),
     "albert": EncoderParts("kbert.models.albert.Albert"),
-    "roberta": EncoderParts(
-        "kbert.models.roberta.Roberta", "kbert.models.roberta.AdapterRoberta", byte_level=True
-    ),
-    "distilbert": EncoderParts(
-        "kbert.models.distilbert.DistilBert", "kbert.models.distilbert.AdapterDistilBert"
-    ),
-    "electra": EncoderParts("kbert.models.electra.Electra", "kbert.models.electra.AdapterElectra"),
+    "roberta": EncoderParts("kbert.models.roberta.Roberta", byte_level=True),
+    "distilbert": EncoderParts("kbert.models.distilbert.DistilBert"),
+    "electra": EncoderParts("kbert.models.electra.Electra"),
 }
 ENCODER_DECODERS = {
     "transformer": "kbert.models.encoder_decoders.transformer.Transformer",
@@ -83,27 +77,17 @@ def check_known(name: Any, known: Iterable[str], source: str = "") -> None:
         )
 
 
-def encoder_class(architecture: str, adapted: bool = False) -> Any:
+def encoder_class(architecture: str) -> Any:
     """Returns the class of an encoder.
 
     Args:
         architecture: its name in `ENCODERS`.
-        adapted: whether it has bottleneck adapters.
 
     Raises:
-        ValueError: there is no such architecture, or it has no adapters.
+        ValueError: there is no such architecture.
     """
     check_known(architecture, ENCODERS)
-    found = ENCODERS[architecture]
-    if not adapted:
-        return loaded(found.model)
-    if found.adapted is None:
-        having = [name for name, one in ENCODERS.items() if one.adapted is not None]
-        raise ValueError(
-            f"`architecture` must be one of {', '.join(having)} for an encoder with adapters. "
-            f"Received: architecture={architecture!r}"
-        )
-    return loaded(found.adapted)
+    return loaded(ENCODERS[architecture].model)
 
 
 def encoder_layout(architecture: str) -> Any:

@@ -41,7 +41,7 @@ SUB_FLOORS = {
     "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
     "layers": ((".",), ("adapters", "convolution", "recurrent")),
-    "models": ((".",), ("encoder_decoders",), ("captioning",)),
+    "models": (("adapters",), (".",), ("encoder_decoders",), ("captioning",)),
     "data": (
         ("tables",),
         ("batches",),

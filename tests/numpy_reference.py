@@ -299,22 +299,6 @@ def pre_norm_residual(
     return float64(x) + float64(sublayer(layer_norm(x, gamma, beta, epsilon)))
 
 
-def bottleneck_adapter(
-    x: Array, arrays: Mapping[str, Array], adapter: str, activation: str = "gelu"
-) -> Array:
-    """x + f(x W_down + b_down) W_up + b_up (Houlsby et al. 2019, section 2.1 and figure 2).
-
-    Args:
-        x: (..., D).
-        arrays: `{adapter}down/kernel` (D, m), `{adapter}down/bias` and the same of `up`.
-        adapter: prefix of the names, "" or one that ends in "/".
-        activation: f.
-    """
-    narrow = dense(x, arrays[f"{adapter}down/kernel"], arrays[f"{adapter}down/bias"])
-    inner = ACTIVATIONS[activation](narrow)
-    return float64(x) + dense(inner, arrays[f"{adapter}up/kernel"], arrays[f"{adapter}up/bias"])
-
-
 # --- BERT ------------------------------------------------------------------------------------
 
 
@@ -421,53 +405,6 @@ def encoder_block(
     attended, probabilities = multi_head_attention(x, x, x, weights, num_heads, mask)
     h = post_norm_residual(x, attended, *attention_norm)
     return post_norm_residual(h, second_sublayer(h), *feed_forward_norm), probabilities
-
-
-def adapter_encoder_block(
-    x: Array,
-    arrays: Mapping[str, Array],
-    block: str,
-    num_heads: int,
-    mask: Array | None = None,
-    activation: str = "gelu",
-    epsilon: float = 1e-12,
-) -> tuple[Array, Array]:
-    """`encoder_block` with an adapter on the output of each sublayer (Houlsby et al., figure 2).
-
-    The arguments are the same; `{block}/attention_residual/adapter/down/kernel` and so on are the
-    adapters' arrays.
-    """
-
-    def added(x: Array, output: Array, residual: str) -> Array:
-        output = bottleneck_adapter(output, arrays, f"{block}/{residual}/adapter/")
-        gamma = arrays[f"{block}/{residual}/layer_norm/gamma"]
-        beta = arrays[f"{block}/{residual}/layer_norm/beta"]
-        return post_norm_residual(x, output, gamma, beta, epsilon)
-
-    weights = block_attention_weights(arrays, block)
-    attended, probabilities = multi_head_attention(x, x, x, weights, num_heads, mask)
-    h = added(x, attended, "attention_residual")
-    names = ("intermediate/kernel", "intermediate/bias", "output/kernel", "output/bias")
-    network = [arrays[f"{block}/feed_forward/{name}"] for name in names]
-    fed = feed_forward(h, *network, activation)
-    return added(h, fed, "feed_forward_residual"), probabilities
-
-
-def adapter_shapes(
-    hidden_dim: int, adapter_dim: int, num_layers: int
-) -> dict[str, tuple[int, ...]]:
-    """The names of the adapters of a BERT and the shape of each."""
-    return {
-        f"encoder_block_{i}/{residual}/adapter/{name}": shape
-        for i in range(num_layers)
-        for residual in ("attention_residual", "feed_forward_residual")
-        for name, shape in {
-            "down/kernel": (hidden_dim, adapter_dim),
-            "down/bias": (adapter_dim,),
-            "up/kernel": (adapter_dim, hidden_dim),
-            "up/bias": (hidden_dim,),
-        }.items()
-    }
 
 
 @dataclass(frozen=True)

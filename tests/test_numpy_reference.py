@@ -103,31 +103,6 @@ def test_feed_forward_by_hand():
     close(output, [[[6.5]]])
 
 
-def test_adapter_by_hand():
-    # down: 1 * 2 + 2 * 1 - 1 = 3; relu; up: 3 * (1, -1) + (0, 5) = (3, 2); beside x.
-    arrays = {
-        "a/down/kernel": np.array([[2.0], [1.0]]),
-        "a/down/bias": np.array([-1.0]),
-        "a/up/kernel": np.array([[1.0, -1.0]]),
-        "a/up/bias": np.array([0.0, 5.0]),
-    }
-    found = reference.bottleneck_adapter(np.array([[1.0, 2.0]]), arrays, "a/", "relu")
-    np.testing.assert_allclose(found, [[4.0, 4.0]])
-
-
-def test_a_block_whose_adapters_are_zero_is_the_plain_block():
-    shapes = reference.bert_array_shapes(5, 4, 6, 1, 3)
-    arrays = reference.random_arrays(shapes)
-    nothing = {name: np.zeros(s) for name, s in reference.adapter_shapes(4, 2, 1).items()}
-    x = np.arange(12.0).reshape(1, 3, 4) / 5
-    plain = reference.encoder_block(x, arrays, "encoder_block_0", 2)
-    found = reference.adapter_encoder_block(x, arrays | nothing, "encoder_block_0", 2)
-    for one, other in zip(found, plain, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-    # 2 (2 D m + m + D)
-    assert sum(array.size for array in nothing.values()) == 2 * (16 + 2 + 4)
-
-
 def test_sinusoids_by_hand():
     # D = 4: rates 1 and 1/100.
     expected = [math.sin(2.0), math.cos(2.0), math.sin(0.02), math.cos(0.02)]

@@ -25,7 +25,7 @@ def test_small_and_whole(name):
     assert about["base"] in PRETRAINED
     with open_safetensors(folder / "adapters.safetensors") as tensors:
         groups = {key.partition("/")[0] for key in tensors.shapes}
-    assert groups == {"adapters", "arrays", "heads"}
+    assert groups == {"adapters", "heads"}
     card = (folder / "README.md").read_text(encoding="utf-8")
     for part in ("Data", "Licence", "Recipe", "Scores"):
         assert f"## {part}" in card

@@ -23,7 +23,7 @@ from kbert.storage.files import atomic_directory
 
 CONFIG = FORMAT_FILES["kbert_adapters"]
 WEIGHTS = "adapters.safetensors"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _GROUPS = ("adapters", "heads", "arrays", "features")
 _DTYPES = ("float16", "float32")
 # Settings of a training, which may differ: they do not affect the weights' shapes.
@@ -73,6 +73,7 @@ def write_adapters(
         "architecture": checkpoint.architecture,
         "lowercase": checkpoint.lowercase,
         "pipeline": checkpoint.pipeline,
+        **({"adapters": checkpoint.adapter_config} if checkpoint.adapter_config else {}),
         **({"features": features["config"]} if features else {}),
     }
     with atomic_directory(directory) as folder:
@@ -131,6 +132,7 @@ def read_adapters(
     checkpoint.arrays = {**checkpoint.arrays, **groups["arrays"]}
     checkpoint.heads = groups["heads"]
     checkpoint.adapters = groups["adapters"]
+    checkpoint.adapter_config = about.get("adapters", {})
     if about.get("features"):
         checkpoint.features = {"config": about["features"], "arrays": groups["features"]}
     checkpoint.pipeline = about.get("pipeline", {})

@@ -54,6 +54,8 @@ def write_native(
     }
     more = {f"{_HEAD}{name}": array for name, array in checkpoint.heads.items()}
     more |= {f"{_ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
+    if checkpoint.adapter_config:
+        about["adapters"] = checkpoint.adapter_config
     if checkpoint.features:
         about["features"] = checkpoint.features["config"]
         arrays = checkpoint.features["arrays"]
@@ -104,6 +106,7 @@ def read_native(directory: str | os.PathLike[str]) -> Checkpoint:
         tokenizer_rules=about.get("tokenizer_rules", {}),
         tokenizer_files=byte_level_files(directory),
         adapters=groups[_ADAPTER],
+        adapter_config=about.get("adapters", {}),
         features={"config": features, "arrays": groups[_FEATURES]} if features else {},
     )
 

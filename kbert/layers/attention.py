@@ -89,7 +89,7 @@ class MultiHeadAttention(ShapeKeepingLayer):
         return tuple(ops.unstack(split, parts, axis=0))
 
     def attend(
-        self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
+        self, query: Any, key: Any, value: Any, mask: Any, training: Any, seed: Any, adapter: Any
     ) -> Any:
         """Attends from `query` (B, N, T, H) to `key` and `value` (B, N, S, H), to (B, T, D).
 
@@ -97,8 +97,14 @@ class MultiHeadAttention(ShapeKeepingLayer):
             mask: bool, broadcastable to (B, N, T, S), or None.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
+            adapter: a `BlockAdapter`, which may add to the output; or None.
         """
-        return self.output_linear(self._context(query, key, value, mask, training, seed))
+        context = self._context(query, key, value, mask, training, seed)
+        return self._output(context, adapter)
+
+    def _output(self, context: Any, adapter: Any) -> Any:
+        more = None if adapter is None else adapter.added("attention_output", context)
+        return self.output_linear(context, added=more)
 
     def _context(
         self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
@@ -150,6 +156,7 @@ class SelfAttention(MultiHeadAttention):
         seed: Any = None,
         mask: Any = None,
         inputs_mask: Any = None,
+        adapter: Any = None,
     ) -> Any:
         """Attends within the sequence, to an array like `inputs`.
 
@@ -162,23 +169,31 @@ class SelfAttention(MultiHeadAttention):
             mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of
                 the inputs, for example of `Embedding(mask_zero=True)`.
             inputs_mask: the same; Keras uses this name where other arguments are tensors too.
+            adapter: a `BlockAdapter`, which may add to the products; or None.
         """
         if isinstance(attention_mask, UnpaddedTokens):
-            return self._in_groups(inputs, attention_mask, training, seed)
+            return self._in_groups(inputs, attention_mask, training, seed, adapter)
         attention_mask = with_padding(attention_mask, mask, inputs_mask)
-        query, key, value = self.split_heads(self.qkv(inputs), 3)
-        return self.attend(query, key, value, attention_mask, training, seed)
+        query, key, value = self.split_heads(self._projected(inputs, adapter), 3)
+        return self.attend(query, key, value, attention_mask, training, seed, adapter)
 
-    def _in_groups(self, inputs: Any, tokens: UnpaddedTokens, training: Any, seed: Any) -> Any:
+    def _projected(self, inputs: Any, adapter: Any) -> Any:
+        return self.qkv(inputs, added=None if adapter is None else adapter.added("qkv", inputs))
+
+    def _in_groups(
+        self, inputs: Any, tokens: UnpaddedTokens, training: Any, seed: Any, adapter: Any
+    ) -> Any:
         """Computes the attention of the real tokens (R, D) within their rows."""
         if training and seed is None:
             seed = self.dropout_layer.draw()
         contexts: list[Any] = []
-        for group, grid in zip(tokens.groups, tokens.in_groups(self.qkv(inputs))):
+        for group, grid in zip(
+            tokens.groups, tokens.in_groups(self._projected(inputs, adapter))
+        ):
             query, key, value = self.split_heads(grid, 3)
             contexts.append(self._context(query, key, value, group.mask, training, seed))
             seed = None if seed is None else seed + 1  # else all groups would drop the same units
-        return self.output_linear(tokens.from_groups(tuple(contexts)))
+        return self._output(tokens.from_groups(tuple(contexts)), adapter)
 
     def step(
         self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any
@@ -194,16 +209,17 @@ class SelfAttention(MultiHeadAttention):
         """
         query, key, value = self.split_heads(self.qkv(inputs), 3)
         cache = appended(cache, key, value, time)
-        return self.attend(query, cache.key, cache.value, visible, None, None), cache
+        return self.attend(query, cache.key, cache.value, visible, None, None, None), cache
 
-    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
+    def scores(self, inputs: Any, attention_mask: Any = None, adapter: Any = None) -> Any:
         """Returns the attention probabilities (B, N, T, T), without dropout.
 
         Args:
             inputs: (B, T, D).
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            adapter: a `BlockAdapter`, which may add to the products; or None.
         """
-        query, key, _ = self.split_heads(self.qkv(inputs), 3)
+        query, key, _ = self.split_heads(self._projected(inputs, adapter), 3)
         return self.visible_probabilities(query, key, attention_mask)
 
 
@@ -251,7 +267,7 @@ class CrossAttention(MultiHeadAttention):
         attention_mask = with_padding(attention_mask, memory_mask)
         key, value = self.keys_values(memory)
         (query,) = self.split_heads(self.query(inputs), 1)
-        return self.attend(query, key, value, attention_mask, training, seed)
+        return self.attend(query, key, value, attention_mask, training, seed, None)
 
     def keys_values(self, memory: Any) -> tuple[Any, Any]:
         """Computes keys and values (B, N, S, H) of `memory` (B, S, M), for calls of `attend_to`."""
@@ -267,7 +283,7 @@ class CrossAttention(MultiHeadAttention):
             attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
         """
         (query,) = self.split_heads(self.query(inputs), 1)
-        return self.attend(query, *keys_values, attention_mask, None, None)
+        return self.attend(query, *keys_values, attention_mask, None, None, None)
 
     def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
         """Returns the attention probabilities (B, N, T, S), without dropout.

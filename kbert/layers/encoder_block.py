@@ -9,6 +9,9 @@ from kbert.layers.linear import FeedForward
 from kbert.layers.masks import with_padding
 from kbert.layers.residual import Residual, ShapeKeepingLayer
 
+# Sublayers of a block, as adapters know them.
+ATTENTION, FEED_FORWARD = "attention", "feed_forward"
+
 
 class TransformerBlock(ShapeKeepingLayer):
     """Attention followed by a feed-forward network, each within a residual connection.
@@ -53,12 +56,15 @@ class TransformerBlock(ShapeKeepingLayer):
         sizes = (self.dropout, self.norm, self.epsilon)
         return Residual(*sizes, dtype=self.dtype_policy, name=name)
 
-    def _fed(self, inputs: Any, training: bool | None, seed: Any = None) -> Any:
+    def _fed(
+        self, inputs: Any, training: bool | None, seed: Any = None, adapter: Any = None
+    ) -> Any:
         return self.feed_forward_residual(
             inputs,
-            sublayer=lambda x: self.feed_forward(x, training=training),
+            sublayer=lambda x: self.feed_forward(x, training=training, adapter=adapter),
             training=training,
             seed=seed,
+            **_joined(adapter, FEED_FORWARD, training),
         )
 
 
@@ -106,6 +112,7 @@ class EncoderBlock(TransformerBlock):
         training: bool | None = None,
         seeds: Any = None,
         mask: Any = None,
+        adapter: Any = None,
     ) -> Any:
         """Encodes to an array like `inputs`.
 
@@ -117,26 +124,40 @@ class EncoderBlock(TransformerBlock):
             seeds: seeds from `draw_seeds`, or None to draw them now.
             mask: bool (B, T), True for a real token, or None; Keras passes the implicit mask of
                 the inputs, for example of `Embedding(mask_zero=True)`.
+            adapter: a `BlockAdapter` for a block with norm "post", or None.
         """
         attention_mask = with_padding(attention_mask, mask)
         attention_seed, attended_seed, fed_seed = (None, None, None) if seeds is None else seeds
         attended = self.attention_residual(
             inputs,
             sublayer=lambda x: self.attention(
-                x, attention_mask=attention_mask, training=training, seed=attention_seed
+                x,
+                attention_mask=attention_mask,
+                training=training,
+                seed=attention_seed,
+                adapter=adapter,
             ),
             training=training,
             seed=attended_seed,
+            **_joined(adapter, ATTENTION, training),
         )
-        return self._fed(attended, training, fed_seed)
+        return self._fed(attended, training, fed_seed, adapter)
 
-    def scores(self, inputs: Any, attention_mask: Any = None) -> Any:
+    def scores(self, inputs: Any, attention_mask: Any = None, adapter: Any = None) -> Any:
         """Returns the attention probabilities (B, N, T, T), without dropout.
 
         Args:
             inputs: (B, T, D).
             attention_mask: bool, broadcastable to (B, N, T, T), True = may attend; or None.
+            adapter: a `BlockAdapter` for a block with norm "post", or None.
         """
         if self.norm == "pre":
             inputs = self.attention_residual.layer_norm(inputs)
-        return self.attention.scores(inputs, attention_mask)
+        return self.attention.scores(inputs, attention_mask, adapter)
+
+
+def _joined(adapter: Any, sublayer: str, training: bool | None) -> dict[str, Any]:
+    """Returns the argument of a `Residual` by which an adapter stands behind a sublayer."""
+    if adapter is None:
+        return {}
+    return {"joined": lambda x, h, norm: adapter.behind(sublayer, x, h, norm, training)}

@@ -95,6 +95,7 @@ class FusedResidual(Residual):
         sublayer: Callable[[Any], tuple[Any, Any]],
         training: bool | None = None,
         seed: Any = None,
+        joined: Any = None,
     ) -> Any:
         """Applies both sublayers within one residual connection, to (..., D).
 
@@ -103,6 +104,7 @@ class FusedResidual(Residual):
             sublayer: maps (..., D) to two arrays (..., D); passed by keyword.
             training: whether dropout and drop-net are on.
             seed: not used: such a block is never recomputed.
+            joined: not used: such a block takes no adapters.
         """
         first, second = sublayer(self.layer_norm(inputs) if self.norm == "pre" else inputs)
         weights = self.drop_net(inputs, training=training)

@@ -133,12 +133,20 @@ class Linear(ShapeKeepingLayer):
             self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
         self.built = True
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps `inputs` (..., D) to (..., units); `training` only concerns the activation."""
+    def call(self, inputs: Any, training: bool | None = None, added: Any = None) -> Any:
+        """Maps `inputs` (..., D) to (..., units).
+
+        Args:
+            inputs: (..., D).
+            training: whether it trains, which only concerns the activation.
+            added: (rows, units), added before the activation; or None.
+        """
         # (..., D) -> (rows, D): one matrix product for all positions
         outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), self.kernel)
         if self.bias is not None:
             outputs = ops.add(outputs, self.bias)
+        if added is not None:
+            outputs = ops.add(outputs, added)
         outputs = activate(outputs, self.activation, training)
         if len(inputs.shape) == 2:
             return outputs
@@ -218,6 +226,16 @@ class FeedForward(ShapeKeepingLayer):
         self.output_linear.build((*input_shape[:-1], self.intermediate_dim))
         self.built = True
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
-        """Maps `inputs` (..., D) to the same shape; `training` only concerns the activation."""
-        return self.output_linear(self.intermediate(inputs, training=training))
+    def call(self, inputs: Any, training: bool | None = None, adapter: Any = None) -> Any:
+        """Maps `inputs` (..., D) to the same shape.
+
+        Args:
+            inputs: (..., D).
+            training: whether it trains, which only concerns the activation.
+            adapter: a `BlockAdapter`, which may add to the products; or None.
+        """
+        if adapter is None:
+            return self.output_linear(self.intermediate(inputs, training=training))
+        more = adapter.added("intermediate", inputs)
+        inner = self.intermediate(inputs, training=training, added=more)
+        return self.output_linear(inner, added=adapter.added("output", inner))

@@ -183,6 +183,7 @@ class Residual(ShapeKeepingLayer):
         sublayer: Callable[[Any], Any],
         training: bool | None = None,
         seed: Any = None,
+        joined: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Any:
         """Applies the sublayer within its residual connection, to (..., D).
 
@@ -191,9 +192,13 @@ class Residual(ShapeKeepingLayer):
             sublayer: maps (..., D) to (..., D); passed by keyword.
             training: whether dropout is on.
             seed: drawn seed of the dropout, or None.
+            joined: post-norm only: maps `inputs`, dropout(f(inputs)) and the LayerNorm to the
+                output; None adds and normalizes.
         """
         if self.norm == "pre":
             hidden = sublayer(self.layer_norm(inputs))
             return inputs + self.dropout_layer(hidden, training=training, seed=seed)
         hidden = self.dropout_layer(sublayer(inputs), training=training, seed=seed)
+        if joined is not None:
+            return joined(inputs, hidden, self.layer_norm)
         return self.layer_norm(inputs + hidden)

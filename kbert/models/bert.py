@@ -1,4 +1,4 @@
-"""BERT, the bidirectional Transformer encoder (Devlin et al. 2019), and BERT with adapters.
+"""BERT, the bidirectional Transformer encoder (Devlin et al. 2019).
 
 Shapes: B batch, T length, D hidden, N heads, V vocabulary.
 """
@@ -95,23 +95,3 @@ class Bert(EncoderModel):
             `sequence_output` (B, T, D), undefined at padded positions, and `pooled_output` (B, D).
         """
         return self._outputs(inputs, training)
-
-
-@keras.saving.register_keras_serializable("kbert")
-class AdapterBert(Bert):
-    """A `Bert` whose blocks have adapters; only these and the LayerNorms of the blocks train.
-
-    Source: Houlsby et al. 2019. With m = `adapter_dim`, an encoder of L layers and width D has
-    2 L (2 D m + m + D) weights more.
-
-    Args:
-        *args: positional arguments of `Bert`.
-        adapter_dim: m, the width of the adapters.
-        **kwargs: further arguments of `Bert`.
-    """
-
-    adapter_dim = 64
-
-    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
-        self.adapter_dim = adapter_dim
-        super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""DistilBERT, half of a BERT's layers that learned from it (Sanh et al. 2019), and with adapters.
+"""DistilBERT, half of a BERT's layers that learned from it (Sanh et al. 2019).
 
 Shapes: B batch, T length, D hidden, V vocabulary.
 """
@@ -95,20 +95,3 @@ class DistilBert(EncoderModel):
             `sequence_output` (B, T, D), undefined at padded positions.
         """
         return self._outputs(inputs, training)
-
-
-@keras.saving.register_keras_serializable("kbert")
-class AdapterDistilBert(DistilBert):
-    """A `DistilBert` whose blocks have adapters, as `AdapterBert` is of `Bert`.
-
-    Args:
-        *args: positional arguments of `DistilBert`.
-        adapter_dim: the width of the adapters.
-        **kwargs: further arguments of `DistilBert`.
-    """
-
-    adapter_dim = 64
-
-    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
-        self.adapter_dim = adapter_dim
-        super().__init__(*args, **kwargs)

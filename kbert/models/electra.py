@@ -1,4 +1,4 @@
-"""ELECTRA, a BERT that learned to tell replaced tokens (Clark et al. 2020), and with adapters.
+"""ELECTRA, a BERT that learned to tell replaced tokens (Clark et al. 2020).
 
 Shapes: B batch, T length, D hidden, E embeddings, V vocabulary.
 """
@@ -103,20 +103,3 @@ class Electra(EncoderModel):
             `sequence_output` (B, T, D), undefined at padded positions.
         """
         return self._outputs(inputs, training)
-
-
-@keras.saving.register_keras_serializable("kbert")
-class AdapterElectra(Electra):
-    """An `Electra` whose blocks have adapters, as `AdapterBert` is of `Bert`.
-
-    Args:
-        *args: positional arguments of `Electra`.
-        adapter_dim: the width of the adapters.
-        **kwargs: further arguments of `Electra`.
-    """
-
-    adapter_dim = 64
-
-    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
-        self.adapter_dim = adapter_dim
-        super().__init__(*args, **kwargs)

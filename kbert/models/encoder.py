@@ -74,16 +74,14 @@ class Encoder(Protocol):
 def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     """Makes the `Encoder` of a checkpoint that was read, of whatever architecture.
 
-    `kwargs` are those of `EncoderModel.from_checkpoint`. With `adapter_dim`, or for a checkpoint
-    that has adapters, the encoder is the one with adapters. With `features`, and other arguments of
+    `kwargs` are those of `EncoderModel.from_checkpoint`. With `features`, and other arguments of
     `FeatureBasedEncoder`, or for a checkpoint of one, it stays frozen in a `FeatureBasedEncoder`.
 
     Raises:
-        ValueError: the architecture is unknown, it has no adapters, or weights do not fit.
+        ValueError: the architecture is unknown, or weights do not fit.
     """
     reading = {name: kwargs.pop(name) for name in OF_READERS if name in kwargs}
-    adapted = bool(checkpoint.adapters) or "adapter_dim" in kwargs
-    made = encoder_class(checkpoint.architecture, adapted)
+    made = encoder_class(checkpoint.architecture)
     if not reading and not checkpoint.features:
         return made.from_checkpoint(checkpoint, **kwargs)
     kwargs["needs_pooler"] = False  # which is not read

@@ -15,7 +15,6 @@ import keras
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of, find_vocabulary
 from kbert.checkpoints.read_checkpoint import WRITERS, read_checkpoint, write_checkpoint
-from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.embeddings import BertEmbeddings
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import Linear
@@ -25,6 +24,8 @@ from kbert.layers.masks import (
     sequence_attention_mask,
     unpadded_tokens,
 )
+from kbert.models.adapters.adaptable import Adaptable
+from kbert.models.adapters.adapter_set import ADAPTERS
 from kbert.models.encoder import HeadForm, check_inputs
 from kbert.models.sizes import bert_size
 from kbert.models.weights import (
@@ -33,21 +34,20 @@ from kbert.models.weights import (
     NewWeights,
     assign_arrays,
     encoder_arrays,
-    is_adapted,
-    named_weights,
     weights_follow,
 )
 
 logger = logging.getLogger(__name__)
 # Arguments that runs give to every encoder, and that one of other layers may lack.
 _OF_RUNS = ("attention_dropout", "causal", "gradient_checkpointing")
+NEW_ADAPTER = "task"  # the name of the adapter that a run trains
 _NOT_ENCODER = ("name", "trainable", "dtype", "gradient_checkpointing")
 # Groups of rows in training, where batches have mixed lengths: on 16 pairs of GLUE's RTE a step
 # of MiniLM takes 1.46 s with one, 1.40 with two, 1.22 with four; short sentences take 10 % more.
 _TRAINING_GROUPS = 4
 
 
-class EncoderModel(keras.Model):
+class EncoderModel(Adaptable):
     """Base class of encoders: reading and writing of checkpoints, and a stack of blocks.
 
     A subclass makes `embeddings`, blocks and `pooler`, and says in `call` what it computes; one of
@@ -67,9 +67,6 @@ class EncoderModel(keras.Model):
     sequence_form = HeadForm()  # head of a sequence, as the encoder was published with one
     choice_form = HeadForm()  # the same for a choice
     span_dropout = 0.0  # rate of the dropout before the head of answer spans
-    # Width of the adapters in the blocks; they and the LayerNorms of the blocks train alone. A
-    # class without adapters has None.
-    adapter_dim: int | None = None
 
     @classmethod
     def from_pretrained(cls, name_or_directory: str | os.PathLike[str], **kwargs: Any) -> Self:
@@ -91,13 +88,20 @@ class EncoderModel(keras.Model):
 
     @classmethod
     def from_checkpoint(
-        cls, checkpoint: Checkpoint, *, needs_pooler: bool = True, **kwargs: Any
+        cls,
+        checkpoint: Checkpoint,
+        *,
+        needs_pooler: bool = True,
+        adapter: Any = None,
+        **kwargs: Any,
     ) -> Self:
         """Makes the encoder of a checkpoint that was read.
 
         Args:
             checkpoint: a checkpoint from `kbert.checkpoints.read_checkpoint`.
             needs_pooler: whether to warn if the checkpoint has no pooler.
+            adapter: settings of a new adapter, as `add_adapter` takes them, that is named "task"
+                and trains alone; or None.
             **kwargs: arguments of the constructor that replace the checkpoint's.
 
         Raises:
@@ -113,22 +117,19 @@ class EncoderModel(keras.Model):
             logger.info("%s", line)
         if needs_pooler and checkpoint.lacks_pooler:
             logger.warning("The checkpoint has no pooler: it starts from random weights.")
-        if checkpoint.adapters and cls.adapter_dim is not None:
-            down = f"{ADAPTER}down/kernel"
-            width = {a.shape[1] for n, a in checkpoint.adapters.items() if n.endswith(down)}
-            kwargs["adapter_dim"] = width.pop()
-        # New adapters, which a checkpoint may lack too, have their own initializer.
         with weights_follow(not checkpoint.lacks_pooler):
             model = cls(**{**checkpoint.config, **cls._taken(kwargs)})
-        # A plain encoder cannot hold adapters: an error, not different results.
-        assign_arrays(model, checkpoint.arrays | checkpoint.adapters, cls.may_be_absent)
-        missing = sorted(
-            {name for name in named_weights(model) if ADAPTER in name} - set(checkpoint.adapters)
-        )
-        if checkpoint.adapters and missing:
-            raise ValueError(
-                f"`checkpoint.adapters` must be all or none of the model's. Missing: {missing}"
-            )
+        if checkpoint.adapter_config:
+            model.adapters.restore(checkpoint.adapter_config, model)
+            model._freeze_body()
+        adapters = {f"{ADAPTER}{name}": array for name, array in checkpoint.adapters.items()}
+        assign_arrays(model, checkpoint.arrays | adapters, cls.may_be_absent)
+        if adapter is not None:
+            if NEW_ADAPTER in model.adapter_names:
+                model.set_active_adapters(None)
+                model.delete_adapter(NEW_ADAPTER)
+            model.add_adapter(NEW_ADAPTER, adapter)
+            model.train_adapter(NEW_ADAPTER)
         return model
 
     @classmethod
@@ -153,7 +154,8 @@ class EncoderModel(keras.Model):
             vocabulary_size: number of tokens.
             **kwargs: further arguments of the constructor.
         """
-        return cls(vocabulary_size, **{**bert_size(size), **cls._taken(kwargs)})
+        made: Any = cls
+        return made(vocabulary_size, **{**bert_size(size), **cls._taken(kwargs)})
 
     @staticmethod
     def may_be_absent(name: str) -> bool:
@@ -162,7 +164,7 @@ class EncoderModel(keras.Model):
         Args:
             name: the path of the weight without the model's name, such as `pooler/kernel`.
         """
-        return name.startswith(POOLER) or ADAPTER in name
+        return name.startswith(POOLER)
 
     def to_checkpoint(self) -> Checkpoint:
         """Returns the weights as named arrays (float32 for a mixed policy), with the config.
@@ -170,14 +172,17 @@ class EncoderModel(keras.Model):
         Those of adapters are apart from the others.
         """
         config = {k: v for k, v in self.get_config().items() if k not in _NOT_ENCODER}
-        config.pop("adapter_dim", None)  # the arrays have it
+        named = config.pop(ADAPTERS, {})
         if not self.causal:  # as folders were written before there was a choice
             config.pop("causal", None)
         arrays = encoder_arrays(self)
         return Checkpoint(
             config=config,
-            arrays={name: array for name, array in arrays.items() if ADAPTER not in name},
-            adapters={name: array for name, array in arrays.items() if ADAPTER in name},
+            arrays={n: array for n, array in arrays.items() if not n.startswith(ADAPTER)},
+            adapters={
+                n.removeprefix(ADAPTER): a for n, a in arrays.items() if n.startswith(ADAPTER)
+            },
+            adapter_config=named,
             architecture=self.architecture,
         )
 
@@ -249,9 +254,9 @@ class EncoderModel(keras.Model):
         self._freeze_body()
 
     def _freeze_body(self) -> None:
-        for variable in self.trainable_variables if self.adapter_dim is not None else ():
-            if not is_adapted(variable.path):
-                variable.trainable = False
+        if not getattr(self, "built", False):
+            return
+        super()._freeze_body()
 
     def build(self, input_shape: Any = None) -> None:
         """Creates all weights; their shapes do not depend on the input."""
@@ -296,9 +301,7 @@ class EncoderModel(keras.Model):
             "dtype": self.dtype_policy,
             "name": f"encoder_block_{index}",
         }
-        if self.adapter_dim is None:
-            return EncoderBlock(**arguments)
-        return AdapterEncoderBlock(self.adapter_dim, **arguments)
+        return EncoderBlock(**arguments)
 
     def _linear(self, activation: str | None, name: str) -> Linear:
         given = {"kernel_initializer": self._initializer(), "dtype": self.dtype_policy}
@@ -316,8 +319,8 @@ class EncoderModel(keras.Model):
             return self._outputs_of_tokens(inputs, tokens, training)
         mask = self._mask(inputs)
         hidden = self._embed(inputs, training)
-        for block in self.layer_blocks:
-            hidden = self._encode(block, hidden, mask, training)
+        for block, adapter in self._stack():
+            hidden = self._encode(block, hidden, mask, training, adapter)
         read = last_real_state(hidden, padding_mask) if self.causal else hidden[:, 0]
         return self._with_pooled({"sequence_output": hidden}, read)
 
@@ -335,8 +338,8 @@ class EncoderModel(keras.Model):
             tokens.positions(),
             training,
         )
-        for block in self.layer_blocks:
-            hidden = self._encode(block, hidden, tokens, training)
+        for block, adapter in self._stack():
+            hidden = self._encode(block, hidden, tokens, training, adapter)
         read = tokens.last_states(hidden) if self.causal else tokens.first_states(hidden)
         return self._with_pooled({"sequence_output": tokens.in_rows(hidden)}, read)
 
@@ -350,8 +353,8 @@ class EncoderModel(keras.Model):
         """
         mask = self._mask(inputs)
         states = [self._embed(inputs, training)]
-        for block in self.layer_blocks:
-            states.append(self._encode(block, states[-1], mask, training))
+        for block, adapter in self._stack():
+            states.append(self._encode(block, states[-1], mask, training, adapter))
         return states
 
     def attention_scores(self, inputs: Any) -> list[Any]:
@@ -363,7 +366,10 @@ class EncoderModel(keras.Model):
         """
         mask = self._mask(inputs)
         states = self.hidden_states(inputs)
-        return [block.scores(state, mask) for block, state in zip(self.layer_blocks, states)]
+        return [
+            block.scores(state, mask, adapter)
+            for (block, adapter), state in zip(self._stack(), states)
+        ]
 
     def _mask(self, inputs: Any) -> Any:
         check_inputs(inputs)
@@ -380,12 +386,15 @@ class EncoderModel(keras.Model):
         project = self.embedding_projection
         return embedded if project is None else project(embedded)
 
-    def _encode(self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None) -> Any:
+    def _encode(
+        self, block: EncoderBlock, hidden: Any, mask: Any, training: bool | None, adapter: Any
+    ) -> Any:
+        known = {"attention_mask": mask, "training": training}
+        if adapter is not None:
+            known["adapter"] = adapter
         if not (self.gradient_checkpointing and training):
-            return block(hidden, attention_mask=mask, training=training)
+            return block(hidden, **known)
         # The seeds are drawn outside, so that recomputation drops the same units.
         seeds = block.draw_seeds()
-        recomputed = keras.remat(
-            lambda x: block(x, attention_mask=mask, training=training, seeds=seeds)
-        )
+        recomputed = keras.remat(lambda x: block(x, **known, seeds=seeds))
         return recomputed(hidden)

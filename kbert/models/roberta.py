@@ -1,4 +1,4 @@
-"""RoBERTa, a BERT of another pretraining (Liu et al. 2019), and RoBERTa with adapters.
+"""RoBERTa, a BERT of another pretraining (Liu et al. 2019).
 
 Shapes: B batch, T length, D hidden, V vocabulary, P positions.
 """
@@ -114,20 +114,3 @@ class Roberta(EncoderModel):
             `sequence_output` (B, T, D), undefined at padded positions, and `pooled_output` (B, D).
         """
         return self._outputs(inputs, training)
-
-
-@keras.saving.register_keras_serializable("kbert")
-class AdapterRoberta(Roberta):
-    """A `Roberta` whose blocks have adapters, as `AdapterBert` is of `Bert`.
-
-    Args:
-        *args: positional arguments of `Roberta`.
-        adapter_dim: the width of the adapters.
-        **kwargs: further arguments of `Roberta`.
-    """
-
-    adapter_dim = 64
-
-    def __init__(self, *args: Any, adapter_dim: int = 64, **kwargs: Any) -> None:
-        self.adapter_dim = adapter_dim
-        super().__init__(*args, **kwargs)

@@ -9,14 +9,9 @@ import keras
 import numpy as np
 from keras import ops
 
-# In the path of a weight of an adapter, and at the beginning of the name of a pooler's.
-ADAPTER = "/adapter/"
+# At the beginning of the names of weights of adapters, and of a pooler's.
+ADAPTER = "adapters/"
 POOLER = "pooler/"
-
-
-def is_adapted(path: str) -> bool:
-    """Returns whether a variable of an encoder with adapters is trainable, by its path."""
-    return ADAPTER in path or ("/layer_norm/" in path and "/embeddings/" not in path)
 
 
 def weight_name(model: Any, variable: Any) -> str:

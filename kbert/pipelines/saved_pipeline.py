@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 # A model saved as this class is an encoder to every other task.
 PRETRAINED = "MaskedLanguageModel"
 _ENCODER_ARGUMENTS = (
-    *("adapter_dim", "attention_dropout", "causal", "gradient_checkpointing"),
+    *("adapter", "attention_dropout", "causal", "gradient_checkpointing"),
     *("initializer_range", "layer_norm_epsilon", "encoder_dropout", *OF_READERS),
 )
 # What transformers knows as `problem_type`; a folder need not name one.

@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass
 
+from kbert.layers.adapters.configs import KINDS as ADAPTERS
 from kbert.models.feature_names import FEATURES, READERS
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import choice, column, names, option, rate, text, weights, whole
+from kbert.options.kinds import (
+    choice,
+    column,
+    names,
+    number,
+    option,
+    rate,
+    text,
+    weights,
+    whole,
+)
 
 # Of feature-based runs; tasks that take part in it have all of these.
 FEATURE_OPTIONS = ("features", "lstm_dim", "feature_cache")
@@ -26,12 +37,35 @@ class TaskOptions(Configuration):
         "Model",
         "Tokens that windows share, by default 128 with questions, 32 without.",
     )
+    adapter: str | None = option(
+        None,
+        choice(*ADAPTERS, optional=True),
+        "Model",
+        "Leave the encoder as it is, and train an adapter in each block beside the head: houlsby, "
+        "pfeiffer or lora.",
+    )
     adapter_dim: int | None = option(
         None,
         whole(1, optional=True),
         "Model",
-        "Of tasks that read: train bottleneck adapters of this width and leave the encoder as it "
-        "is.",
+        "Of houlsby and pfeiffer: width of the bottleneck, by default 64, and a 16th of the "
+        "encoder's.",
+    )
+    lora_rank: int | None = option(
+        None, whole(1, optional=True), "Model", "Of lora: rank of the additions, by default 8."
+    )
+    lora_alpha: float | None = option(
+        None,
+        number("a number above 0", lambda v: v > 0, optional=True),
+        "Model",
+        "Of lora: their factor, times the rank; by default the rank.",
+    )
+    lora_targets: list[str] | None = option(
+        None,
+        names(),
+        "Model",
+        "Of lora: the dense layers, two or more of query, key, value, attention_output, "
+        "intermediate and output; by default query and value.",
     )
     max_question_length: int | None = option(
         None, whole(1, optional=True), "Model", "Longest question in tokens, by default 64."

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from tests import numpy_reference as reference
 from tests.check_layer import assign_weights, check_layer
@@ -97,12 +96,3 @@ def test_the_implicit_mask_of_keras_goes_through_a_stack(norm):
     np.testing.assert_allclose(model(ids), expected, atol=1e-6)
     alone = blocks[1](blocks[0](states, mask=PADDING), mask=PADDING)
     np.testing.assert_array_equal(alone, expected)
-
-
-@pytest.mark.filterwarnings("error:Layer")
-def test_the_implicit_mask_of_keras_with_adapters():
-    ids = np.array([[5, 3, 1, 0], [2, 0, 0, 0]])
-    states = keras.layers.Embedding(6, D, mask_zero=True)(ids)
-    block = AdapterEncoderBlock(2, N, INNER)
-    expected = block(np.asarray(states), (ids != 0)[:, None, None])
-    np.testing.assert_array_equal(block(states), expected)

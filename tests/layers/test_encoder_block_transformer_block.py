@@ -2,7 +2,6 @@
 
 import pytest
 
-from kbert.layers.adapters.bottleneck import AdapterEncoderBlock
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.fused_blocks import FusedDecoderBlock, FusedEncoderBlock
@@ -19,7 +18,6 @@ DECODER = [
 ]
 ORDERS = [
     (EncoderBlock, {}, [STATES], ENCODER),
-    (AdapterEncoderBlock, {"adapter_dim": 3}, [STATES], ENCODER),
     (FusedEncoderBlock, {}, [STATES, BERT], [*ENCODER, "bert_attention"]),
     (DecoderBlock, {}, [STATES, STATES], DECODER),
     (FusedDecoderBlock, {}, [STATES, (STATES, BERT)], [*DECODER, "bert_attention"]),

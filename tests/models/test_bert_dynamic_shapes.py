@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from kbert.models.bert import AdapterBert
-from tests.small_bert import CONFIG, INPUTS, MASK, SEGMENTS, expected_outputs, small_bert
+from tests.small_bert import INPUTS, MASK, SEGMENTS, expected_outputs, small_bert
 
 DOUBLE = "float64"
 PLAIN = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -54,6 +53,16 @@ def test_numbers(mask, training, causal):
     assert not sequence[~kept].any()
 
 
+def adapted(**kwargs):
+    """A fusion of two adapters."""
+    model = small_bert(**kwargs)
+    for name in ("one", "two"):
+        model.add_adapter(name, "pfeiffer")
+    model.add_adapter_fusion(["one", "two"])
+    model.set_active_adapters(["one", "two"])
+    return model
+
+
 @pytest.mark.parametrize("model", ["plain", "causal", "adapters", "checkpointing"])
 @pytest.mark.parametrize(
     "training", [pytest.param(False, marks=pytest.mark.slow), True]
@@ -62,7 +71,7 @@ def test_fixed_and_dynamic_shapes_have_the_same_outputs_and_gradients(model, tra
     made = {
         "plain": lambda: small_bert(dtype=DOUBLE, **PLAIN),
         "causal": lambda: small_bert(causal=True, dtype=DOUBLE, **PLAIN),
-        "adapters": lambda: AdapterBert(**CONFIG, adapter_dim=4, dtype=DOUBLE, **PLAIN),
+        "adapters": lambda: adapted(dtype=DOUBLE, **PLAIN),
         "checkpointing": lambda: small_bert(gradient_checkpointing=True, dtype=DOUBLE, **PLAIN),
     }[model]()
     function = with_gradients(made, training)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbert.models.distilbert import AdapterDistilBert, DistilBert
+from kbert.models.distilbert import DistilBert
 from kbert.models.weights import assign_arrays
 from kbert.tasks.classification.head import SequenceClassification
 from kbert.tasks.pretraining.head import Pretraining
@@ -54,7 +54,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_distilbert, CONFIG, AdapterDistilBert, tmp_path)
+    check_adapters(small_distilbert, tmp_path)
 
 
 def test_it_cannot_be_causal():

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.models.electra import AdapterElectra, Electra
+from kbert.models.electra import Electra
 from kbert.models.weights import assign_arrays, encoder_arrays
 from tests import numpy_reference as reference
 from tests.check_layer import check_layer
@@ -63,7 +63,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_electra, CONFIG, AdapterElectra, tmp_path)
+    check_adapters(small_electra, tmp_path)
 
 
 def test_it_cannot_be_causal():

@@ -3,16 +3,15 @@
 import pytest
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.bert import AdapterBert, Bert
+from kbert.models.bert import Bert
 from kbert.models.encoder import Encoder, check_inputs, encoder_of
 from tests.small_bert import small_bert
 
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 16}
 
 
-@pytest.mark.parametrize("kind, more", [(Bert, {}), (AdapterBert, {"adapter_dim": 2})])
-def test_the_encoders_have_it(kind, more):
-    assert isinstance(kind(20, max_sequence_length=8, **SIZES, **more), Encoder)
+def test_the_encoders_have_it():
+    assert isinstance(Bert(20, max_sequence_length=8, **SIZES), Encoder)
 
 
 def test_anything_else_has_not():
@@ -29,9 +28,9 @@ def test_an_encoder_of_any_architecture(tmp_path):
     folder = small_bert().save_pretrained(tmp_path / "saved")
     checkpoint = read_checkpoint(folder)
     assert type(encoder_of(checkpoint)) is Bert
-    adapted = encoder_of(checkpoint, adapter_dim=2)
-    assert type(adapted) is AdapterBert and adapted.adapter_dim == 2
-    assert type(encoder_of(adapted.to_checkpoint())) is AdapterBert
+    adapted = encoder_of(checkpoint, adapter="lora")
+    assert type(adapted) is Bert and adapted.active_adapters == ["task"]
+    assert encoder_of(adapted.to_checkpoint()).active_adapters == ["task"]
     checkpoint.architecture = "gpt"
     with pytest.raises(ValueError, match="`architecture` must be one of bert.*='gpt'"):
         encoder_of(checkpoint)

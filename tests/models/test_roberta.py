@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kbert.models.roberta import AdapterRoberta, Roberta
+from kbert.models.roberta import Roberta
 from kbert.models.weights import assign_arrays
 from tests import numpy_reference as reference
 from tests.check_layer import check_layer
@@ -92,7 +92,7 @@ def test_files(tmp_path):
 
 
 def test_adapters(tmp_path):
-    check_adapters(small_roberta, CONFIG, AdapterRoberta, tmp_path)
+    check_adapters(small_roberta, tmp_path)
 
 
 def test_low_precision():

@@ -9,7 +9,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from kbert.layers.adapters.bottleneck import Adapter, AdapterEncoderBlock, AdapterResidual
+from kbert.layers.adapters.block_adapters import Bottleneck, HoulsbyAdapter, PfeifferAdapter
+from kbert.layers.adapters.fusion import AdapterFusion, FusedAdapters
+from kbert.layers.adapters.low_rank import LoraAdapter
 from kbert.layers.attention import CrossAttention, SelfAttention
 from kbert.layers.embeddings import (
     BertEmbeddings,
@@ -21,7 +23,7 @@ from kbert.layers.encoder_block import EncoderBlock
 from kbert.layers.linear import FeedForward, Linear, activate
 from kbert.layers.masks import causal_attention_mask, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, Residual
-from kbert.models.bert import AdapterBert, Bert
+from kbert.models.bert import Bert
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.label_losses import SigmoidCrossEntropy, exact_match
 from kbert.optimization.schedules import WarmupLinearDecay
@@ -76,7 +78,14 @@ def layer_outputs() -> dict[str, Any]:
     embeddings = built(BertEmbeddings(11, D, 6), None)
     norm = built(LayerNorm(), (B, T, D))
     residual = built(Residual(0.1), (B, T, D))
-    adapter_residual = built(AdapterResidual(3, 0.1), (B, T, D))
+    block = built(EncoderBlock(2, 12), (B, T, D))
+    adapters = {
+        "houlsby": built(HoulsbyAdapter(3), (B, T, D)),
+        "pfeiffer": built(PfeifferAdapter(3), (B, T, D)),
+        "lora": built(LoraAdapter(12, 2, targets=("query", "value", "output")), (B, T, D)),
+    }
+    fusion = built(AdapterFusion(), (B, T, D))
+    adapters["fusion"] = FusedAdapters(fusion, [adapters["pfeiffer"]] * 2)
     return {
         **{name: activate(x, name) for name in ACTIVATIONS},
         "gelu_in_training": activate(x, "gelu", True),
@@ -93,9 +102,11 @@ def layer_outputs() -> dict[str, Any]:
         "norm": norm(x),
         "norm_in_training": norm(x, training=True),
         "residual": residual(x, sublayer=lambda y: y * 2),
-        "adapter": built(Adapter(3), (B, T, D))(x),
-        "adapter_residual": adapter_residual(x, sublayer=lambda y: y * 2),
-        "adapter_block": built(AdapterEncoderBlock(3, 2, 12), (B, T, D))(x, attention_mask=mask),
+        "bottleneck": built(Bottleneck(3), (B, T, D))(x),
+        **{
+            f"block_with_{name}": block(x, attention_mask=mask, adapter=adapter)
+            for name, adapter in adapters.items()
+        },
         "dropout": built(Dropout(0.5), None)(x),
         "token_embedding": built(TokenEmbedding(11, D), None)(TOKENS),
         "learned_positions": built(LearnedPositions(6, D), None)(TOKENS),
@@ -110,6 +121,13 @@ def small_encoder(dtype: str, layers: int = 1) -> Bert:
     return Bert(11, D, layers, 2, 12, 6, dropout=0.0, attention_dropout=0.0, dtype=dtype)
 
 
+def adapted_encoder() -> Bert:
+    encoder = small_encoder("float32")
+    encoder.add_adapter("task", {"kind": "houlsby", "adapter_dim": 3})
+    encoder.train_adapter("task")
+    return encoder
+
+
 def encoder_outputs(dtype: str) -> dict[str, Any]:
     """Bert."""
     encoder = with_weights(small_encoder(dtype, layers=2))
@@ -118,7 +136,7 @@ def encoder_outputs(dtype: str) -> dict[str, Any]:
 
 def reading_outputs() -> dict[str, Any]:
     """The tasks over all tokens, one of them on adapters, and their losses, in float32."""
-    adapted = AdapterBert(11, D, 1, 2, 12, 6, adapter_dim=3, dropout=0.0, attention_dropout=0.0)
+    adapted = adapted_encoder()
     spans = with_weights(SpanExtraction(adapted))(INPUTS)
     tags = with_weights(TokenClassification(small_encoder("float32"), 3))(INPUTS)
     return {
@@ -173,7 +191,7 @@ def training(dtype: str, checkpointing: bool = False) -> np.ndarray:
 
 def training_to_read() -> np.ndarray:
     """The losses of some steps on spans, where adapters and head alone train."""
-    adapted = AdapterBert(11, D, 1, 2, 12, 6, adapter_dim=3, dropout=0.0, attention_dropout=0.0)
+    adapted = adapted_encoder()
     task = with_weights(SpanExtraction(adapted))
     task.compile(AdamW(0.02))
     history = task.fit(INPUTS, SPANS, batch_size=3, epochs=4, shuffle=False, verbose=0).history

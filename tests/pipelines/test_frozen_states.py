@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from kbert.data.batches.packed_examples import PackedExamples
 from kbert.data.features.cache import cached_features
-from kbert.models.bert import AdapterBert, Bert
+from kbert.models.bert import Bert
 from kbert.models.encoder_decoders.bert_fused_transformer import BertFusedTransformer
 from kbert.pipelines.frozen_states import (
     encoder_fingerprint,
@@ -156,6 +156,14 @@ SAME = {
     "gradient checkpointing": lambda: small_bert(gradient_checkpointing=True),
     "in a fused model": lambda: fused_and_inputs()[0].bert,
 }
+
+
+def adapted(bert):
+    bert.add_adapter("one", "pfeiffer")
+    bert.set_active_adapters("one")
+    return bert
+
+
 DIFFERENT = {
     "other weights": lambda: small_bert(2),
     "a bias": lambda: changed(small_bert(), "encoder_block_0/attention/qkv/bias"),
@@ -163,7 +171,7 @@ DIFFERENT = {
     "activation": lambda: small_bert(activation="gelu_approximate"),
     "epsilon": lambda: small_bert(layer_norm_epsilon=1e-6),
     "computation": lambda: small_bert(dtype="mixed_bfloat16"),
-    "adapters": lambda: small_bert(kind=AdapterBert, adapter_dim=4),
+    "adapters": lambda: adapted(small_bert()),
 }
 
 

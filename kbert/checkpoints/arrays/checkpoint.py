@@ -32,6 +32,8 @@ class Checkpoint:
             JSON's types; {} for an encoder alone. Only kbert's own format keeps it.
         adapters: Arrays of bottleneck adapters under the paths of their variables. Only kbert's own
             format keeps them.
+        adapter_config: The named adapters, their fusions, and which are active, in JSON's types; {}
+            where there are none.
         features: The `config` and the `arrays` of a `FeatureBasedEncoder` on the encoder; {} where
             there is none. Only kbert's own format keeps them.
         tokenizer_rules: Settings of the tokenizer that the source has, such as `strip_accents`.
@@ -53,6 +55,7 @@ class Checkpoint:
     vocabulary_tokens: tuple[str, ...] | None = None
     pipeline: dict[str, Any] = field(default_factory=dict)
     adapters: dict[str, np.ndarray] = field(default_factory=dict)
+    adapter_config: dict[str, Any] = field(default_factory=dict)
     features: dict[str, Any] = field(default_factory=dict)
     tokenizer_rules: dict[str, Any] = field(default_factory=dict)
     unread_vocabulary: str | None = None

@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,13 @@ def export(
         FileExistsError: The version exists already.
     """
     _endpoints(model)  # raises before anything is made
-    written = in_precision(model, precision)
-    substitutes = WeightSubstitutes([written])
-    substitutes.store_small(precision)
-    name = model.name if name is None else name
-    return write_export(written, substitutes, base, name, version, max_batch_size, keep, about)
+    merged = getattr(getattr(model, "encoder", None), "merged_adapter", nullcontext)
+    with merged():
+        written = in_precision(model, precision)
+        substitutes = WeightSubstitutes([written])
+        substitutes.store_small(precision)
+        name = model.name if name is None else name
+        return write_export(written, substitutes, base, name, version, max_batch_size, keep, about)
 
 
 def write_export(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kbert.models.weights import ADAPTER, POOLER, is_adapted, named_weights
+from kbert.models.weights import ADAPTER, POOLER, named_weights
 from kbert.serving.export.export import described, write_export
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
@@ -84,21 +84,19 @@ class Together:
 def share_encoder(models: Mapping[str, Any], substitutes: WeightSubstitutes) -> None:
     """Replaces the encoders of the other models by that of the first, and records it.
 
-    Only adapters, LayerNorms beside adapters, and the pooler may differ.
+    Only adapters and the pooler may differ.
     """
     first, *others = models
     kept = named_weights(models[first].encoder)
     for name in others:
         found = named_weights(models[name].encoder)
-        has_adapters = any(ADAPTER in weight for weight in (*kept, *found))
         same = {w for w in found if w in kept and _equal(kept[w], found[w])}
         different = [
             weight
             for weight in dict.fromkeys((*kept, *found))
             if weight not in same
             # The pooler belongs to the head: only some tasks have a use for it.
-            and not weight.startswith(POOLER)
-            and not (has_adapters and is_adapted(f"/{weight}"))
+            and not weight.startswith((POOLER, ADAPTER))
         ]
         if different:
             more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""

@@ -35,7 +35,7 @@ class EntityTask(ReadingTask):
     answer_keys = ("entities",)
     compared = ("f1", "precision", "recall", "strict_f1")
     settings = ("stride", "dropout")
-    options = ("stride", "adapter_dim", *FEATURE_OPTIONS)
+    options = ("stride", *FEATURE_OPTIONS)
 
     def json_answer(self, plain: dict[str, Any]) -> dict[str, Any]:
         found = records({key: plain.pop(key) for key in _COLUMNS})

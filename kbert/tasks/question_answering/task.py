@@ -96,7 +96,7 @@ class QuestionAnsweringTask(QuestionTask):
     has_answer_file = True
     settings = ("stride", "max_question_length", "max_answer_length")
     options = (
-        *(*settings, "adapter_dim", "all_occurrences", "other_windows"),
+        *(*settings, "all_occurrences", "other_windows"),
         *FEATURE_OPTIONS,
     )
 

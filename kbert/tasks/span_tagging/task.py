@@ -29,7 +29,7 @@ class SpanTaggingTask(QuestionTask):
     compared = ("span_overlap_f1", "span_exact_f1")
     settings = ("stride", "max_question_length", "soft", "dropout")
     options = (
-        *("stride", "max_question_length", "adapter_dim", "other_windows"),
+        *("stride", "max_question_length", "other_windows"),
         *FEATURE_OPTIONS,
     )
 

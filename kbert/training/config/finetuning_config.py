@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kbert.layers.adapters.configs import TARGETS
 from kbert.metrics.glue_names import glue_task_name
 from kbert.models.feature_names import READERS
 from kbert.models.sizes import BERT_SIZES
@@ -28,6 +29,8 @@ from kbert.tasks.span_tagging.options import SpanOptions
 
 TASKS = FINETUNED
 SCRATCH = "scratch:"
+# Peaks of the learning rate: Pfeiffer et al. 2021, section 4.1; Hu et al. 2021, table 9.
+_ADAPTER_RATES = {"houlsby": 1e-4, "pfeiffer": 1e-4, "lora": 5e-4}
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
 _PART = text("a file, tfds:NAME, or a split of the GLUE task")
@@ -102,7 +105,8 @@ class RunConfig(
     )
     learning_rate: float | None = option(
         None, number("a number above 0", lambda v: v > 0, optional=True), TRAINING,
-        "Peak of the learning rate, by default 5e-5; with features 1e-3.",
+        "Peak of the learning rate, by default 5e-5; with features 1e-3, with an adapter 1e-4, "
+        "with lora 5e-4.",
     )
     warmup_fraction: float = option(
         0.1, number("a number in [0, 1]", lambda v: 0 <= v <= 1), TRAINING,
@@ -131,7 +135,19 @@ class RunConfig(
         """The peak of the learning rate."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return 5e-5 if self.features is None else 1e-3
+        if self.features is not None:
+            return 1e-3
+        return 5e-5 if self.adapter is None else _ADAPTER_RATES[self.adapter]
+
+    @property
+    def adapter_settings(self) -> dict[str, Any] | None:
+        """The settings of the adapter that is trained, for `adapter_config`; None for none."""
+        if self.adapter is None:
+            return None
+        found: dict[str, Any] = {"kind": self.adapter, "adapter_dim": self.adapter_dim}
+        found |= {"rank": self.lora_rank, "alpha": self.lora_alpha or self.lora_rank}
+        found["targets"] = self.lora_targets
+        return {key: value for key, value in found.items() if value is not None}
 
     @property
     def scratch_size(self) -> str | None:
@@ -149,6 +165,21 @@ def _check_model(config: RunConfig) -> None:
     if size is not None and config.vocabulary is None:
         raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
     _check_features(config)
+    _check_adapter(config)
+
+
+def _check_adapter(config: RunConfig) -> None:
+    of_lora = ("lora_rank", "lora_alpha", "lora_targets")
+    if config.adapter is None:
+        check_default(config, ("adapter_dim", *of_lora), "without adapter")
+        return
+    where = f"with adapter={config.adapter}"
+    check_default(config, ("adapter_dim",) if config.adapter == "lora" else of_lora, where)
+    unknown = [name for name in config.lora_targets or () if name not in TARGETS]
+    if unknown:
+        raise wrong("lora_targets", f"some of {', '.join(TARGETS)}", ", ".join(unknown))
+    if config.vocabulary is not None:
+        raise wrong("vocabulary", f"left out {where}: in a trained encoder", config.vocabulary)
 
 
 def _check_features(config: RunConfig) -> None:
@@ -164,7 +195,7 @@ def _check_features(config: RunConfig) -> None:
     if config.vocabulary is not None:
         raise wrong("vocabulary", "left out with features, those of a trained encoder",
                     config.vocabulary)
-    of_training = ("adapter_dim", "encoder_dropout", "gradient_checkpointing")
+    of_training = ("adapter", "encoder_dropout", "gradient_checkpointing")
     check_default(config, of_training, "with features, whose encoder does not train")
 
 

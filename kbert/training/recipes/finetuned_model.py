@@ -29,19 +29,14 @@ def build_model(config: RunConfig, data: Any) -> Any:
     if config.vocabulary is None:
         if "dropout" in encoder_settings:  # a task's own dropout has that name here
             encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")
-        if config.adapter_dim is not None:
-            encoder_settings["adapter_dim"] = config.adapter_dim
+        if config.adapter is not None:
+            encoder_settings["adapter"] = config.adapter_settings
         encoder_settings |= _reader_settings(config)
         model = pipeline.from_pretrained(
             config.encoder, from_other_task=True, **encoder_settings, **settings
         )
         task.reset(model)
         return model
-    if config.adapter_dim is not None:
-        raise ValueError(
-            "`adapter_dim` must come with a published encoder, which brings its own vocabulary. "
-            f"Received: adapter_dim={config.adapter_dim}, vocabulary={config.vocabulary!r}"
-        )
     tokenizer = tokenizer_of_file(config.vocabulary, config.lowercase)
     encoder_settings["dtype"] = config.precision
     if config.scratch_size is None:

@@ -27,7 +27,7 @@ from kbert.serving.loading.exported import Exported, load_export
 from kbert.tasks.classification.model import Classifier
 from tests.serving.killed_exports import KEEP, content_of
 from tests.serving.tiny_models import Meter
-from tests.small_pipelines import computed
+from tests.small_pipelines import computed, small_classifier
 
 
 class Doubler:
@@ -248,3 +248,21 @@ def test_exports_killed_at_any_moment_show_no_broken_version(tmp_path: Path):
     for name, content in found["left"].items():
         assert content == found["seen"][name]
         assert check(base / "meter" / name, run=False).problems == []
+
+
+def test_a_lora_is_part_of_the_weights_of_an_export(tmp_path: Path):
+    model = small_classifier()
+    plain = read_metadata(export(model, tmp_path, "plain"))["weights"]["parameters"]
+    encoder = model.encoder
+    encoder.add_adapter("a", "lora")
+    for part in encoder.adapters.parts["a"].blocks:
+        for weight in part.weights:
+            weight.assign(keras.random.normal(weight.shape, seed=3))
+    encoder.set_active_adapters("a")
+    texts = ["a good film", "very bad"]
+    wanted = computed(model, texts)
+    path = export(model, tmp_path, "lora")
+    assert encoder.active_adapters == ["a"]
+    np.testing.assert_array_equal(computed(model, texts), wanted)
+    np.testing.assert_allclose(load_export(path).predict(texts)["scores"], wanted, atol=1e-5)
+    assert read_metadata(path)["weights"]["parameters"] == plain

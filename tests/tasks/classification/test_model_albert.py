@@ -59,8 +59,8 @@ def test_an_export(trained: Classifier, tmp_path: Path, precision: str):
     assert report.passed(), report.problems
 
 
-def test_adapters_are_refused(trained: Classifier, tmp_path: Path):
+def test_adapters(trained: Classifier, tmp_path: Path):
     folder = trained.save_pretrained(tmp_path / "model")
-    message = "one of bert, roberta, .* an encoder with adapters. Received: architecture='albert'"
-    with pytest.raises(ValueError, match=message):
-        Classifier.from_pretrained(folder, adapter_dim=2)
+    adapted = Classifier.from_pretrained(folder, adapter="lora")
+    assert adapted.encoder.active_adapters == ["task"]
+    np.testing.assert_allclose(adapted.predict(TEXTS), trained.predict(TEXTS), atol=1e-6)

@@ -15,7 +15,7 @@ def config(**values):
 def test_the_defaults_are_those_that_the_documentation_names():
     # Devlin et al. 2019, appendix A.3 and A.2: 3 epochs, batch 32, 5e-5, warm-up, decay 0.01.
     made = config()
-    assert (made.epochs, made.batch_size, made.learning_rate) == (3, 32, 5e-5)
+    assert (made.epochs, made.batch_size, made.peak_rate) == (3, 32, 5e-5)
     assert (made.warmup_fraction, made.weight_decay, made.clip) == (0.1, 0.01, 1.0)
     assert (made.max_sequence_length, made.dropout, made.precision) == (None, 0.1, "float32")
     assert made.batch_tokens is None and made.early_stopping is None and made.seeds == 1
@@ -48,7 +48,7 @@ def test_given_values_go_before_those_of_the_file(tmp_path):
     [
         ({"epochs": "three"}, "`epochs` must be a whole number, at least 1. Received: epochs='th"),
         ({"epochs": 0}, "`epochs` must be a whole number, at least 1. Received: epochs=0"),
-        ({"learning_rate": 0}, "`learning_rate` must be a number above 0. Received: learning"),
+        ({"learning_rate": 0}, "`learning_rate` must be a number above 0, or nothing. Received"),
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0"),
         ({"task": "tagging"}, f"`task` must be one of {', '.join(FINETUNED)}. Received: task='tag"),
         ({"precision": "float16"}, "`precision` must be one of float32, mixed_bfloat16"),

@@ -67,7 +67,7 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
         ),
         (
             {"adapter_dim": 8},
-            "`adapter_dim` must be left out with task='classification'. Received: adapter_dim=8",
+            "`adapter_dim` must be left out without adapter. Received: adapter_dim=8",
         ),
         ({"head": "bilstm"}, "`features` must be given with head=bilstm. Received: features=None"),
         ({"lstm_dim": 8}, "`lstm_dim` must be left out without features. Received: lstm_dim=8"),
@@ -95,6 +95,28 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
             {"features": "last", "task": "embedding"},
             "`features` must be left out with task='embedding'. Received: features='last'",
         ),
+        ({"lora_rank": 2}, "`lora_rank` must be left out without adapter. Received: lora_rank=2"),
+        (
+            {"adapter": "lora", "adapter_dim": 2},
+            "`adapter_dim` must be left out with adapter=lora. Received: adapter_dim=2",
+        ),
+        (
+            {"adapter": "pfeiffer", "lora_alpha": 2.0},
+            "`lora_alpha` must be left out with adapter=pfeiffer. Received: lora_alpha=2.0",
+        ),
+        (
+            {"adapter": "lora", "lora_targets": ["query", "keys"]},
+            "`lora_targets` must be some of query, key, value, attention_output, intermediate, out",
+        ),
+        (
+            {"adapter": "lora", "vocabulary": "v"},
+            "`vocabulary` must be left out with adapter=lora: in a trained encoder. Received: voc",
+        ),
+        (
+            {"features": "last", "adapter": "lora"},
+            "`adapter` must be left out with features, whose encoder does not train. Received: ad",
+        ),
+        ({"adapter": "prefix"}, "`adapter` must be one of houlsby, pfeiffer, lora"),
         ({"features": "first"}, "`features` must be one of last, second-to-last, last4-sum"),
     ],
 )
@@ -109,8 +131,10 @@ def test_the_peak_of_the_rate():
     assert made(LEAST).peak_rate == 5e-5
     assert made({**LEAST, "features": "mix"}).peak_rate == 1e-3
     assert made({**LEAST, "features": "mix", "learning_rate": 0.1}).peak_rate == 0.1
+    assert made({**LEAST, "adapter": "pfeiffer"}).peak_rate == 1e-4
+    assert made({**LEAST, "adapter": "lora"}).peak_rate == 5e-4
 
 
 def test_tasks_that_read_have_windows():
-    values = {"task": "ner", "stride": 3, "adapter_dim": 8}
+    values = {"task": "ner", "stride": 3, "adapter": "houlsby", "adapter_dim": 8}
     assert RunConfig.from_dict({**LEAST, **values}).stride == 3

@@ -3,7 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kbert.models.distilbert import AdapterDistilBert, DistilBert
+from kbert.layers.adapters.configs import HoulsbyConfig, LoraConfig, PfeifferConfig
+from kbert.models.distilbert import DistilBert
 from kbert.training.recipes.finetuned_model import build_model, compile_model
 from kbert.training.recipes.finetuning import read_run_data
 from tests.training.tiny_runs import TOKENS
@@ -77,11 +78,24 @@ def test_a_vocabulary_or_length_that_does_not_fit_is_refused(tiny, tmp_path):
         build(tiny.config(tmp_path / "o", encoder="all-MiniLM-L6-v9"))
 
 
-def test_adapters_need_an_encoder_that_was_trained(tiny, tmp_path):
-    config = tiny.reading(tmp_path / "o", "question-answering", tiny.questions, adapter_dim=2)
-    assert type(build(config)[0].encoder).__name__ == "AdapterBert"
-    with pytest.raises(ValueError, match="`adapter_dim` must come with a published encoder"):
-        build(replace(config, vocabulary=str(tiny.vocabulary)))
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ({"adapter": "houlsby", "adapter_dim": 3}, HoulsbyConfig(3)),
+        ({"adapter": "pfeiffer"}, PfeifferConfig()),
+        ({"adapter": "lora", "lora_rank": 2}, LoraConfig(2, 2.0)),
+        (
+            {"adapter": "lora", "lora_alpha": 4.0, "lora_targets": ["key", "output"]},
+            LoraConfig(8, 4.0, ("key", "output")),
+        ),
+    ],
+)
+def test_an_adapter_of_a_run(tiny, tmp_path, options, expected):
+    model, _ = build(tiny.config(tmp_path / "o", **options))
+    encoder = model.encoder
+    assert encoder.adapters.configs == {"task": expected} and encoder.active_adapters == ["task"]
+    parts = {variable.path.split("/")[1] for variable in model.trainable_variables}
+    assert parts == {"adapters", "pooler", "sequence_head"}
 
 
 @pytest.mark.parametrize(
@@ -115,5 +129,6 @@ def test_an_encoder_that_was_published_with_another_head(tiny, tmp_path):
     assert type(model.encoder) is DistilBert and model.head == "two_layer"
     more = {"encoder": str(folder), "encoder_dropout": 0.0, "gradient_checkpointing": True}
     reading = tiny.reading(tmp_path / "o", "question-answering", tiny.questions)
-    reader, _ = build(replace(reading, adapter_dim=3, **more))
-    assert type(reader.encoder) is AdapterDistilBert and reader.encoder.dropout == 0.0
+    reader, _ = build(replace(reading, adapter="houlsby", **more))
+    assert type(reader.encoder) is DistilBert and reader.encoder.dropout == 0.0
+    assert reader.encoder.active_adapters == ["task"]

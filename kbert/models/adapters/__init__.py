@@ -1,0 +1,1 @@
+"""Named adapters of encoders: their settings, their weights, and what trains."""

@@ -1,0 +1,229 @@
+"""`Adaptable`: named adapters of an encoder, in the vocabulary of AdapterHub."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import keras
+
+from kbert.layers.adapters.configs import AdapterConfig, adapter_config
+from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet
+
+
+class _Left:
+    """Variables that would train but for an adapter; Keras does not look into it."""
+
+    def __init__(self) -> None:
+        self.variables: list[Any] = []
+
+
+class Adaptable(keras.Model):
+    """Base class of encoders of post-norm blocks that take adapters, any number by name.
+
+    One of them may be active, or several that are fused. `train_adapter` leaves the encoder as it
+    is; the heads of a task, and the pooler where they read it, train beside the adapter.
+    """
+
+    adapters: AdapterSet
+    embeddings: Any
+    embedding_projection: Any
+    layer_blocks: Any
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.adapters = AdapterSet(dtype=self.dtype_policy, name=ADAPTERS)
+        self._left_out = _Left()
+
+    def get_config(self) -> dict[str, Any]:
+        state = self.adapters.state()
+        return {**super().get_config(), **({ADAPTERS: state} if state else {})}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """Makes the encoder of a configuration from `get_config`."""
+        made = cls(**{name: value for name, value in config.items() if name != ADAPTERS})
+        if ADAPTERS in config:
+            made.adapters.restore(config[ADAPTERS], made)
+            made._freeze_body()
+        return made
+
+    @property
+    def adapter_names(self) -> list[str]:
+        """Returns the names of all adapters, in the order in which they were added."""
+        return list(self.adapters.parts)
+
+    @property
+    def active_adapters(self) -> list[str]:
+        """Returns the names of those that are active: none, one, or those of a fusion."""
+        return list(self.adapters.active)
+
+    def add_adapter(
+        self, name: str, config: str | Mapping[str, Any] | AdapterConfig = "pfeiffer"
+    ) -> None:
+        """Adds a new adapter, which is not active yet.
+
+        Args:
+            name: its name, a word.
+            config: "houlsby", "pfeiffer" or "lora" with their default settings; a
+                `HoulsbyConfig`, `PfeifferConfig` or `LoraConfig`; or a dict of `kind` and settings.
+
+        Raises:
+            ValueError: there is an adapter of this name, or the settings are wrong.
+        """
+        self.adapters.add(name, adapter_config(config), self)
+        self._freeze_body()
+
+    def add_adapter_fusion(self, names: Sequence[str], regularization: float = 0.01) -> None:
+        """Adds a fusion of Pfeiffer adapters, which is not active yet.
+
+        Args:
+            names: two adapters or more; their order belongs to the fusion.
+            regularization: factor of |I - W_v|^2 in the loss.
+
+        Raises:
+            ValueError: there are fewer than two, or one is not there or of another kind.
+        """
+        self.adapters.fuse(list(names), self, regularization)
+        self._freeze_body()
+
+    def set_active_adapters(self, names: str | Sequence[str] | None) -> None:
+        """Makes an adapter active, a fusion of several, or none; what trains stays as it is.
+
+        A model with the encoder that has run already must be compiled again.
+
+        Args:
+            names: a name, those of a fusion in its order, or None.
+
+        Raises:
+            ValueError: an adapter is not there, or several are not fused.
+        """
+        chosen = _listed(names)
+        self.adapters.members(chosen)
+        self.adapters.active = tuple(chosen)
+
+    def train_adapter(self, names: str | Sequence[str]) -> None:
+        """Makes an adapter or a fusion active, and leaves nothing else of the encoder trainable.
+
+        A fusion trains without its adapters. Compile the model with the encoder afterwards.
+
+        Args:
+            names: a name, or those of a fusion in its order.
+
+        Raises:
+            ValueError: there is no name, an adapter is not there, or several are not fused.
+        """
+        chosen = _listed(names)
+        if not chosen:
+            raise ValueError(f"`names` must hold one adapter or more. Received: {names!r}")
+        self.set_active_adapters(chosen)
+        self.adapters.trained = tuple(chosen)
+        self._freeze_body()
+
+    def train_encoder(self) -> None:
+        """Undoes `train_adapter`: everything of the encoder trains that may."""
+        self.adapters.trained = ()
+        self._freeze_body()
+
+    def delete_adapter(self, name: str) -> None:
+        """Removes an adapter that is not active, and the fusions of it.
+
+        Args:
+            name: its name.
+
+        Raises:
+            ValueError: it is not there, or active.
+        """
+        self.adapters.remove(name)
+
+    def merge_adapter(self, name: str) -> None:
+        """Adds a LoRA adapter to the encoder's weights and removes it; outputs stay the same.
+
+        Args:
+            name: its name.
+
+        Raises:
+            ValueError: it is not there, not active, or no LoRA; or blocks are shared by layers.
+        """
+        self.adapters.check([name])
+        if self.active_adapters != [name] or not self.adapters.configs[name].merges:
+            raise ValueError(
+                f"`name` must be that of an active LoRA adapter. Received: {name!r}, a "
+                f"{type(self.adapters.configs[name]).__name__}; active: {self.active_adapters}"
+            )
+        if self._shares_blocks:
+            raise ValueError(
+                "`name` must be of an encoder with a block for each layer. Received: a "
+                f"{type(self).__name__}, whose layers share blocks"
+            )
+        for kernel, added in self._low_rank(name):
+            kernel.assign(added.merged(kernel))
+        self.set_active_adapters(None)
+        self.train_encoder()
+        self.adapters.remove(name)
+
+    def _low_rank(self, name: str) -> list[tuple[Any, Any]]:
+        """Returns the kernels that a LoRA adapter adds to, with its additions."""
+        found = []
+        for block, part in zip(self.layer_blocks, self.adapters.parts[name].blocks):
+            layers = {
+                "qkv": block.attention.qkv,
+                "attention_output": block.attention.output_linear,
+                "intermediate": block.feed_forward.intermediate,
+                "output": block.feed_forward.output_linear,
+            }
+            found += [(layers[layer].kernel, added) for layer, added in part.low_rank.items()]
+        return found
+
+    @property
+    def _shares_blocks(self) -> bool:
+        return len(set(map(id, self.layer_blocks))) < len(self.layer_blocks)
+
+    @contextmanager
+    def merged_adapter(self) -> Iterator[None]:
+        """Has an active LoRA adapter within the encoder's weights, for a graph of fewer products.
+
+        Any other adapter stays beside them.
+        """
+        names = self.adapters.active
+        if len(names) != 1 or not self.adapters.configs[names[0]].merges or self._shares_blocks:
+            yield
+            return
+        pairs = self._low_rank(names[0])
+        kept = [(kernel, added, keras.ops.convert_to_numpy(kernel)) for kernel, added in pairs]
+        try:
+            for kernel, added, _ in kept:
+                kernel.assign(added.merged(kernel))
+            self.set_active_adapters(None)
+            yield
+        finally:
+            self.set_active_adapters(names)
+            for kernel, _, before in kept:
+                kernel.assign(before)
+
+    def _stack(self) -> list[tuple[Any, Any]]:
+        """Returns the block of each layer with its adapter, None where none is active."""
+        blocks = list(self.layer_blocks)
+        return list(zip(blocks, self.adapters.of_blocks() or [None] * len(blocks)))
+
+    def _freeze_body(self) -> None:
+        """Leaves trainable what `train_adapter` says."""
+        for variable in self._left_out.variables:
+            variable.trainable = True
+        self._left_out.variables = []
+        if not self.adapters.trained:
+            return
+        own = {
+            id(v) for part in self.adapters.members(self.adapters.trained) for v in part.variables
+        }
+        parts = (self.embeddings, self.embedding_projection, *self.layer_blocks, self.adapters)
+        for layer in dict.fromkeys(part for part in parts if part is not None):
+            for variable in layer.trainable_variables:
+                if id(variable) not in own:
+                    variable.trainable = False
+                    self._left_out.variables.append(variable)
+
+
+def _listed(names: str | Sequence[str] | None) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
