@@ -3,8 +3,8 @@
     python benchmarks/captioning.py CAPTIONS EFFICIENTNET RUNS --kind soft --seed 1
 
 Soft and hard attention, the same decoder with the mean of all places, and a Transformer see the
-same 14 x 14 map of EfficientNet-Lite0, which is frozen. CAPTIONS is a folder with captions.txt.gz
-and images/; the same command goes on with a run that was stopped.
+same 14 x 14 map of EfficientNet-Lite0, its last one of images of 448 x 448; it is frozen. CAPTIONS
+is a folder with captions.txt.gz and images/; the same command goes on with a run that was stopped.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from side_by_side.efficientnet_lite import MAP_672, efficientnet_lite0
+from side_by_side.efficientnet_lite import MAP_1280, efficientnet_lite0
 from side_by_side.results import keep_row
 
 from kbert.data.captions.captioned_images import read_captions
@@ -25,7 +25,7 @@ from kbert.training.runs.run_directory import load_run
 RESULTS = Path(__file__).parent / "results" / "captioning.json"
 KEY = ("kind", "seed", "epochs", "penalty")
 SPLIT = (800, 100, 100)
-_OF_LSTM = {"hidden_dim": 256, "attention_dim": 128, "dropout": 0.5, "learning_rate": 2e-3}
+_OF_LSTM = {"hidden_dim": 256, "attention_dim": 128, "dropout": 0.5}
 KINDS: dict[str, dict[str, Any]] = {
     "soft": _OF_LSTM,
     "hard": {**_OF_LSTM, "attention": "hard"},
@@ -36,7 +36,6 @@ KINDS: dict[str, dict[str, Any]] = {
         "num_decoder_layers": 2,
         "intermediate_dim": 512,
         "dropout": 0.3,
-        "learning_rate": 1e-3,
     },
 }
 SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "perplexity")
@@ -44,10 +43,10 @@ SHOWN = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "chrf", "perplexity")
 
 def network(weights: Path, runs: Path) -> Path:
     """Returns the file of the network, which is written once."""
-    file = runs / "efficientnet_lite0.keras"
+    file = runs / "efficientnet_lite0_448.keras"
     if not file.is_file():
         runs.mkdir(parents=True, exist_ok=True)
-        efficientnet_lite0(weights).save(file)
+        efficientnet_lite0(weights, size=448).save(file)
     return file
 
 
@@ -60,10 +59,11 @@ def config(arguments: argparse.Namespace) -> CaptioningConfig:
         "images": str(arguments.data / "images"),
         "split": ",".join(map(str, SPLIT)),
         "network": str(network(arguments.weights, arguments.runs)),
-        "network_layer": MAP_672,
+        "network_layer": MAP_1280,
         "features": str(arguments.runs / "features"),
         "vocabulary_size": 2000,
-        "monitor": "bleu_4",
+        "feature_dropout": 0.5,
+        "keep": "last",
         "epochs": arguments.epochs,
         "seed": arguments.seed,
         "output": str(arguments.runs / f"{kind}-{arguments.seed}"),
@@ -92,8 +92,8 @@ def main() -> None:
     parser.add_argument("runs", type=Path, help="folder of the runs")
     parser.add_argument("--kind", choices=(*KINDS, "most frequent"), required=True)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--penalty", type=float, default=1.0)
+    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--penalty", type=float, default=0.0)
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     row: dict[str, Any] = {key: getattr(arguments, key) for key in KEY}

@@ -24,8 +24,6 @@ def test_the_parts_of_an_encoder_know_its_name(name: str):
     kind, layout = encoder_class(name), encoder_layout(name)
     assert issubclass(kind, keras.Model) and kind.architecture == name
     assert isinstance(layout, EncoderLayout) and layout.architecture == name
-    if ENCODERS[name].adapted is not None:
-        assert issubclass(encoder_class(name, adapted=True), kind)
 
 
 @pytest.mark.parametrize("name", ENCODER_DECODERS)

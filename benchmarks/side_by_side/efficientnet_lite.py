@@ -15,8 +15,8 @@ from safetensors.numpy import load_file
 
 SIZE = 224
 CLASSES = 1000
-# Maps of 14 x 14, of 112 channels and of 672.
-MAP_112, MAP_672 = "block_10_add", "block_11_expand_relu"
+# Maps of 14 x 14: of images of 224 with 112 and 672 channels, and of 448 the last one, 1280.
+MAP_112, MAP_672, MAP_1280 = "block_10_add", "block_11_expand_relu", "head_relu"
 # Of each stage: blocks, kernel size, stride of its first block, channels, expansion.
 STAGES = (
     (1, 3, 1, 16, 1),
@@ -73,10 +73,12 @@ class _Builder:
         return keras.layers.Add(name=f"{name}_add")([x, given]) if same else x
 
 
-def untrained_lite0(padding: str = "same") -> tuple[keras.Model, dict[str, str]]:
+def untrained_lite0(
+    padding: str = "same", size: int = SIZE
+) -> tuple[keras.Model, dict[str, str]]:
     """The architecture, and {name of a layer: of its weights in the file}."""
     build = _Builder(padding)
-    inputs = keras.Input((SIZE, SIZE, 3), name="pixels")
+    inputs = keras.Input((size, size, 3), name="pixels")
     x = keras.layers.Rescaling(1 / 128, -127 / 128, name="rescaling")(inputs)
     stem = keras.layers.Conv2D(32, 3, 2, "same", use_bias=False, name="stem")
     x = build.convolved(x, "stem", ("_conv_stem", "_bn0"), stem)
@@ -92,16 +94,17 @@ def untrained_lite0(padding: str = "same") -> tuple[keras.Model, dict[str, str]]
     return model, build.sources | {"logits": "_fc"}
 
 
-def efficientnet_lite0(path: str | Path, padding: str = "same") -> keras.Model:
+def efficientnet_lite0(path: str | Path, padding: str = "same", size: int = SIZE) -> keras.Model:
     """Pixels (B, 224, 224, 3) in 0..255 -> logits (B, 1000) of ImageNet's classes.
 
     Args:
         path: `efficientnet-lite0.safetensors`.
         padding: of convolutions with a stride: "same" as in TensorFlow, more behind than before,
             or "symmetric" as is usual in PyTorch.
+        size: height and width of the images.
     """
     arrays = load_file(path)
-    model, sources = untrained_lite0(padding)
+    model, sources = untrained_lite0(padding, size)
     for name, source in sources.items():
         layer = model.get_layer(name)
         if isinstance(layer, keras.layers.BatchNormalization):

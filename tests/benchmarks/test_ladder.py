@@ -27,7 +27,7 @@ def test_all_have_about_ten_million_weights(program: Load, rung: str):
     rungs = program("side_by_side.ladder_rungs")
     from kbert.architectures import encoder_decoder_class
 
-    architecture, arguments, _ = rungs.RUNGS[rung]
+    architecture, arguments, *_ = rungs.RUNGS[rung]
     model = encoder_decoder_class(architecture)(10_000, **rungs.SIZES[architecture], **arguments)
     assert 9.5e6 < sum(weight.value.shape.num_elements() for weight in model.weights) < 10.5e6
 

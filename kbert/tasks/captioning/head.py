@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from kbert.layers.residual import Dropout
 from kbert.models.captioning.feature_extractor import FeatureExtractor
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import over_replicas, whole_batch_loss
@@ -32,13 +33,20 @@ class Captioning(TaskModel):
         train_extractor: whether it learns too.
         label_smoothing: share of the target's probability that is spread over all tokens.
         attention_penalty: weight of the decoder's `attention_loss` beside the cross-entropy.
+        feature_dropout: rate of the dropout on the extractor's channels, each at all places of an
+            image or at none.
 
     Raises:
         ValueError: the decoder takes other features than the extractor gives.
     """
 
     parts = ("decoder", "extractor", "subwords")
-    arguments: tuple[str, ...] = ("train_extractor", "label_smoothing", "attention_penalty")
+    arguments: tuple[str, ...] = (
+        "train_extractor",
+        "label_smoothing",
+        "attention_penalty",
+        "feature_dropout",
+    )
 
     def __init__(
         self,
@@ -47,6 +55,7 @@ class Captioning(TaskModel):
         train_extractor: bool = False,
         label_smoothing: float = 0.0,
         attention_penalty: float = 1.0,
+        feature_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -58,6 +67,11 @@ class Captioning(TaskModel):
         self.decoder, self.extractor = decoder, extractor
         self.train_extractor = train_extractor
         self.label_smoothing, self.attention_penalty = label_smoothing, attention_penalty
+        self.feature_dropout = feature_dropout
+        self.channel_dropout = Dropout(
+            feature_dropout, dtype=self.dtype_policy, name="channel_dropout"
+        )
+        self.channel_dropout.build()
         extractor.trainable = train_extractor
         self.built = True
 
@@ -75,6 +89,9 @@ class Captioning(TaskModel):
         features = inputs.get(FEATURES)
         if features is None:
             features = self.extractor(inputs[PIXELS], training=training)
+        if training and self.feature_dropout > 0:
+            kept = ops.ones_like(features[:, :1])
+            features = features * self.channel_dropout(kept, training=True)
         known = {FEATURES: features, "target_token_ids": inputs["target_token_ids"]}
         found: dict[str, Any] = self.decoder(known, training=training)
         return found

@@ -57,6 +57,8 @@ class Captioner(Captioning):
         train_extractor: whether the network learns too.
         label_smoothing: label smoothing of the loss.
         attention_penalty: weight of the decoder's `attention_loss` beside the cross-entropy.
+        feature_dropout: rate of the dropout on the extractor's channels, each at all places of an
+            image or at none.
 
     Raises:
         ValueError: the parts do not fit each other, or a number is out of its range.
@@ -79,10 +81,11 @@ class Captioner(Captioning):
         train_extractor: bool = False,
         label_smoothing: float = 0.0,
         attention_penalty: float = 1.0,
+        feature_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
         kwargs.setdefault("name", "captioner")
-        learned = (train_extractor, label_smoothing, attention_penalty)
+        learned = (train_extractor, label_smoothing, attention_penalty, feature_dropout)
         super().__init__(decoder, extractor, *learned, **kwargs)
         self.subwords = subwords
         self.beam_size, self.length_penalty, self.alpha = beam_size, length_penalty, alpha

@@ -19,7 +19,7 @@ from kbert.training.config.captioning_config import (
 _CHOICES = ("hidden_dim", "max_sequence_length", "dropout")
 _SETTINGS = (
     *("beam_size", "length_penalty", "alpha", "nbest", "max_length", "image_fit"),
-    *("label_smoothing", "attention_penalty"),
+    *("label_smoothing", "attention_penalty", "feature_dropout"),
 )
 
 

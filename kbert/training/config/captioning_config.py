@@ -135,6 +135,10 @@ class CaptioningConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOpti
         64, whole(4), _MODEL, "Most pieces of a caption, the end included."
     )
     dropout: float = option(0.5, rate(), _MODEL, "Dropout rate of the decoder.")
+    feature_dropout: float = option(
+        0.0, rate(), _MODEL,
+        "Dropout rate of the network's channels, each at all places of an image or at none.",
+    )
     epochs: int = option(20, whole(1), TRAINING, "Passes over the captions.")
     batch_size: int = option(64, whole(1), TRAINING, "Captions a batch.")
     learning_rate: float = option(

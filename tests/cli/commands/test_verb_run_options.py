@@ -41,7 +41,7 @@ def test_the_shown_defaults_are_those_of_the_configuration():
             expected = name.replace("_", "-") if default is True else str(default)
             assert option.show_default == shown_default(field) == expected
             shown += 1
-    assert shown == 22
+    assert shown == 21
 
 
 def test_options_that_are_not_given_leave_the_defaults():

@@ -87,10 +87,27 @@ def test_the_network_learns_or_is_frozen(learns: bool):
     assert {v.path for v in model.decoder.trainable_variables} <= trainable
 
 
+def test_dropout_of_channels_is_the_same_at_all_places():
+    model = small(feature_dropout=0.5)
+    seen = []
+    model.decoder.call = lambda inputs, training=None: seen.append(inputs["features"]) or {}
+    features = np.random.default_rng(0).normal(size=(50, 4, 6)).astype("float32")
+    inputs = {"features": features, "target_token_ids": READ[:1].repeat(50, axis=0)}
+    model.call(inputs, training=True)
+    model.call(inputs)
+    dropped, whole = (np.asarray(one) for one in seen)
+    np.testing.assert_array_equal(whole, features)
+    factor = dropped / features
+    np.testing.assert_allclose(factor, np.repeat(factor[:, :1], 4, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(np.unique(np.round(factor, 4)), [0.0, 2.0])
+    assert 0.4 < (factor == 0).mean() < 0.6
+
+
 def test_configuration():
-    model = small(label_smoothing=0.2, attention_penalty=0.3, train_extractor=True)
+    given = {"label_smoothing": 0.2, "attention_penalty": 0.3, "feature_dropout": 0.4}
+    model = small(**given, train_extractor=True)
     again = Captioning.from_config(model.get_config())
-    assert (again.label_smoothing, again.attention_penalty, again.train_extractor) == (0.2, 0.3, 1)
+    assert {name: getattr(again, name) for name in given} == given and again.train_extractor
     again.set_weights(model.get_weights())
     inputs = {"pixels": PIXELS, "target_token_ids": READ}
     np.testing.assert_array_equal(again(inputs)["logits"], model(inputs)["logits"])

@@ -17,6 +17,7 @@ SETTINGS = {
     **{"beam_size": 3, "nbest": 2, "alpha": 0.7, "length_penalty": "gnmt", "max_length": 5},
     **{"image_fit": "crop", "train_extractor": True, "label_smoothing": 0.1},
     "attention_penalty": 0.4,
+    "feature_dropout": 0.3,
 }
 
 

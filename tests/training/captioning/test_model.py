@@ -18,6 +18,7 @@ def test_sizes_and_settings_reach_the_model(tiny_captions: TinyCaptions, tmp_pat
     settings = {
         **{"beam_size": 3, "length_penalty": "gnmt", "alpha": 0.5, "nbest": 2, "max_length": 7},
         **{"image_fit": "crop", "label_smoothing": 0.1, "attention_penalty": 0.3},
+        **{"feature_dropout": 0.2},
     }
     config = tiny_captions.config(tmp_path, **values, **settings, train_network=True)
     model = build_captioner(config, small_subwords())
