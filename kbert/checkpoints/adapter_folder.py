@@ -1,11 +1,13 @@
 """Folders with what training added to a published encoder, and the encoder's name.
 
 `kbert_adapters.json` describes it; `adapters.safetensors` holds adapters, heads and those of the
-encoder's weights that changed.
+encoder's weights that changed. An adapter alone is in `kbert_adapter.json` and
+`adapter.safetensors`.
 """
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +142,101 @@ def read_adapters(
     checkpoint.source_config = {}
     checkpoint.format = "kbert_adapters"
     return checkpoint
+
+
+@dataclass(frozen=True)
+class NamedAdapter:
+    """One adapter without its encoder.
+
+    Attributes:
+        name: its name.
+        config: its settings, of `kbert.layers.adapters.configs.adapter_config`.
+        encoder: sizes of the encoders that it fits: `SIZES` by name.
+        arrays: its weights by their paths, which begin with the layer.
+    """
+
+    name: str
+    config: dict[str, Any]
+    encoder: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+
+SIZES = ("hidden_dim", "num_layers", "intermediate_dim")
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "kbert_adapter.json", "adapter.safetensors"
+
+
+def write_adapter(
+    adapter: NamedAdapter, directory: str | os.PathLike[str], overwrite: bool = False
+) -> Path:
+    """Writes an adapter alone, with a card; returns the folder.
+
+    Raises a FileExistsError if the folder exists and `overwrite` is False.
+    """
+    about = {"format_version": FORMAT_VERSION, "name": adapter.name}
+    about |= {"config": adapter.config, "encoder": adapter.encoder}
+    with atomic_directory(directory, overwrite=overwrite) as folder:
+        (folder / ADAPTER_CONFIG).write_text(json_text(about), encoding="utf-8")
+        write_safetensors(folder / ADAPTER_WEIGHTS, adapter.arrays, format="kbert")
+        (folder / "README.md").write_text(_card(adapter), encoding="utf-8")
+    return Path(directory)
+
+
+def read_adapter(directory: str | os.PathLike[str]) -> NamedAdapter:
+    """Reads a folder of `write_adapter`.
+
+    Raises a ValueError if a file is damaged or newer than this version, and a FileNotFoundError if
+    there is none.
+    """
+    folder = Path(directory)
+    about = read_json_object(folder / ADAPTER_CONFIG)
+    keys = ("name", "config", "encoder")
+    if about.get("format_version") != FORMAT_VERSION or any(key not in about for key in keys):
+        raise ValueError(
+            f"`{folder / ADAPTER_CONFIG}` must have `format_version` {FORMAT_VERSION}, "
+            f"{', '.join(keys)}. Received: format_version={about.get('format_version')!r}, "
+            f"{', '.join(sorted(about))}"
+        )
+    with open_safetensors(folder / ADAPTER_WEIGHTS) as files:
+        arrays = {name: files.load(name) for name in files.shapes}
+    return NamedAdapter(about["name"], about["config"], about["encoder"], arrays)
+
+
+def adapter_of(checkpoint: Checkpoint, source: Any) -> NamedAdapter:
+    """Returns the only active adapter of a checkpoint that was read from `source`.
+
+    Raises a ValueError if none is active, or several are.
+    """
+    active = checkpoint.adapter_config.get("active", [])
+    if len(active) != 1:
+        raise ValueError(
+            f"`{source}` must hold one active adapter. Received: {', '.join(active) or 'none'}"
+        )
+    (name,) = active
+    prefix = f"{name}/"
+    arrays = {
+        path.removeprefix(prefix): array
+        for path, array in checkpoint.adapters.items()
+        if path.startswith(prefix)
+    }
+    sizes = {key: checkpoint.config[key] for key in SIZES}
+    return NamedAdapter(name, checkpoint.adapter_config["configs"][name], sizes, arrays)
+
+
+def _card(adapter: NamedAdapter) -> str:
+    sizes = ", ".join(f"{name} {value}" for name, value in adapter.encoder.items())
+    count = sum(array.size for array in adapter.arrays.values())
+    settings = "\n".join(f"- {name}: {value}" for name, value in adapter.config.items())
+    return f"""# {adapter.name}
+
+An adapter for encoders of kbert ({sizes}): {count:,} weights.
+
+{settings}
+
+```python
+import kbert
+
+encoder = kbert.Bert.from_pretrained(ENCODER)
+encoder.load_adapter(FOLDER)
+encoder.set_active_adapters("{adapter.name}")
+```
+"""

@@ -1,27 +1,33 @@
 """`Adaptable`: named adapters of an encoder, in the vocabulary of AdapterHub."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import keras
+import numpy as np
 
-from kbert.layers.adapters.configs import AdapterConfig, adapter_config
+from kbert.checkpoints.adapter_folder import (
+    ADAPTER_CONFIG,
+    SIZES,
+    NamedAdapter,
+    adapter_of,
+    read_adapter,
+    write_adapter,
+)
+from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.layers.adapters.configs import AdapterConfig, adapter_config, config_values
 from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet
-
-
-class _Left:
-    """Variables that would train but for an adapter; Keras does not look into it."""
-
-    def __init__(self) -> None:
-        self.variables: list[Any] = []
 
 
 class Adaptable(keras.Model):
     """Base class of encoders of post-norm blocks that take adapters, any number by name.
 
-    One of them may be active, or several that are fused. `train_adapter` leaves the encoder as it
-    is; the heads of a task, and the pooler where they read it, train beside the adapter.
+    One may be active, or several that are fused. `train_adapter` leaves the encoder as it is; a
+    task's head, and the pooler where it reads that, train beside the adapter.
     """
 
     adapters: AdapterSet
@@ -32,7 +38,7 @@ class Adaptable(keras.Model):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.adapters = AdapterSet(dtype=self.dtype_policy, name=ADAPTERS)
-        self._left_out = _Left()
+        self._left_out = SimpleNamespace(variables=[])  # that would train; Keras does not look in
 
     def get_config(self) -> dict[str, Any]:
         state = self.adapters.state()
@@ -123,6 +129,71 @@ class Adaptable(keras.Model):
         """Undoes `train_adapter`: everything of the encoder trains that may."""
         self.adapters.trained = ()
         self._freeze_body()
+
+    def save_adapter(
+        self, directory: str | os.PathLike[str], name: str, overwrite: bool = False
+    ) -> Path:
+        """Writes an adapter alone, without the encoder; returns the folder.
+
+        Args:
+            directory: the folder to make.
+            name: the adapter's name.
+            overwrite: whether an existing folder may be replaced, with all that it holds.
+
+        Raises:
+            ValueError: there is no such adapter.
+            FileExistsError: the folder exists, and may not be replaced.
+        """
+        self.adapters.check([name])
+        variables = self.adapters.variables_of(name)
+        arrays = {path: np.asarray(variable) for path, variable in variables.items()}
+        values = config_values(self.adapters.configs[name])
+        return write_adapter(NamedAdapter(name, values, self._sizes, arrays), directory, overwrite)
+
+    def load_adapter(
+        self, name_or_directory: str | os.PathLike[str], name: str | None = None
+    ) -> str:
+        """Adds an adapter that was saved, which is not active yet; returns its name.
+
+        Args:
+            name_or_directory: a folder of `save_adapter`; or a model or a run with an active
+                adapter, whose encoder and head are left out.
+            name: its name here; None for the one that it was saved with.
+
+        Raises:
+            ValueError: it is of encoders of other sizes, there is one of its name, or a file is
+                damaged.
+            FileNotFoundError: there is no such folder.
+        """
+        source = Path(name_or_directory)
+        if (source / ADAPTER_CONFIG).is_file():
+            found = read_adapter(source)
+        else:
+            found = adapter_of(read_checkpoint(name_or_directory), name_or_directory)
+        if found.encoder != self._sizes:
+            raise ValueError(
+                f"`{name_or_directory}` must hold an adapter for {self._sizes}, as the encoder is. "
+                f"Received: one for {found.encoder}"
+            )
+        chosen = found.name if name is None else name
+        self.add_adapter(chosen, found.config)
+        variables = self.adapters.variables_of(chosen)
+        shapes = {path: tuple(variable.shape) for path, variable in variables.items()}
+        others = {path: array.shape for path, array in found.arrays.items()}
+        wrong = [path for path in {**shapes, **others} if shapes.get(path) != others.get(path)]
+        if wrong:
+            self.adapters.remove(chosen)
+            raise ValueError(
+                f"`{name_or_directory}` must hold the weights of its settings. Not there, left "
+                f"over or of another shape: {wrong}"
+            )
+        for path, array in found.arrays.items():
+            variables[path].assign(np.asarray(array).astype(variables[path].dtype))
+        return chosen
+
+    @property
+    def _sizes(self) -> dict[str, Any]:
+        return {size: getattr(self, size) for size in SIZES}
 
     def delete_adapter(self, name: str) -> None:
         """Removes an adapter that is not active, and the fusions of it.

@@ -136,6 +136,11 @@ class AdapterSet(keras.layers.Layer):
             )
         return self.fusions[key].blocks
 
+    def variables_of(self, name: str) -> dict[str, Any]:
+        """Returns the weights of an adapter by their paths, which begin with the layer."""
+        found = self.parts[name].weights
+        return {v.path.partition(f"/{self.name}/{name}/")[2]: v for v in found}
+
     def remove(self, name: str) -> None:
         """Removes an adapter, and the fusions of it.
 

@@ -1,5 +1,6 @@
 """Named adapters of an encoder: numbers by the NumPy reference, and what trains and stays."""
 
+import json
 from typing import Any
 
 import keras
@@ -298,6 +299,60 @@ def test_files(kind, tmp_path):
         assert len(read.trainable_variables) == len(model.trainable_variables)
     with pytest.raises(ValueError, match='`format` must be "kbert" for an encoder with adapters'):
         model.save_pretrained(tmp_path / "other", format="huggingface")
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_an_adapter_alone_in_a_folder(kind, tmp_path):
+    model = adapted(kind)
+    folder = model.save_adapter(tmp_path / "one", "one")
+    assert {file.name for file in folder.iterdir()} == {
+        *("kbert_adapter.json", "adapter.safetensors", "README.md"),
+    }
+    other = small_bert()
+    assert other.load_adapter(folder) == "one"
+    assert other.load_adapter(folder, name="again") == "again"
+    assert other.active_adapters == [] and other.adapter_names == ["one", "again"]
+    wanted = model(INPUTS)["sequence_output"]
+    for name in other.adapter_names:
+        other.set_active_adapters(name)
+        np.testing.assert_array_equal(other(INPUTS)["sequence_output"], wanted)
+    with pytest.raises(ValueError, match="`name` must be new: there is an adapter 'one' already"):
+        other.load_adapter(folder)
+    with pytest.raises(FileExistsError):
+        model.save_adapter(folder, "one")
+    model.save_adapter(folder, "one", overwrite=True)
+
+
+def test_an_adapter_of_a_model_in_a_folder(tmp_path):
+    model = adapted("lora")
+    folder = model.save_pretrained(tmp_path / "model")
+    other = small_bert()
+    assert other.load_adapter(folder, "its") == "its"
+    other.set_active_adapters("its")
+    wanted = model(INPUTS)["sequence_output"]
+    np.testing.assert_array_equal(other(INPUTS)["sequence_output"], wanted)
+    plain = small_bert().save_pretrained(tmp_path / "plain")
+    with pytest.raises(ValueError, match="must hold one active adapter. Received: none"):
+        other.load_adapter(plain)
+
+
+def test_folders_that_do_not_fit(tmp_path):
+    folder = adapted("pfeiffer").save_adapter(tmp_path / "one", "one")
+    wider = Bert(**{**CONFIG, "hidden_dim": 15})
+    with pytest.raises(ValueError, match="adapter for .*: 15, .* one for .*'hidden_dim': 12"):
+        wider.load_adapter(folder)
+    file = folder / "kbert_adapter.json"
+    about = json.loads(file.read_text())
+    file.write_text(json.dumps({**about, "config": {**about["config"], "adapter_dim": 3}}))
+    model = small_bert()
+    with pytest.raises(ValueError, match="of another shape: .'layer_0/bottleneck/down/kernel'"):
+        model.load_adapter(folder)
+    assert model.adapter_names == []
+    file.write_text(json.dumps({**about, "format_version": 9}))
+    with pytest.raises(ValueError, match="must have `format_version` 2, .*format_version=9"):
+        model.load_adapter(folder)
+    with pytest.raises(FileNotFoundError):
+        model.load_adapter(tmp_path / "none")
 
 
 def test_layers_that_share_a_block_have_their_own_adapters():
