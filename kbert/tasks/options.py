@@ -44,6 +44,13 @@ class TaskOptions(Configuration):
         "Leave the encoder as it is, and train an adapter in each block beside the head: houlsby, "
         "pfeiffer or lora.",
     )
+    fuse: list[str] | None = option(
+        None,
+        names(),
+        "Model",
+        "Leave the encoder as it is, and train a fusion of the Pfeiffer adapters of these runs or "
+        "folders, a,b,c, which were trained in the same encoder.",
+    )
     adapter_dim: int | None = option(
         None,
         whole(1, optional=True),

@@ -1,6 +1,7 @@
 """`RunConfig`: all options of a fine-tuning run, their defaults and contradictions."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from kbert.layers.adapters.configs import TARGETS
@@ -140,6 +141,11 @@ class RunConfig(
         return 5e-5 if self.adapter is None else _ADAPTER_RATES[self.adapter]
 
     @property
+    def fused_names(self) -> dict[str, str]:
+        """The adapters of a fusion: name -> run or folder."""
+        return {Path(folder).name.replace("+", "-"): folder for folder in self.fuse or ()}
+
+    @property
     def adapter_settings(self) -> dict[str, Any] | None:
         """The settings of the adapter that is trained, for `adapter_config`; None for none."""
         if self.adapter is None:
@@ -170,6 +176,10 @@ def _check_model(config: RunConfig) -> None:
 
 def _check_adapter(config: RunConfig) -> None:
     of_lora = ("lora_rank", "lora_alpha", "lora_targets")
+    if config.fuse is not None:
+        if len(config.fused_names) < len(config.fuse):
+            raise wrong("fuse", "folders of different names", ", ".join(config.fuse))
+        check_default(config, ("adapter", "features", "vocabulary"), "with fuse")
     if config.adapter is None:
         check_default(config, ("adapter_dim", *of_lora), "without adapter")
         return

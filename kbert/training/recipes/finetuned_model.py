@@ -1,10 +1,16 @@
 """The model of a fine-tuning run: a task's head on the encoder that the options ask for."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kbert.architectures import BERT, ROBERTA, encoder_class
+from kbert.checkpoints.adapter_folder import ADAPTER_CONFIG
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.encoder import encoder_of
+from kbert.models.weights import POOLER, encoder_arrays
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
 from kbert.pipelines.tokenizers import tokenizer_of_file
@@ -36,6 +42,8 @@ def build_model(config: RunConfig, data: Any) -> Any:
             config.encoder, from_other_task=True, **encoder_settings, **settings
         )
         task.reset(model)
+        if config.fuse is not None:
+            fuse(model.encoder, config.fused_names)
         return model
     tokenizer = tokenizer_of_file(config.vocabulary, config.lowercase)
     encoder_settings["dtype"] = config.precision
@@ -46,6 +54,33 @@ def build_model(config: RunConfig, data: Any) -> Any:
         new = encoder_class(architecture).from_size
         encoder = new(config.scratch_size, len(tokenizer.vocabulary), **encoder_settings)
     return pipeline(encoder, tokenizer, **settings)
+
+
+def fuse(encoder: Any, folders: Mapping[str, str]) -> None:
+    """Adds the adapters of runs or folders, by their names, and a fusion of them that trains.
+
+    Raises:
+        ValueError: a folder has no adapter for this encoder, or of another encoder's weights.
+    """
+    own = encoder_arrays(encoder)
+    for name, folder in folders.items():
+        encoder.load_adapter(folder, name)
+        if (Path(folder) / ADAPTER_CONFIG).is_file():
+            continue  # without the encoder that it belongs to
+        theirs = read_checkpoint(folder).arrays
+        different = [
+            path
+            for path, array in theirs.items()
+            if not path.startswith(POOLER) and not np.array_equal(array, own[path])
+        ]
+        if different:
+            raise ValueError(
+                "`fuse` must name adapters that were trained in the encoder of this run. "
+                f"Received: {folder}, whose encoder differs in {len(different)} weights, such as "
+                f"{different[0]}"
+            )
+    encoder.add_adapter_fusion(list(folders))
+    encoder.train_adapter(list(folders))
 
 
 def _reader_settings(config: RunConfig) -> dict[str, Any]:

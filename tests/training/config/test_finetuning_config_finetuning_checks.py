@@ -116,6 +116,12 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
             {"features": "last", "adapter": "lora"},
             "`adapter` must be left out with features, whose encoder does not train. Received: ad",
         ),
+        ({"fuse": ["a/x", "b/x"]}, "`fuse` must be folders of different names. Received: fuse='a/"),
+        (
+            {"fuse": ["a", "b"], "adapter": "lora"},
+            "`adapter` must be left out with fuse. Received: adapter='lora'",
+        ),
+        ({"fuse": ["a"]}, "`fuse` must be a list of two different names or more"),
         ({"adapter": "prefix"}, "`adapter` must be one of houlsby, pfeiffer, lora"),
         ({"features": "first"}, "`features` must be one of last, second-to-last, last4-sum"),
     ],

@@ -3,8 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.layers.adapters.configs import HoulsbyConfig, LoraConfig, PfeifferConfig
+from kbert.models.bert import Bert
 from kbert.models.distilbert import DistilBert
+from kbert.models.encoder import encoder_of
+from kbert.tasks.classification.model import Classifier
 from kbert.training.recipes.finetuned_model import build_model, compile_model
 from kbert.training.recipes.finetuning import read_run_data
 from tests.training.tiny_runs import TOKENS
@@ -132,3 +136,40 @@ def test_an_encoder_that_was_published_with_another_head(tiny, tmp_path):
     reader, _ = build(replace(reading, adapter="houlsby", **more))
     assert type(reader.encoder) is DistilBert and reader.encoder.dropout == 0.0
     assert reader.encoder.active_adapters == ["task"]
+
+
+@pytest.fixture(scope="module")
+def adapters(tiny, tmp_path_factory):
+    """Two models with a Pfeiffer adapter each, on the same encoder; one as an adapter alone."""
+    folder = tmp_path_factory.mktemp("adapters")
+    for name in ("one", "two"):
+        model, _ = build(tiny.config(folder / "o", adapter="pfeiffer", adapter_dim=2))
+        model.save_pretrained(folder / name)
+        model.encoder.save_adapter(folder / f"{name}-alone", "task")
+    return folder
+
+
+def test_a_fusion_of_the_adapters_of_runs(tiny, adapters, tmp_path):
+    folders = [str(adapters / "one"), str(adapters / "two-alone")]
+    config = tiny.config(tmp_path / "o", fuse=folders, learning_rate=None)
+    model, _ = build(config)
+    encoder = model.encoder
+    assert encoder.active_adapters == ["one", "two-alone"] and config.peak_rate == 5e-5
+    saved = encoder_of(read_checkpoint(adapters / "one")).adapters.parts["task"].weights
+    for one, two in zip(encoder.adapters.parts["one"].weights, saved, strict=True):
+        np.testing.assert_array_equal(one, two)
+    own = {v.path for v in model.trainable_variables if "/adapters/" in v.path}
+    assert own and all("/fusion_one+two-alone/" in path for path in own)
+    again = Classifier.from_pretrained(model.save_pretrained(tmp_path / "fused"))
+    assert again.encoder.active_adapters == ["one", "two-alone"]
+    texts = ["the film was good", "it was dull"]
+    np.testing.assert_allclose(again.predict(texts), model.predict(texts), atol=1e-6)
+
+
+def test_a_fusion_of_adapters_of_another_encoder(tiny, adapters, tmp_path):
+    other = Bert(len(TOKENS), 16, 1, 2, 32, max_sequence_length=24)
+    folder = other.save_pretrained(tmp_path / "encoder", vocabulary=tiny.vocabulary)
+    fuse = [str(adapters / "one"), str(adapters / "two")]
+    message = "in the encoder of this run. Received: .*one, whose encoder differs in [0-9]+ weights"
+    with pytest.raises(ValueError, match=message):
+        build(tiny.config(tmp_path / "o", encoder=str(folder), fuse=fuse))
