@@ -89,6 +89,15 @@ def encoder_of(checkpoint: Checkpoint, **kwargs: Any) -> Any:
     return loaded("kbert.models.feature_based.feature_based")(checkpoint, encoder, **reading)
 
 
+def new_encoder(checkpoint: Checkpoint, **kwargs: Any) -> Any:
+    """Makes an encoder of a checkpoint's architecture and sizes, with random weights.
+
+    `kwargs` are arguments of its constructor that replace the checkpoint's, as far as it has them.
+    """
+    made = encoder_class(checkpoint.architecture)
+    return made(**{**checkpoint.config, **made._taken(kwargs)})
+
+
 def leave_pooler(encoder: Encoder) -> None:
     """Excludes the pooler, if there is one, from training, for a model that does not read it."""
     if encoder.pooler is not None:

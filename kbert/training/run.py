@@ -103,7 +103,8 @@ def _look_at_run(config: RunConfig) -> None:
             columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
             check_table(config.task, given, columns)
     if config.scratch_size is None:
-        _check_encoder(config.encoder)
+        _check_encoder(config.encoder_name)
+    if not config.is_scratch:
         _check_head(config)
 
 

@@ -79,9 +79,9 @@ class RunConfig(
         None, text("a folder"), _DATA, "Folder of GLUE in its official layout, or of prepared TFDS."
     )
     encoder: str | None = option(
-        None, text("a name, a folder, or scratch:SIZE"), _MODEL,
-        "The encoder to fine-tune: a published name, a folder in any known format, or scratch:tiny "
-        "for random weights.",
+        None, text("a name, a folder, scratch:SIZE or scratch:NAME"), _MODEL,
+        "The encoder to fine-tune: a published name, a folder in any known format; scratch:tiny "
+        "for random weights of a size, or scratch:NAME for those of an encoder as that is.",
     )
     vocabulary: str | None = option(
         None, text("a vocabulary file"), _MODEL,
@@ -156,10 +156,19 @@ class RunConfig(
         return {key: value for key, value in found.items() if value is not None}
 
     @property
+    def is_scratch(self) -> bool:
+        """Is true where the encoder begins with random weights."""
+        return (self.encoder or "").startswith(SCRATCH)
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder's name, folder or size, without `scratch:`."""
+        return (self.encoder or "").removeprefix(SCRATCH)
+
+    @property
     def scratch_size(self) -> str | None:
-        """The size after `scratch:`, or None for an encoder with pretrained weights."""
-        encoder = self.encoder or ""
-        return encoder.removeprefix(SCRATCH) if encoder.startswith(SCRATCH) else None
+        """The size after `scratch:`; None where a checkpoint or an encoder's name stands."""
+        return self.encoder_name if self.is_scratch and self.vocabulary is not None else None
 
 
 def _check_model(config: RunConfig) -> None:
@@ -167,9 +176,12 @@ def _check_model(config: RunConfig) -> None:
         raise wrong("encoder", "given: a name, a folder, or scratch:SIZE", None)
     size = config.scratch_size
     if size is not None and size not in BERT_SIZES:
-        raise wrong("encoder", f"scratch: and one of {', '.join(BERT_SIZES)}", config.encoder)
-    if size is not None and config.vocabulary is None:
+        sizes = ", ".join(BERT_SIZES)
+        raise wrong("encoder", f"scratch: and one of {sizes} with vocabulary", config.encoder)
+    if config.is_scratch and config.encoder_name in BERT_SIZES and size is None:
         raise wrong("vocabulary", f"given with encoder={config.encoder!r}", None)
+    if config.is_scratch:
+        check_default(config, ("features", "adapter", "fuse"), "with an encoder of random weights")
     _check_features(config)
     _check_adapter(config)
 

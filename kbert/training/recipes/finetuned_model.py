@@ -9,11 +9,11 @@ import numpy as np
 from kbert.architectures import BERT, ROBERTA, encoder_class
 from kbert.checkpoints.adapter_folder import ADAPTER_CONFIG
 from kbert.checkpoints.read_checkpoint import read_checkpoint
-from kbert.models.encoder import encoder_of
+from kbert.models.encoder import encoder_of, new_encoder
 from kbert.models.weights import POOLER, encoder_arrays
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.schedules import WarmupLinearDecay
-from kbert.pipelines.tokenizers import tokenizer_of_file
+from kbert.pipelines.tokenizers import tokenizer_of, tokenizer_of_file
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.finetuning_config import RunConfig
 
@@ -32,6 +32,10 @@ def build_model(config: RunConfig, data: Any) -> Any:
     if data.labels is not None:
         settings["labels"] = data.labels
     encoder_settings = _encoder_settings(config)
+    if config.vocabulary is None and config.is_scratch:
+        checkpoint = read_checkpoint(config.encoder_name, values=False)
+        encoder = new_encoder(checkpoint, dtype=config.precision, **encoder_settings)
+        return pipeline(encoder, tokenizer_of(checkpoint, **pipeline.tokenizer_rules), **settings)
     if config.vocabulary is None:
         if "dropout" in encoder_settings:  # a task's own dropout has that name here
             encoder_settings["encoder_dropout"] = encoder_settings.pop("dropout")

@@ -12,7 +12,14 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
         ({"train": None}, "`train` must be given: a file or tfds:NAME (or give glue and data)"),
         ({"encoder": None}, "`encoder` must be given: a name, a folder, or scratch:SIZE"),
         ({"output": None}, "`output` must be given: the run directory to make"),
-        ({"encoder": "scratch:huge"}, "`encoder` must be scratch: and one of tiny, mini"),
+        (
+            {"encoder": "scratch:huge", "vocabulary": "v"},
+            "`encoder` must be scratch: and one of tiny, mini, small, medium, base, large with voc",
+        ),
+        (
+            {"encoder": "scratch:e", "adapter": "lora"},
+            "`adapter` must be left out with an encoder of random weights. Received: adapter=",
+        ),
         ({"encoder": "scratch:tiny"}, "`vocabulary` must be given with encoder='scratch:tiny'"),
         ({"glue": "sst2"}, "`data` must be the folder of GLUE with glue='sst2'"),
         ({"glue": "sst"}, "task of GLUE must be one of cola, sst2"),

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import keras
 import numpy as np
 import pytest
 
@@ -45,6 +46,18 @@ def test_random_weights_of_a_published_size(tiny, tmp_path):
     assert (model.encoder.num_layers, model.encoder.hidden_dim) == (2, 128)
     assert model.encoder.vocabulary_size == len(TOKENS)
     assert model.tokenizer.lowercase is False
+
+
+def test_random_weights_of_an_encoder_as_one_is(tiny, tmp_path):
+    config = tiny.config(tmp_path / "o", encoder=f"scratch:{tiny.encoder}", encoder_dropout=0.3)
+    keras.utils.set_random_seed(99)
+    model, _ = build(config)
+    known = Bert.from_pretrained(tiny.encoder, dropout=0.3, attention_dropout=0.3)
+    assert model.encoder.get_config() == {**known.get_config(), "name": model.encoder.name}
+    assert list(model.tokenizer.vocabulary.tokens) == TOKENS
+    for one, other in zip(model.encoder.weights, known.weights):
+        if one.path.endswith("kernel"):
+            assert np.abs(one.numpy() - other.numpy()).max() > 0.1
 
 
 @pytest.mark.parametrize("vocabulary", [False, True])
