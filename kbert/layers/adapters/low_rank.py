@@ -66,17 +66,13 @@ class LowRank(ConfiguredLayer):
         """Maps `inputs` (..., D) to what is added to x W + b, (rows, units)."""
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
         narrow = ops.matmul(rows, self.down) * (self.alpha / self.rank)
-        found: list[Any] = []
-        for part in range(self.parts):
-            if part in self.targets:
-                i = self.targets.index(part)
-                some = narrow[:, i * self.rank : (i + 1) * self.rank]
-                found.append(ops.matmul(some, self.up[i]))
-            else:
-                found.append(None)
-        shape = next(one for one in found if one is not None)
-        filled = [ops.zeros_like(shape) if one is None else one for one in found]
-        return filled[0] if self.parts == 1 else ops.concatenate(filled, axis=-1)
+        pieces = ops.split(narrow, len(self.targets), axis=-1)
+        products = [ops.matmul(x, self.up[i]) for i, x in enumerate(pieces)]
+        added = dict(zip(self.targets, products))
+        if self.parts == 1:
+            return added[0]
+        nothing = ops.zeros_like(added[self.targets[0]])
+        return ops.concatenate([added.get(part, nothing) for part in range(self.parts)], axis=-1)
 
     def merged(self, kernel: Any) -> Any:
         """Returns W with which a plain dense layer computes what both do, (D, units).
