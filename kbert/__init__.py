@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kbert.tasks.classification.model import Classifier
     from kbert.tasks.embedding.model import TextEmbedder
     from kbert.tasks.multi_label.model import MultiLabelClassifier
+    from kbert.tasks.multi_task.model import MultiTaskModel
     from kbert.tasks.multiple_choice.model import MultipleChoice
     from kbert.tasks.ner.model import EntityRecognizer
     from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -71,6 +72,7 @@ _MODULE_OF = {
     "ImageTransformer": "kbert.models.captioning.image_transformer",
     "MaskedLanguageModel": "kbert.tasks.pretraining.model",
     "MultiLabelClassifier": "kbert.tasks.multi_label.model",
+    "MultiTaskModel": "kbert.tasks.multi_task.model",
     "MultipleChoice": "kbert.tasks.multiple_choice.model",
     "QuestionAnswerer": "kbert.tasks.question_answering.model",
     "Regressor": "kbert.tasks.regression.model",
@@ -107,6 +109,7 @@ __all__ = [
     "ImageTransformer",
     "MaskedLanguageModel",
     "MultiLabelClassifier",
+    "MultiTaskModel",
     "MultipleChoice",
     "QuestionAnswerer",
     "Regressor",

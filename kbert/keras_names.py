@@ -65,6 +65,7 @@ NAMES = {
     "tasks.embedding.model": "TextEmbedder",
     "tasks.multi_label.head": "MultiLabelClassification",
     "tasks.multi_label.model": "MultiLabelClassifier",
+    "tasks.multi_task.model": "MultiTaskModel",
     "tasks.multiple_choice.head": "ChoiceSelection",
     "tasks.multiple_choice.model": "MultipleChoice",
     "tasks.ner.head": "TokenClassification",

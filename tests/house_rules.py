@@ -54,7 +54,7 @@ SUB_FLOORS = {
         (".",),
         ("captioning", "classification", "embedding", "pretraining"),
         ("question_answering", "translation"),
-        ("multi_label", "multiple_choice", "ner", "regression"),
+        ("multi_label", "multi_task", "multiple_choice", "ner", "regression"),
         ("span_tagging",),
     ),
     "training": (

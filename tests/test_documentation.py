@@ -11,6 +11,7 @@ import typer
 from kbert.cli.main import app
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
 
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.skipif(
         (TranslationConfig, "translation.md"),
         (PretrainingConfig, "pretraining.md"),
         (CaptioningConfig, "captioning.md"),
+        (MultiTaskConfig, "transfer.md"),
     ],
 )
 def test_every_training_option_is_documented_with_its_default(configuration, name):

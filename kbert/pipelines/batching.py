@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.data.batches.dataset import batched_dataset, with_epoch_counter
+from kbert.data.batches.mixtures import Columns
 from kbert.pipelines.frozen_states import frozen_states
 from kbert.pipelines.replication import Replication
 from kbert.pipelines.text_inputs import listed
@@ -57,9 +58,24 @@ class Batching:
         """Predicts raw texts, or anything else by `predict_numbers` of the model."""
         raise NotImplementedError(f"{type(self).__name__} must say what its predictions are")
 
+    def training_examples(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Tokenizes raw texts with their targets, for `dataset`.
+
+        Raises:
+            ValueError: `x` is something else, or the targets do not fit.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must say what its examples are")
+
+    def as_columns(self, packed: Any, targets: Any) -> Columns:
+        """Returns examples from `pack` or `examples`, and their targets, as arrays."""
+        return Columns(packed, targets)
+
     def dataset(self, packed: Any, targets: Any = None, **kwargs: Any) -> tf.data.Dataset:
         """Returns length-bucketed batches; see `TaskModel.dataset`."""
-        return batched_dataset(packed, targets, **self.known_states(packed), **kwargs)
+        found = self.as_columns(packed, targets)
+        known = self.known_states(found.packed)
+        of_tokens = {"token_labels": found.token_labels} | known
+        return batched_dataset(found.packed, found.labels, **of_tokens, **kwargs)
 
     def known_states(self, packed: Any) -> dict[str, Any]:
         """Returns the states of examples, where those of a frozen encoder are kept in a folder."""

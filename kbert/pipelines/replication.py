@@ -82,7 +82,7 @@ class Replication:
             y_pred = model(x, training=True)
             loss = model.compute_loss(x, y, y_pred, weight, training=True)
             scaled = model.optimizer.scale_loss(loss)
-        model._loss_tracker.update_state(loss * self._replicas, sample_weight=rows)
+        model._loss_tracker.update_state(loss * self.replicas, sample_weight=rows)
         found = tape.gradient(scaled, model.trainable_weights)
         dense = [None if one is None else tf.convert_to_tensor(one) for one in found]
         model.optimizer.apply_gradients(zip(dense, model.trainable_weights))
@@ -101,11 +101,12 @@ class Replication:
         y_pred = model(x, training=False)
         loss = model.compute_loss(x, y, y_pred, weight, training=False)
         (all_tokens,) = over_replicas(tf.reduce_sum(tf.cast(counting_tokens(y), loss.dtype)))
-        model._loss_tracker.update_state(loss * self._replicas, sample_weight=all_tokens)
+        model._loss_tracker.update_state(loss * self.replicas, sample_weight=all_tokens)
         return model.compute_metrics(x, y, y_pred, sample_weight=weight)
 
     @property
-    def _replicas(self) -> int:
+    def replicas(self) -> int:
+        """The number of replicas that share a batch."""
         return self.strategy.num_replicas_in_sync if self.is_active else 1
 
     @contextmanager

@@ -58,6 +58,13 @@ class SequenceBatching(Batching):
         """Tokenizes n texts (str or bytes), or pairs, once for all epochs."""
         return pack_examples(self.model.tokenizer, text_a, text_b, self.model.max_sequence_length)
 
+    def training_examples(self, x: Any, y: Any) -> tuple[Any, Any]:
+        texts = self.read_inputs(listed(x))
+        if texts is None:
+            raise ValueError(f"`x` must be texts or pairs. Received: {type(x).__name__}")
+        _, targets = self._columns(texts, y)
+        return self.pack(texts.text_a, texts.text_b), targets
+
     def read_inputs(self, x: Any) -> Any:
         """Reads `x` as texts or pairs; returns None if it is something else."""
         return read_text_inputs(x, self.model.pair)

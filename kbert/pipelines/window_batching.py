@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from kbert.data.batches.mixtures import Columns
 from kbert.data.batches.packed_examples import text_tensor
 from kbert.data.batches.plans import BYTES_AT_A_TIME, answers_of_rows
 from kbert.data.batches.windowed_examples import WindowedExamples, window_examples
@@ -89,19 +90,28 @@ class WindowBatching(Batching):
             self.max_question_length or 0,
         )
 
-    def dataset(self, packed: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Returns length-bucketed windows, from `windows`; see `TaskModel.dataset`."""
-        return super().dataset(packed.packed, targets, **kwargs)
+    def as_columns(self, packed: WindowedExamples, targets: Any) -> Columns:
+        """Returns windows, from `windows`, and their targets, as arrays."""
+        return Columns(packed.packed, targets)
 
     def text_batches(self, x: Any, y: Any = None, **cut: Any) -> Any:
         inputs = None if isinstance(x, tf.data.Dataset) else self.model.read_inputs(x)
         if inputs is None:
             return None
+        cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
+        return self.dataset(*self._examples(inputs, y), **cut)
+
+    def training_examples(self, x: Any, y: Any) -> tuple[Any, Any]:
+        inputs = self.model.read_inputs(listed(x))
+        if inputs is None:
+            raise ValueError(f"`x` must be texts. Received: {type(x).__name__}")
+        return self._examples(inputs, y)
+
+    def _examples(self, inputs: Any, y: Any) -> tuple[WindowedExamples, Any]:
         y = as_column(listed(y))
         check_targets(len(inputs), y)
-        windows, targets = self.model.examples(inputs, y)
-        cut = cut or {"batch_size": None, "batch_tokens": EVALUATION_TOKENS}
-        return self.dataset(windows, targets, **cut)
+        found: tuple[WindowedExamples, Any] = self.model.examples(inputs, y)
+        return found
 
     def predict(self, x: Any, **kwargs: Any) -> Any:
         """Answers texts in their order with the first signature, or predicts token ids.

@@ -119,23 +119,22 @@ class Task:
 class FinetunedTask(Task):
     """A task of `kbert train`, which fine-tunes an encoder: its examples, inputs and metrics.
 
-    Arguments of its methods: `config` is the `RunConfig` of a run; `part` is "train", "validation"
-    or "test"; `examples` are the return value of `read`, and `train` those of training; `labels`
-    are the class names in the model's order, or None; `glue` is the GLUE task whose official
-    metrics apply, or None.
+    Arguments of its methods: `config` is the `RunConfig` of a run; `part` "train", "validation" or
+    "test"; `examples` what `read` returned, and `train` those of training; `labels` the class names
+    in the model's order, or None; `glue` the GLUE task whose official metrics apply, or None.
 
     Attributes:
         settings: Keys of the configuration that are also arguments of the model's constructor.
         options: Keys of the configuration that only this task and some others have.
         averages: Whether the predictions of several models can be averaged.
-        falling: Those of its metrics that are the better the smaller they are.
+        falling: Those of its metrics that are better the smaller they are.
         has_answer_file: Whether there is an official format of a file of answers.
         has_thresholds: Whether its models have thresholds that examples can tune.
+        has_one_sequence: Whether a row is one sequence, so that tasks can share a batch.
         reading: Keys of the configuration, besides columns, by which `read_file` reads.
-        fixed_length: Default sequence length of batches of one shape; None where a TPU cannot
-            train the task.
+        fixed_length: Default length of batches of one shape; None where no TPU trains the task.
         target_dtype, target_shape: Of one example's target in such batches.
-        compared: Metrics that epochs may be compared by, the default first, see `monitors`.
+        compared: Metrics that epochs may be compared by, the default first.
     """
 
     is_finetuned = True
@@ -145,6 +144,7 @@ class FinetunedTask(Task):
     falling: tuple[str, ...] = ("cross_entropy",)
     has_answer_file = False
     has_thresholds = False
+    has_one_sequence = True
     reading: tuple[str, ...] = ()
     fixed_length: int | None = None
     target_dtype = "int32"
@@ -281,7 +281,7 @@ class FinetunedTask(Task):
         raise NotImplementedError
 
     def thresholds(self, model: Any) -> Any:
-        """Returns the probability from which on each label counts, (C,), or None without such."""
+        """Returns the probability from which on each label counts, (C,), or None."""
         return None
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:

@@ -21,6 +21,7 @@ from kbert.tasks.task import TFDS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import (
     ELSEWHERE,
     PreparationConfig,
@@ -92,6 +93,25 @@ def _check_encoder(name: str | None) -> None:
 def _look_at_run(config: RunConfig) -> None:
     _check_output(config)
     _check_files(config, "vocabulary")
+    _look_at_examples(config)
+    _look_at_encoder(config)
+    if not config.is_scratch:
+        _check_head(config)
+
+
+@look_first.register
+def _look_at_tasks(config: MultiTaskConfig) -> None:
+    _check_output(config)
+    _check_files(config, "vocabulary")
+    for name, one in config.task_configs.items():
+        try:
+            _look_at_examples(one)
+        except (ValueError, FileNotFoundError) as error:
+            raise type(error)(f"tasks.{name}: {error}") from error
+    _look_at_encoder(next(iter(config.task_configs.values())))
+
+
+def _look_at_examples(config: RunConfig) -> None:
     for part in PARTS:
         given = getattr(config, part)
         if str(given).startswith(TFDS):
@@ -102,10 +122,11 @@ def _look_at_run(config: RunConfig) -> None:
             _check_files(config, part)
             columns = {"text_a": config.text_a, "text_b": config.text_b, "label": config.label}
             check_table(config.task, given, columns)
+
+
+def _look_at_encoder(config: RunConfig) -> None:
     if config.scratch_size is None:
         _check_encoder(config.encoder_name)
-    if not config.is_scratch:
-        _check_head(config)
 
 
 def _check_head(config: RunConfig) -> None:
@@ -170,6 +191,7 @@ _RECIPES: dict[type[StoredConfig], str] = {
     RunConfig: "recipes.finetuning.Finetuning",
     TranslationConfig: "recipes.translation.TranslationTraining",
     CaptioningConfig: "recipes.captioning.CaptioningTraining",
+    MultiTaskConfig: "recipes.multi_task.MultiTaskTraining",
     PretrainingConfig: "recipes.pretraining.Pretraining",
 }
 

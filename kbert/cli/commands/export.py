@@ -68,8 +68,10 @@ def export(
       kbert export runs/topics exports --precision bfloat16 --measure test.tsv
 
       kbert export runs/topics exports --with runs/names --with runs/answers
+
+      kbert export runs/multi-task exports
     """
-    runs = _look_first([run, *(also or [])], (base, name, version), precision, measure)
+    runs = _look_first(models_of([run, *(also or [])]), (base, name, version), precision, measure)
     from kbert.cli.actions.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
@@ -79,9 +81,10 @@ def export(
     settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
     settings["precision"] = precision
     measured: dict[str, Any] = {}
-    if also:
+    if len(runs) > 1:
         models = {task: load_model(one) for task, one in runs.items()}
-        path = export_together(models, base, name or "tasks", **settings)
+        together = name or ("tasks" if also else model_name(run))
+        path = export_together(models, base, together, **settings)
     else:
         model, about = load_model(run), _about(run)
         if measure is not None:
@@ -91,6 +94,21 @@ def export(
         named = model_name(run) if name is None else name
         path = write_export(model, base, named, about=about, **settings)
     write_result({"export": str(path), "signatures": _signatures(path), **measured})
+
+
+def models_of(runs: list[Path]) -> list[Path]:
+    """Returns the runs, in the place of one on several tasks the models of these."""
+    from kbert.training.config.multi_task_config import TASK
+    from kbert.training.runs.run_directory import is_run, load_run
+
+    found = []
+    for run in runs:
+        opened = load_run(run) if is_run(run) else None
+        if opened is None or opened.config.task != TASK:
+            found.append(run)
+            continue
+        found += [opened.model_directory / name for name in opened.config.to_dict()["tasks"]]
+    return found
 
 
 def _look_first(

@@ -16,6 +16,8 @@ from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.captioning_config import TASK as CAPTIONING
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import TASKS, RunConfig
+from kbert.training.config.multi_task_config import TASK as MULTI_TASK
+from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
@@ -33,8 +35,8 @@ def train(
     task: Annotated[
         str | None,
         Argument(
-            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION} or {CAPTIONING}, which must "
-            "be the first word and have options of their own.",
+            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, {CAPTIONING} or "
+            f"{MULTI_TASK}, which must be the first word and have options of their own.",
             metavar="TASK",
         ),
     ] = None,
@@ -127,6 +129,34 @@ def train_captioning(
       kbert train captioning --config run.yaml
     """
     checked = verb.checked_config(CaptioningConfig, config, given, task=task or CAPTIONING)
+    run_and_tell(checked, _SHOWN)
+
+
+@verb.reported
+def train_multi_task(
+    task: Annotated[str | None, Argument(help=f"{MULTI_TASK}.", metavar="TASK")] = None,
+    config: verb.ConfigFile = None,
+    **given: Any,
+) -> None:
+    """Train one encoder on several tasks at once, and write a run directory.
+
+    All examples are read and checked before the training starts.
+    The run directory is whole when it is there, with a model for each
+    task, model/NAME, that can be used by itself: a stopped run stays
+    OUTPUT.incomplete, and the same command resumes it. The result
+    on stdout is JSON.
+
+    Examples:
+
+      kbert train multi-task --tasks rte=rte.yaml,names=ner.yaml \\
+          --encoder all-MiniLM-L6-v2 --sampling square-root --output runs/both
+
+      kbert train multi-task --config run.yaml
+
+      kbert train classification --train rte.tsv \\
+          --encoder runs/both/model/rte --output runs/rte
+    """
+    checked = verb.checked_config(MultiTaskConfig, config, given, task=task or MULTI_TASK)
     run_and_tell(checked, _SHOWN)
 
 
@@ -247,7 +277,12 @@ def _text(given: dict[str, Any], files: list[Path] | None) -> dict[str, Any]:
 train = verb.with_run_options(train, RunConfig)
 train_translation = verb.with_run_options(train_translation, TranslationConfig)
 train_captioning = verb.with_run_options(train_captioning, CaptioningConfig)
+train_multi_task = verb.with_run_options(train_multi_task, MultiTaskConfig)
 # Tasks with options of their own -> their commands.
-_OWN = {TRANSLATION: train_translation, CAPTIONING: train_captioning}
+_OWN = {
+    TRANSLATION: train_translation,
+    CAPTIONING: train_captioning,
+    MULTI_TASK: train_multi_task,
+}
 prepare = verb.with_run_options(prepare, PreparationConfig)
 pretrain = verb.with_run_options(pretrain, PretrainingConfig)

@@ -166,7 +166,11 @@ class SequenceClassification(TaskModel):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        return self.sequence_head(self.encoder(inputs, training=training), training=training)
+        return self.read_outputs(self.encoder(inputs, training=training), inputs, training)
+
+    def read_outputs(self, outputs: Any, inputs: Any, training: bool | None = None) -> Any:
+        """Maps `outputs` of the encoder for `inputs` to those of `call`, `training` or not."""
+        return self.sequence_head(outputs, training=training)
 
     def head_layers(self) -> dict[str, Linear]:
         return self.sequence_head.saved_layers()

@@ -40,6 +40,7 @@ class EmbeddingTask(FinetunedTask):
     options = ("pooling", "dense", "loss", "chunk_rows")
     falling = ()
     compared = (*_OF_SCORES, *_OF_PAIRS)
+    has_one_sequence = False
 
     def typed_answer(self, answer: Mapping[str, Any]) -> Embedding:
         return Embedding(answer["embedding"], answer.get("truncated"))

@@ -39,6 +39,7 @@ class MultipleChoiceTask(FinetunedTask):
     compared = ("accuracy", "cross_entropy")
     settings = ("head", "dropout")
     averages = True
+    has_one_sequence = False
 
     def typed_answer(self, answer: Mapping[str, Any]) -> Choice:
         cut = answer.get("truncated")

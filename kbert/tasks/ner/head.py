@@ -59,7 +59,11 @@ class TokenClassification(TaskModel):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        states = self.encoder(inputs, training=training)["sequence_output"]
+        return self.read_outputs(self.encoder(inputs, training=training), inputs, training)
+
+    def read_outputs(self, outputs: Any, inputs: Any, training: bool | None = None) -> Any:
+        """Maps `outputs` of the encoder for `inputs` to those of `call`, `training` or not."""
+        states = outputs["sequence_output"]
         return self.token_head(self.dropout_layer(states, training=training))
 
     def head_layers(self) -> dict[str, Linear]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import batched_dataset
+from kbert.data.batches.mixtures import Columns
 from kbert.data.batches.windowed_examples import WindowedExamples
 from kbert.pipelines.text_inputs import as_column, read_columns
 from kbert.pipelines.window_batching import WindowBatching
@@ -117,10 +117,9 @@ class TokenTagging(WindowBatching):
     BIO or IOBES.
     """
 
-    def dataset(self, packed: WindowedExamples, targets: Any = None, **kwargs: Any) -> Any:
-        """Returns length-bucketed windows, with a target a token; see `TaskModel.dataset`."""
-        known = self.known_states(packed.packed)
-        return batched_dataset(packed.packed, token_labels=targets, **known, **kwargs)
+    def as_columns(self, packed: WindowedExamples, targets: Any) -> Columns:
+        """Returns windows, with a target a token, as arrays."""
+        return Columns(packed.packed, token_labels=targets)
 
     def token_probabilities(
         self, offsets: TokenOffsets, questions: tf.RaggedTensor | None

@@ -53,7 +53,11 @@ class SpanExtraction(TaskModel):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        states = self.encoder(inputs, training=training)["sequence_output"]
+        return self.read_outputs(self.encoder(inputs, training=training), inputs, training)
+
+    def read_outputs(self, outputs: Any, inputs: Any, training: bool | None = None) -> Any:
+        """Maps `outputs` of the encoder for `inputs` to those of `call`, `training` or not."""
+        states = outputs["sequence_output"]
         if self.dropout_layer is not None:
             states = self.dropout_layer(states, training=training)
         logits = self.span_head(states)

@@ -45,7 +45,10 @@ class SequenceRegression(TaskModel):
                 (B, T), of which the last two may be absent.
             training: whether dropout is on.
         """
-        outputs = self.encoder(inputs, training=training)
+        return self.read_outputs(self.encoder(inputs, training=training), inputs, training)
+
+    def read_outputs(self, outputs: Any, inputs: Any, training: bool | None = None) -> Any:
+        """Maps `outputs` of the encoder for `inputs` to those of `call`, `training` or not."""
         return ops.squeeze(self.sequence_head(outputs, training=training), -1)
 
     def targets_of_loss(self, y: Any, y_pred: Any) -> tuple[Any, Any]:

@@ -5,14 +5,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from kbert.options.kinds import read_config_file
-from kbert.training.config import captioning_config, pretraining_config, translation_config
+from kbert.training.config import (
+    captioning_config,
+    multi_task_config,
+    pretraining_config,
+    translation_config,
+)
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
+from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 # Of runs that train a task on examples, and of all runs.
-AnyConfig = RunConfig | TranslationConfig | CaptioningConfig
+AnyConfig = RunConfig | MultiTaskConfig | TranslationConfig | CaptioningConfig
 StoredConfig = AnyConfig | PretrainingConfig
 
 
@@ -22,6 +28,7 @@ def config_class(task: Any) -> type[StoredConfig]:
         pretraining_config.TASK: PretrainingConfig,
         translation_config.TASK: TranslationConfig,
         captioning_config.TASK: CaptioningConfig,
+        multi_task_config.TASK: MultiTaskConfig,
     }
     return own.get(task, RunConfig)
 

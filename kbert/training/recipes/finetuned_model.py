@@ -21,16 +21,7 @@ from kbert.training.config.finetuning_config import RunConfig
 def build_model(config: RunConfig, data: Any) -> Any:
     """Creates the model of a run, not compiled, with new weights where the encoder has none."""
     task = finetuned_task(config.task)
-    pipeline = task.model_class()
-    chosen = {key: getattr(config, key) for key in ("max_sequence_length", *task.settings)}
-    # An encoder that was published with another head than the default has that.
-    default = {field.name: field.default for field in config.options()}["head"]
-    if config.features is not None:  # the head is that of the features
-        chosen["head"] = default
-    settings = {k: v for k, v in chosen.items() if v is not None and (k, v) != ("head", default)}
-    settings |= {"dtype": config.precision, **task.model_settings(config, data.train)}
-    if data.labels is not None:
-        settings["labels"] = data.labels
+    pipeline, settings = task.model_class(), head_settings(config, data)
     encoder_settings = _encoder_settings(config)
     if config.vocabulary is None and config.is_scratch:
         checkpoint = read_checkpoint(config.encoder_name, values=False)
@@ -58,6 +49,35 @@ def build_model(config: RunConfig, data: Any) -> Any:
         new = encoder_class(architecture).from_size
         encoder = new(config.scratch_size, len(tokenizer.vocabulary), **encoder_settings)
     return pipeline(encoder, tokenizer, **settings)
+
+
+def head_settings(config: RunConfig, data: Any) -> dict[str, Any]:
+    """Returns arguments of the constructor of a run's model, but for encoder and tokenizer."""
+    task = finetuned_task(config.task)
+    chosen = {key: getattr(config, key) for key in ("max_sequence_length", *task.settings)}
+    # An encoder that was published with another head than the default has that.
+    default = {field.name: field.default for field in config.options()}["head"]
+    if config.features is not None:  # the head is that of the features
+        chosen["head"] = default
+    settings = {k: v for k, v in chosen.items() if v is not None and (k, v) != ("head", default)}
+    settings |= {"dtype": config.precision, **task.model_settings(config, data.train)}
+    if data.labels is not None:
+        settings["labels"] = data.labels
+    return settings
+
+
+def model_on(encoder: Any, tokenizer: Any, config: RunConfig, data: Any) -> Any:
+    """Creates the model of a run with a new head on an encoder that is there, not compiled."""
+    kind = finetuned_task(config.task).model_class()
+    lengths = kind.batching_type.default_lengths(kind, encoder.max_sequence_length)
+    return kind(encoder, tokenizer, **{**lengths, **head_settings(config, data)})
+
+
+def loss_of(config: RunConfig, data: Any) -> Any:
+    """Returns the loss that the options of a run ask for; None for the model's own."""
+    task = finetuned_task(config.task)
+    weights = task.class_weights(config, data.train, data.labels)
+    return task.loss(config, data.train) if weights is None else task.weighted_loss(weights)
 
 
 def fuse(encoder: Any, folders: Mapping[str, str]) -> None:
@@ -103,14 +123,15 @@ def _encoder_settings(config: RunConfig) -> dict[str, Any]:
     return {"gradient_checkpointing": config.gradient_checkpointing, **rates}
 
 
+def optimizer_of(config: Any, peak_rate: float, total_steps: int) -> AdamW:
+    """Returns AdamW with linear warm-up and decay, as the options of a run ask for it."""
+    warmup = int(config.warmup_fraction * total_steps)
+    schedule = WarmupLinearDecay(peak_rate, total_steps, warmup)
+    return AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
+
+
 def compile_model(model: Any, config: RunConfig, data: Any, total_steps: int) -> None:
     """Compiles a model with AdamW, linear warm-up and decay, and the task's loss."""
-    schedule = WarmupLinearDecay(
-        config.peak_rate, total_steps, int(config.warmup_fraction * total_steps)
-    )
-    optimizer = AdamW(schedule, config.weight_decay, global_clipnorm=config.clip)
-    task = finetuned_task(config.task)
-    weights = task.class_weights(config, data.train, data.labels)
-    loss = task.loss(config, data.train)
-    loss = loss if weights is None else task.weighted_loss(weights)
+    optimizer = optimizer_of(config, config.peak_rate, total_steps)
+    loss = loss_of(config, data)
     model.compile(optimizer, loss, steps_per_execution=config.steps_per_execution)

@@ -77,18 +77,8 @@ def start_report(
 ) -> dict[str, Any]:
     """Returns the report of a run before its first step, as JSON types."""
     task = finetuned_task(config.task)
-    report: dict[str, Any] = {"task": config.task, "glue": data.glue, "examples": {}}
-    for part, examples in data.parts.items():
-        report["examples"][part] = {
-            "count": len(examples),
-            "source": examples.source,
-            "tokens": int(inputs[part].lengths.sum()),
-            "longest": int(inputs[part].lengths.max()),
-            "truncated_share": float(np.mean(inputs[part].truncated)),
-        }
-        counts = None if data.labels is None else task.label_counts(examples, data.labels)
-        if counts is not None:
-            report["examples"][part]["labels"] = counts
+    report: dict[str, Any] = {"task": config.task, "glue": data.glue}
+    report["examples"] = examples_report(data, inputs, task)
     train = inputs["train"]
     weights = [np.prod(variable.shape) for variable in model.trainable_variables]
     return report | {
@@ -100,6 +90,23 @@ def start_report(
         "parameters": int(sum(weights)),
         "input_tokens_per_second": input_speed(config, model, train),
     }
+
+
+def examples_report(data: RunData, inputs: dict[str, Any], task: Any) -> dict[str, Any]:
+    """Returns what is known of each part of the examples, as JSON types."""
+    found: dict[str, Any] = {}
+    for part, examples in data.parts.items():
+        found[part] = {
+            "count": len(examples),
+            "source": examples.source,
+            "tokens": int(inputs[part].lengths.sum()),
+            "longest": int(inputs[part].lengths.max()),
+            "truncated_share": float(np.mean(inputs[part].truncated)),
+        }
+        counts = None if data.labels is None else task.label_counts(examples, data.labels)
+        if counts is not None:
+            found[part]["labels"] = counts
+    return found
 
 
 def input_speed(config: RunConfig, model: Any, train: Any) -> float:
@@ -122,16 +129,7 @@ def input_speed(config: RunConfig, model: Any, train: Any) -> float:
 
 def report_lines(report: dict[str, Any]) -> str:
     """Returns a report as readable text."""
-    lines = []
-    for part, about in report["examples"].items():
-        lines.append(
-            f"{part}: {about['count']} examples, {about['tokens']} tokens, the longest has "
-            f"{about['longest']}; {about['truncated_share']:.1%} were cut  ({about['source']})"
-        )
-        if "labels" in about:
-            shown = [f"{name} {count:g}" for name, count in list(about["labels"].items())[:20]]
-            more = f", and {len(about['labels']) - 20} more" if len(about["labels"]) > 20 else ""
-            lines.append(f"  labels: {', '.join(shown)}{more}")
+    lines = examples_lines(report["examples"])
     if report["class_weights"] is not None:
         shown = [f"{name} {weight:.3g}" for name, weight in report["class_weights"].items()]
         lines.append(f"class weights: {', '.join(shown)}")
@@ -142,6 +140,21 @@ def report_lines(report: dict[str, Any]) -> str:
     )
     lines.append(f"parameters: {report['parameters']:,}")
     return "\n".join(lines)
+
+
+def examples_lines(found: dict[str, Any]) -> list[str]:
+    """Returns what is known of the parts of the examples as readable lines."""
+    lines = []
+    for part, about in found.items():
+        lines.append(
+            f"{part}: {about['count']} examples, {about['tokens']} tokens, the longest has "
+            f"{about['longest']}; {about['truncated_share']:.1%} were cut  ({about['source']})"
+        )
+        if "labels" in about:
+            shown = [f"{name} {count:g}" for name, count in list(about["labels"].items())[:20]]
+            more = f", and {len(about['labels']) - 20} more" if len(about["labels"]) > 20 else ""
+            lines.append(f"  labels: {', '.join(shown)}{more}")
+    return lines
 
 
 # With the examples they determine the next batch; a TPU also drops a smaller last one.

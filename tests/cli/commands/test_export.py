@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kbert.cli.commands.export import models_of
 from kbert.cli.main import app
+from kbert.options.kinds import config_text
 
 TEXTS = "the film was good\nthe plot was dull\n\nthe film was very very very very fine\n"
 
@@ -79,3 +81,37 @@ def test_bad_input_is_told(exported, finished_run):
     ):
         result = CliRunner().invoke(app, ["export", *map(str, arguments)])
         assert result.exit_code == 2 and message in result.stderr and result.stdout == ""
+
+
+def test_a_run_on_several_tasks_stands_for_the_models_of_all(finished_run, tmp_path):
+    run = tmp_path / "both"
+    (run / "model").mkdir(parents=True)
+    tasks = {name: {"train": "a.tsv"} for name in ("second", "first")}
+    values = {"task": "multi-task", "tasks": tasks, "encoder": "e", "output": "o"}
+    (run / "config.yaml").write_text(config_text(values), "utf-8")
+    (run / "metrics.json").write_text("{}", "utf-8")
+    found = models_of([finished_run, run])
+    assert found == [finished_run, run / "model" / "second", run / "model" / "first"]
+
+
+@pytest.mark.slow
+def test_a_run_on_several_tasks_has_a_signature_for_each(tiny, tmp_path):
+    text = {"train": tiny.texts["train"], "max_sequence_length": 16}
+    pairs = {"task": "regression", "train": tiny.pairs, "max_sequence_length": 16}
+    values = {"task": "multi-task", "tasks": {"mood": text, "score": pairs}, "epochs": 1}
+    values |= {"encoder": str(tiny.encoder), "output": str(tmp_path / "both")}
+    (tmp_path / "run.yaml").write_text(config_text(values), "utf-8")
+    for command in (
+        ["train", "multi-task", "--config", str(tmp_path / "run.yaml")],
+        ["export", str(tmp_path / "both"), str(tmp_path / "exports")],
+    ):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.stderr
+    assert {"mood", "score", "serving_default"} == set(json.loads(result.stdout)["signatures"])
+    export = str(tmp_path / "exports" / "both")
+    answers = [
+        CliRunner().invoke(app, ["predict", *model, "--text", "the film was good"]).stdout
+        for model in ([export, "--task", "mood"], [str(tmp_path / "both" / "model" / "mood")])
+    ]
+    one, other = map(json.loads, answers)
+    assert one["scores"] == pytest.approx(other["scores"], abs=1e-5)
