@@ -43,7 +43,7 @@ RECORDS = "prepare --vocabulary v.txt --output new"
 WRONG = {
     # A task, a key, options that contradict each other.
     "train clasification": "Received: task='clasification'. Did you mean `classification`?",
-    "train translaton": "multi-task. Received: task='translaton'. Did you mean `translation`",
+    "train translaton": "stages. Received: task='translaton'. Did you mean `translation`",
     "train --config wrong.yaml": "Received: 'batchsize'. Did you mean `batch_size`?",
     "train --config non.yaml": "`--config` must be a file. Received: 'non.yaml', which does not ex",
     "pretrain --config wrong.yaml": "wrong.yaml: the key must be one of",

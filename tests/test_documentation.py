@@ -13,6 +13,7 @@ from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.skipif(
         (PretrainingConfig, "pretraining.md"),
         (CaptioningConfig, "captioning.md"),
         (MultiTaskConfig, "transfer.md"),
+        (StagesConfig, "transfer.md"),
     ],
 )
 def test_every_training_option_is_documented_with_its_default(configuration, name):

@@ -237,6 +237,32 @@ def grid(keys: Sequence[str]) -> Kind:
     )
 
 
+def entries(key: str) -> Kind:
+    """Returns the kind of options by names, {name: {option: value}}, or None.
+
+    On the command line they are YAML files, name=file,name=file; `key` is that of the option.
+    """
+
+    def read(given: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for entry in given.split(","):
+            name, _, file = (part.strip() for part in entry.partition("="))
+            if not Path(file).is_file() or name in found:
+                raise ValueError(
+                    f"`{key}` must be NAME=FILE,NAME=FILE, of different names and YAML files. "
+                    f"Received: {entry.strip()!r}"
+                )
+            found[name] = read_config_file(file)
+        return found
+
+    return Kind(
+        "{name: options}",
+        lambda v: isinstance(v, dict) and all(isinstance(one, dict) for one in v.values()),
+        optional=True,
+        from_text=read,
+    )
+
+
 def option(default: Any, kind: Kind, panel: str, help: str) -> Any:
     """Returns a field of a configuration; `panel` is the heading of its group in the help text."""
     return field(default=default, metadata={"kind": kind, "panel": panel, "help": help})

@@ -76,7 +76,13 @@ def load_pipeline(
             f"Received: head={settings['head']!r}"
         )
     if hasattr(cls, "labels"):
-        settings["labels"] = labels or settings.get("labels") or _labels(checkpoint, head)
+        known = settings.get("labels") or (_labels(checkpoint, head) if head else None)
+        if head and from_other_task and labels and _are_others(labels, known or ()):
+            logger.warning(
+                "%s has other labels: its encoder is taken, the head is new.", name_or_directory
+            )
+            head = {}
+        settings["labels"] = labels or known or _labels(checkpoint, head)
     model = cls(encoder, tokenizer, **settings)
     if head or cls.head_may_be_partial:
         _assign_head(model, head, name_or_directory)
@@ -222,6 +228,12 @@ def _labels(checkpoint: Checkpoint, head: dict[str, np.ndarray]) -> list[str]:
     named = checkpoint.source_config.get("id2label") or {}
     count = head["classifier.weight"].shape[0]
     return [str(named.get(str(i), named.get(i, f"LABEL_{i}"))) for i in range(count)]
+
+
+def _are_others(labels: Sequence[str], known: Sequence[str]) -> bool:
+    """Returns whether labels are not those of a head; it may have none but numbers."""
+    unnamed = list(known) == [f"LABEL_{i}" for i in range(len(labels))]
+    return not unnamed and list(labels) != list(known)
 
 
 def _assign_head(model: Any, head: dict[str, np.ndarray], source: Any) -> None:

@@ -28,6 +28,8 @@ from kbert.training.config.pretraining_config import (
     PretrainingConfig,
     found_files,
 )
+from kbert.training.config.stages_config import TASK as STAGES
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import PARTS, TranslationConfig
 from kbert.training.distributed.tf_config import VARIABLE
 from kbert.training.runs.run_directory import check_output, model_of
@@ -109,6 +111,16 @@ def _look_at_tasks(config: MultiTaskConfig) -> None:
         except (ValueError, FileNotFoundError) as error:
             raise type(error)(f"tasks.{name}: {error}") from error
     _look_at_encoder(next(iter(config.task_configs.values())))
+
+
+@look_first.register
+def _look_at_stages(config: StagesConfig) -> None:
+    _check_output(config)
+    for name, one in config.configs_to_check().items():
+        try:
+            look_first(one)
+        except (ValueError, FileNotFoundError) as error:
+            raise type(error)(f"stages.{name}: {error}") from error
 
 
 def _look_at_examples(config: RunConfig) -> None:
@@ -214,10 +226,15 @@ def train(config: StoredConfig) -> Path:
         FloatingPointError: The loss became infinite or NaN; its batch is in a file.
         TrainingStopped: SIGTERM or Ctrl-C came; the state is saved.
     """
-    check_strategy(config)
-    if config.strategy == ONE:
-        return _trained(config)
-    with loaded("kbert.training.distributed.strategies.in_its_place")(config) as own:
+    if config.task == STAGES:
+        with stop_signals(how_to_resume(config)):
+            chain: Path = loaded("kbert.training.stages.train_stages")(config)
+        return chain
+    placed: Any = config
+    check_strategy(placed)
+    if placed.strategy == ONE:
+        return _trained(placed)
+    with loaded("kbert.training.distributed.strategies.in_its_place")(placed) as own:
         return _trained(own)
 
 

@@ -268,8 +268,36 @@ def test_the_encoder_of_another_task(tmp_path, caplog):
 def test_a_model_of_the_same_task_keeps_its_head(tmp_path):
     model = small_classifier()
     folder = model.save_pretrained(tmp_path / "saved")
-    same = Classifier.from_pretrained(folder, from_other_task=True)
-    np.testing.assert_allclose(computed(same, TEXTS), computed(model, TEXTS), atol=1e-5)
+    for labels in (None, model.labels):
+        same = Classifier.from_pretrained(folder, labels, from_other_task=True)
+        np.testing.assert_allclose(computed(same, TEXTS), computed(model, TEXTS), atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], ["yes", "no", "perhaps"]])
+def test_a_model_of_other_labels_gives_its_encoder(tmp_path, caplog, labels):
+    model = small_classifier(("no", "yes", "perhaps"))
+    folder = model.save_pretrained(tmp_path / "saved")
+    with caplog.at_level(logging.WARNING):
+        other = Classifier.from_pretrained(folder, labels, from_other_task=True)
+    message = f"{folder} has other labels: its encoder is taken, the head is new."
+    assert [record.getMessage() for record in caplog.records] == [message]
+    assert other.labels == labels
+    for one, same in zip(model.encoder.weights, other.encoder.weights):
+        np.testing.assert_array_equal(one, same)
+    (own, _), (new, _) = (m.head_layers()["classifier"].weights for m in (model, other))
+    assert own.shape != new.shape or not np.array_equal(own, new)
+    with pytest.raises(ValueError, match="the head `classifier` must have a weight of shape"):
+        Classifier.from_pretrained(folder, ["a", "b"])  # which asks for that model itself
+
+
+def test_a_head_of_numbers_gets_names(tmp_path):
+    tensors = hf_tensors(prefix="bert.", heads=HEAD)
+    source = write_hf(
+        tmp_path / "source", tensors, architectures=["BertForSequenceClassification"]
+    )
+    made = Classifier.from_pretrained(source, ["no", "yes", "perhaps"], from_other_task=True)
+    kernel, _ = made.head_layers()["classifier"].weights
+    np.testing.assert_array_equal(kernel, tensors["classifier.weight"].T)
 
 
 def test_tokenizers_of_checkpoints(tmp_path):

@@ -1,6 +1,5 @@
 """`kbert train`, `kbert pretrain`, and `kbert prepare`, which makes examples ahead."""
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,11 +18,13 @@ from kbert.training.config.finetuning_config import TASKS, RunConfig
 from kbert.training.config.multi_task_config import TASK as MULTI_TASK
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PreparationConfig, PretrainingConfig
+from kbert.training.config.stages_config import TASK as STAGES
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TASK as TRANSLATION
 from kbert.training.config.translation_config import TranslationConfig
 from kbert.training.runs.run_directory import tell_stage
 
-# Metrics of a run that its command writes to stdout.
+# Metrics that a command writes to stdout.
 _SHOWN = (
     *("monitor", "kept_epoch", "averaged_epochs", "best_seed", "best", "best_values"),
     *("mean", "standard_deviation", "final"),
@@ -35,8 +36,9 @@ def train(
     task: Annotated[
         str | None,
         Argument(
-            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, {CAPTIONING} or "
-            f"{MULTI_TASK}, which must be the first word and have options of their own.",
+            help=f"What to learn: {', '.join(TASKS)}; or {TRANSLATION}, {CAPTIONING}, "
+            f"{MULTI_TASK} or {STAGES}, which must be the first word and have options of their "
+            "own.",
             metavar="TASK",
         ),
     ] = None,
@@ -160,6 +162,26 @@ def train_multi_task(
     run_and_tell(checked, _SHOWN)
 
 
+@verb.reported
+def train_stages(
+    task: Annotated[str | None, Argument(help=f"{STAGES}.", metavar="TASK")] = None,
+    config: verb.ConfigFile = None,
+    **given: Any,
+) -> None:
+    """Train in stages, each on the encoder of the one before it.
+
+    The run directory is whole when it is there, with a run for each
+    stage: a stopped chain stays OUTPUT.incomplete, and the same command
+    resumes it. The result is JSON.
+
+    Examples:
+
+      kbert train stages --config chain.yaml
+    """
+    checked = verb.checked_config(StagesConfig, config, given, task=task or STAGES)
+    run_and_tell(checked, ("stages", "seconds"))
+
+
 def run_and_tell(config: StoredConfig, keys: Sequence[str]) -> None:
     """Trains, and writes the result to stdout, with the metrics of `keys` that the run has."""
     from kbert.training.run import look_first
@@ -181,7 +203,7 @@ class TrainCommand(TyperCommand):
         self, info_name: Any, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
         """Parses the arguments, or lets the command of their task parse them."""
-        own = _OWN.get(asked_task(args) or "")
+        own = _OWN.get(verb.asked_task(args) or "")
         if own is None:
             return super().make_context(info_name, args, parent, **extra)
         # A typer app with a single command is that command.
@@ -190,20 +212,6 @@ class TrainCommand(TyperCommand):
         )
         app.command(context_settings={"help_option_names": ["-h", "--help"]})(own)
         return typer.main.get_command(app).make_context(info_name, args, parent, **extra)
-
-
-def asked_task(args: list[str]) -> str | None:
-    """Returns the task that arguments of `kbert train` name, as the first word or in a file."""
-    if args and not args[0].startswith("-"):
-        return args[0]
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--config", nargs="?")
-    file = parser.parse_known_args(args)[0].config
-    try:
-        task = None if file is None else read_config_file(file).get("task")
-    except (OSError, ValueError):
-        return None  # the verb reads it again, and raises the error
-    return task if isinstance(task, str) else None
 
 
 @verb.reported
@@ -278,11 +286,13 @@ train = verb.with_run_options(train, RunConfig)
 train_translation = verb.with_run_options(train_translation, TranslationConfig)
 train_captioning = verb.with_run_options(train_captioning, CaptioningConfig)
 train_multi_task = verb.with_run_options(train_multi_task, MultiTaskConfig)
+train_stages = verb.with_run_options(train_stages, StagesConfig)
 # Tasks with options of their own -> their commands.
 _OWN = {
     TRANSLATION: train_translation,
     CAPTIONING: train_captioning,
     MULTI_TASK: train_multi_task,
+    STAGES: train_stages,
 }
 prepare = verb.with_run_options(prepare, PreparationConfig)
 pretrain = verb.with_run_options(pretrain, PretrainingConfig)

@@ -1,5 +1,6 @@
 """The frame of a verb: options made from a configuration, results as JSON, errors as messages."""
 
+import argparse
 import dataclasses
 import functools
 import inspect
@@ -15,7 +16,7 @@ from typing import Annotated, Any, Optional, TypeVar
 from typer import Abort, Exit, Option, echo
 
 from kbert.options.configuration import Configuration
-from kbert.options.kinds import kind_of
+from kbert.options.kinds import kind_of, read_config_file
 from kbert.training.runs.stopped_runs import TrainingStopped
 
 BAD_INPUT = 2
@@ -156,3 +157,17 @@ def checked_config(
     check_config_file(file)
     values = {**given_values(given, made), **values}
     return made.from_dict(values) if file is None else made.from_yaml(file, **values)
+
+
+def asked_task(args: list[str]) -> str | None:
+    """Returns the task that arguments of `kbert train` name, as the first word or in a file."""
+    if args and not args[0].startswith("-"):
+        return args[0]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", nargs="?")
+    file = parser.parse_known_args(args)[0].config
+    try:
+        task = None if file is None else read_config_file(file).get("task")
+    except (OSError, ValueError):
+        return None  # the verb reads it again, and raises the error
+    return task if isinstance(task, str) else None

@@ -9,17 +9,19 @@ from kbert.training.config import (
     captioning_config,
     multi_task_config,
     pretraining_config,
+    stages_config,
     translation_config,
 )
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.multi_task_config import MultiTaskConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 # Of runs that train a task on examples, and of all runs.
 AnyConfig = RunConfig | MultiTaskConfig | TranslationConfig | CaptioningConfig
-StoredConfig = AnyConfig | PretrainingConfig
+StoredConfig = AnyConfig | PretrainingConfig | StagesConfig
 
 
 def config_class(task: Any) -> type[StoredConfig]:
@@ -29,6 +31,7 @@ def config_class(task: Any) -> type[StoredConfig]:
         translation_config.TASK: TranslationConfig,
         captioning_config.TASK: CaptioningConfig,
         multi_task_config.TASK: MultiTaskConfig,
+        stages_config.TASK: StagesConfig,
     }
     return own.get(task, RunConfig)
 

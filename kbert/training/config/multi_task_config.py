@@ -1,7 +1,6 @@
 """`MultiTaskConfig`: all options of a run on several tasks, their defaults and contradictions."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kbert.options.configuration import (
@@ -13,7 +12,7 @@ from kbert.options.configuration import (
     check_default,
     wrong,
 )
-from kbert.options.kinds import Kind, choice, number, option, parse_yaml, read_config_file, text
+from kbert.options.kinds import Kind, choice, entries, number, option, parse_yaml, text
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.finetuning_config import RunConfig
 
@@ -38,26 +37,10 @@ def _is_number(value: Any) -> bool:
     return is_number and 0 < value < float("inf")
 
 
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(one, dict) for one in value.values())
-
-
 def _is_sampling(value: Any) -> bool:
     if isinstance(value, str):
         return value in SAMPLINGS
     return isinstance(value, dict) and value != {} and all(map(_is_number, value.values()))
-
-
-def _tasks_of_files(given: str) -> dict[str, Any]:
-    """Reads "a=a.yaml,b=b.yaml"."""
-    found: dict[str, Any] = {}
-    for entry in given.split(","):
-        name, _, file = (part.strip() for part in entry.partition("="))
-        if not Path(file).is_file() or name in found:
-            expected = "NAME=FILE,NAME=FILE, of different names and YAML files"
-            raise wrong("tasks", expected, entry.strip())
-        found[name] = read_config_file(file)
-    return found
 
 
 def _as_in_run(name: str) -> Any:
@@ -78,7 +61,7 @@ class MultiTaskConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptio
     task: str = option(TASK, choice(TASK), _TASKS, "What is learned.")
     tasks: dict[str, Any] | None = option(
         None,
-        Kind("{name: options}", _is_mapping, optional=True, from_text=_tasks_of_files),
+        entries("tasks"),
         _TASKS,
         "Names of the tasks, each with a YAML file of the options that a run on it alone has: "
         "rte=rte.yaml,names=ner.yaml; in a file of --config with these options themselves. weight "

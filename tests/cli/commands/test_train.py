@@ -58,7 +58,7 @@ def test_bad_input_is_told_without_a_traceback(tiny, tmp_path):
         (["--config", file], "Received: 'batchsize'. Did you mean `batch_size`?"),
         (["--config", tmp_path / "none.yaml"], "`--config` must be a file. Received: "),
         (["tagging"], "`task` must be one of classification, regression, multi-label"),
-        (["translaton"], "multi-task. Received: task='translaton'. Did you mean `translation`?"),
+        (["translaton"], "stages. Received: task='translaton'. Did you mean `translation`?"),
         (["--train", "a.tsv", "--encoder", "e", "--output", tmp_path / "o"], "'a.tsv'"),
         (["--epochs", "0", "--train", "a"], "`epochs` must be a whole number, at least 1"),
     ):

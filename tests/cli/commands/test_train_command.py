@@ -1,6 +1,6 @@
 from typer.testing import CliRunner
 
-from kbert.cli.commands.train import asked_task
+from kbert.cli.commands.verb import asked_task
 from kbert.cli.main import app
 
 
