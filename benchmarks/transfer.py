@@ -20,10 +20,12 @@ from side_by_side.results import keep_row
 from side_by_side.transfer_data import written
 from side_by_side.transfer_rows import ROWS, STAGES, Row
 
+from kbert.options.kinds import config_text
+
 RESULTS = Path(__file__).parent / "results" / "transfer.json"
 KEY = ("row", "task", "seed")
 METRICS = {"cola": "matthews"}
-LENGTH = "256"
+LENGTH = 256
 
 
 def trained(row: Row, task: str, seed: int, run: Path, arguments: argparse.Namespace) -> None:
@@ -31,13 +33,22 @@ def trained(row: Row, task: str, seed: int, run: Path, arguments: argparse.Names
     if run.exists():
         return
     data = arguments.runs / "data"
-    given = {part: str(written(task, part, arguments.glue, data)) for part in ("train", "test")}
-    given |= {name: value.format(runs=arguments.runs) for name, value in row.options.items()}
+    files = {part: str(written(task, part, arguments.glue, data)) for part in ("train", "test")}
+    own = {"max_sequence_length": LENGTH, **files}
+    given = {name: value.format(runs=arguments.runs) for name, value in row.options.items()}
     given |= {"encoder": row.encoder.format(runs=arguments.runs), "seed": str(seed)}
-    given |= {"max-sequence-length": LENGTH, "output": str(run)}
+    given |= {"output": str(run)}
+    kind = "multi-task" if row.beside else "classification"
+    if row.beside:
+        others = {name: str(written(name, "train", arguments.glue, data)) for name in row.beside}
+        tasks = {n: {"max_sequence_length": LENGTH, "train": file} for n, file in others.items()}
+        given["config"] = str(data / f"{task}-and-others.yaml")
+        Path(given["config"]).write_text(config_text({"tasks": {task: own, **tasks}}))
+    else:
+        given |= {name.replace("_", "-"): str(value) for name, value in own.items()}
     options = [word for name, value in given.items() for word in (f"--{name}", value)]
-    print(f"kbert train classification {' '.join(options)}", flush=True)
-    command = [sys.executable, "-m", "kbert.cli.main", "train", "classification", *options]
+    print(f"kbert train {kind} {' '.join(options)}", flush=True)
+    command = [sys.executable, "-m", "kbert.cli.main", "train", kind, *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -45,7 +56,8 @@ def measured(run: Path, task: str) -> dict[str, Any]:
     """The score of a run, what it trained, and how long."""
     metrics = json.loads((run / "metrics.json").read_text())
     report = json.loads((run / "report.json").read_text())
-    score = metrics["final"]["test"][METRICS.get(task, "accuracy")]
+    test, metric = metrics["final"]["test"], METRICS.get(task, "accuracy")
+    score = test.get(f"{task}/{metric}", test.get(metric))
     return {
         "score": round(score, 4),
         "trained_weights": report["parameters"],

@@ -14,12 +14,14 @@ class Row:
     """A way to learn a task; `{runs}` in its options is the folder of all runs.
 
     Attributes:
-        options: Options of `kbert train classification`.
+        options: Options of `kbert train classification`, or of `kbert train multi-task`.
         needs: Names of `STAGES` that are trained before.
+        beside: Tasks that train together with the target.
     """
 
     options: dict[str, str]
     needs: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     encoder: str = ENCODER
     targets: tuple[str, ...] = field(default=("rte",))
 
@@ -47,5 +49,8 @@ ROWS = {
         },
         needs=tuple(f"adapter-{name}" for name in ADAPTED),
         targets=EVERY,
+    ),
+    "multi-task with MNLI, QNLI and SICK": Row(
+        {"learning-rate": "1e-4", "epochs": "3", "sampling": "annealed"}, beside=ADAPTED
     ),
 }
