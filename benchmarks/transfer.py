@@ -28,6 +28,11 @@ METRICS = {"cola": "matthews"}
 LENGTH = 256
 
 
+def run_folder(runs: Path, task: str, row: str, seed: int) -> Path:
+    """The folder of the run of a row."""
+    return runs / f"{task}-{row.replace(',', '').replace(' ', '-').lower()}-{seed}"
+
+
 def trained(row: Row, task: str, seed: int, run: Path, arguments: argparse.Namespace) -> None:
     """Trains once by the command line, if that is not done."""
     if run.exists():
@@ -81,8 +86,7 @@ def main() -> None:
             one = STAGES[stage]
             trained(one, one.targets[0], 1, arguments.runs / stage, arguments)
         for task in (task for task in row.targets if task in arguments.tasks):
-            words = name.replace(",", "").replace(" ", "-").lower()
-            run = arguments.runs / f"{task}-{words}-{seed}"
+            run = run_folder(arguments.runs, task, name, seed)
             trained(row, task, seed, run, arguments)
             found = {"row": name, "task": task, "seed": seed, **measured(run, task)}
             keep_row(arguments.output, found, KEY)
