@@ -70,7 +70,10 @@ def checked_model(config: StoredConfig, cores: int) -> CheckedModel:
 
 @singledispatch
 def _made(config: StoredConfig, cores: int) -> CheckedModel:
-    raise TypeError(f"`config` must be a configuration. Received: {type(config).__name__}")
+    raise ValueError(
+        "`config` must be of one task on an encoder, of translation or of pretraining. Received: "
+        f"task={getattr(config, 'task', config)!r}"
+    )
 
 
 def made_up_vocabulary(size: int) -> Vocabulary:

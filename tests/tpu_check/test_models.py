@@ -9,6 +9,7 @@ from kbert.data.pretraining.records import write_records
 from kbert.data.translation.parallel_batches import Bucket
 from kbert.tpu_check.models import checked_model, longest_bucket, made_up_vocabulary
 from kbert.training.config.any_config import config_from_yaml
+from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
 from kbert.training.config.pretraining_config import PretrainingConfig
 from kbert.training.config.translation_config import TranslationConfig
@@ -144,6 +145,11 @@ def test_cores_get_the_rows_of_a_run():
             "`batch_tokens` must be at least 416, a pair of 104 tokens for each of 4 cores",
         ),
         (TranslationConfig(train="x", output="o", bert="b"), "`bert` must be left out"),
+        (
+            CaptioningConfig(train="x", images="i", output="o"),
+            "`config` must be of one task on an encoder, of translation or of pretraining. "
+            "Received: task='captioning'",
+        ),
     ],
 )
 def test_what_has_no_fixed_shapes_is_an_error(config, message):
