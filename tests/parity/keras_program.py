@@ -128,6 +128,16 @@ def adapted_encoder() -> Bert:
     return encoder
 
 
+def fusion_weights() -> Any:
+    """What each of two layers gives to each of two adapters."""
+    encoder = small_encoder("float32", layers=2)
+    for name in ("one", "two"):
+        encoder.add_adapter(name, {"kind": "pfeiffer", "adapter_dim": 3})
+    encoder.add_adapter_fusion(["one", "two"])
+    encoder.set_active_adapters(["one", "two"])
+    return keras.ops.stack(with_weights(encoder).fusion_weights(INPUTS))
+
+
 def encoder_outputs(dtype: str) -> dict[str, Any]:
     """Bert."""
     encoder = with_weights(small_encoder(dtype, layers=2))
@@ -172,6 +182,7 @@ def model_outputs() -> dict[str, Any]:
     return {
         "hidden_state_1": encoder.hidden_states(INPUTS)[1],
         "tokens_alone": encoder({"token_ids": TOKENS})["pooled_output"],
+        "fusion_weights": fusion_weights(),
         **{name: with_weights(task)(INPUTS) for name, task in tasks.items()},
         **label_set_outputs(),
         "choice": choice({name: x[:, None] for name, x in INPUTS.items()}),

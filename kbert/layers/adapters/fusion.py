@@ -109,10 +109,16 @@ class FusedAdapters:
     Args:
         fusion: what attends.
         adapters: the N adapters of the block.
+        seen: a list to which each call adds the weights of the adapters, (..., N); or None.
     """
 
-    def __init__(self, fusion: AdapterFusion, adapters: Sequence[PfeifferAdapter]) -> None:
-        self.fusion, self.adapters = fusion, list(adapters)
+    def __init__(
+        self,
+        fusion: AdapterFusion,
+        adapters: Sequence[PfeifferAdapter],
+        seen: list[Any] | None = None,
+    ) -> None:
+        self.fusion, self.adapters, self.seen = fusion, list(adapters), seen
 
     def added(self, layer: str, inputs: Any) -> Any:
         """Returns None: nothing is added to dense layers.
@@ -153,4 +159,7 @@ class FusedAdapters:
         asked = norm(total)
         if sublayer != FEED_FORWARD:
             return asked
-        return norm(self.fusion.fused(asked, self.outputs(asked, training)) + total)
+        outputs = self.outputs(asked, training)
+        if self.seen is not None:
+            self.seen.append(self.fusion.weights_of(asked, outputs))
+        return norm(self.fusion.fused(asked, outputs) + total)

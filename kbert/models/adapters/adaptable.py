@@ -20,7 +20,7 @@ from kbert.checkpoints.adapter_folder import (
 )
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.layers.adapters.configs import AdapterConfig, adapter_config, config_values
-from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet
+from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet, listed
 
 
 class Adaptable(keras.Model):
@@ -34,6 +34,10 @@ class Adaptable(keras.Model):
     embeddings: Any
     embedding_projection: Any
     layer_blocks: Any
+    # Parts of `call`: the mask of a batch, the input of the first block, and a block's output.
+    _mask: Any
+    _embed: Any
+    _encode: Any
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -103,7 +107,7 @@ class Adaptable(keras.Model):
         Raises:
             ValueError: an adapter is not there, or several are not fused.
         """
-        chosen = _listed(names)
+        chosen = listed(names)
         self.adapters.members(chosen)
         self.adapters.active = tuple(chosen)
 
@@ -118,7 +122,7 @@ class Adaptable(keras.Model):
         Raises:
             ValueError: there is no name, an adapter is not there, or several are not fused.
         """
-        chosen = _listed(names)
+        chosen = listed(names)
         if not chosen:
             raise ValueError(f"`names` must hold one adapter or more. Received: {names!r}")
         self.set_active_adapters(chosen)
@@ -129,6 +133,29 @@ class Adaptable(keras.Model):
         """Undoes `train_adapter`: everything of the encoder trains that may."""
         self.adapters.trained = ()
         self._freeze_body()
+
+    def fusion_weights(self, inputs: Any) -> list[Any]:
+        """Returns the weights of the active fusion's N adapters: num_layers arrays (B, T, N).
+
+        Those of a token add up to 1 in each layer; those of padded positions mean nothing.
+
+        Args:
+            inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
+                (B, T), of which the last two may be absent.
+
+        Raises:
+            ValueError: no fusion is active.
+        """
+        if len(self.active_adapters) < 2:
+            raise ValueError(
+                "`active_adapters` must be those of a fusion, which have weights. "
+                f"Received: {', '.join(self.active_adapters) or 'none'}"
+            )
+        seen: list[Any] = []
+        mask, hidden = self._mask(inputs), self._embed(inputs, False)
+        for block, adapter in self._stack(seen):
+            hidden = self._encode(block, hidden, mask, False, adapter)
+        return seen
 
     def save_adapter(
         self, directory: str | os.PathLike[str], name: str, overwrite: bool = False
@@ -271,10 +298,13 @@ class Adaptable(keras.Model):
             for kernel, _, before in kept:
                 kernel.assign(before)
 
-    def _stack(self) -> list[tuple[Any, Any]]:
-        """Returns the block of each layer with its adapter, None where none is active."""
+    def _stack(self, seen: list[Any] | None = None) -> list[tuple[Any, Any]]:
+        """Returns the block of each layer with its adapter, None where none is active.
+
+        `seen` is a list to which the blocks add the weights of the adapters of a fusion.
+        """
         blocks = list(self.layer_blocks)
-        return list(zip(blocks, self.adapters.of_blocks() or [None] * len(blocks)))
+        return list(zip(blocks, self.adapters.of_blocks(seen) or [None] * len(blocks)))
 
     def _freeze_body(self) -> None:
         """Leaves trainable what `train_adapter` says."""
@@ -292,9 +322,3 @@ class Adaptable(keras.Model):
                 if id(variable) not in own:
                     variable.trainable = False
                     self._left_out.variables.append(variable)
-
-
-def _listed(names: str | Sequence[str] | None) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)

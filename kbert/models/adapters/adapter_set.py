@@ -21,6 +21,13 @@ ADAPTERS = "adapters"  # the name of the layer, in the paths of its weights
 _JOINED = "+"
 
 
+def listed(names: str | Sequence[str] | None) -> list[str]:
+    """Returns the list of a name, of several, or of none."""
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
+
+
 @keras.saving.register_keras_serializable("kbert")
 class AdapterStack(keras.layers.Layer):
     """The parts of one adapter, or of a fusion, a part a block.
@@ -155,13 +162,16 @@ class AdapterSet(keras.layers.Layer):
         for key in [key for key in self.fusions if name in key.split(_JOINED)]:
             self.fusions.pop(key)
 
-    def of_blocks(self) -> list[Any]:
-        """Returns what each block is handed, an empty list where no adapter is active."""
+    def of_blocks(self, seen: list[Any] | None = None) -> list[Any]:
+        """Returns what each block is handed, an empty list where no adapter is active.
+
+        `seen` is a list to which the layers of an active fusion add the weights of its adapters.
+        """
         if len(self.active) < 2:
             return self.members(self.active)
         fusions = self.members(self.active)
         stacks = zip(*(self.parts[name].blocks for name in self.active))
-        return [FusedAdapters(fusion, parts) for fusion, parts in zip(fusions, stacks)]
+        return [FusedAdapters(fusion, parts, seen) for fusion, parts in zip(fusions, stacks)]
 
     def state(self) -> dict[str, Any]:
         """Returns adapters, fusions, and what is active and trained, as JSON types; {} for none."""

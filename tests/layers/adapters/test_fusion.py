@@ -50,6 +50,20 @@ def test_the_weights_of_the_adapters():
     assert found.shape == (2, 4, 3)
 
 
+def test_the_weights_are_seen_where_asked_for():
+    seen = []
+    plain = fused()
+    fusion = FusedAdapters(plain.fusion, plain.adapters, seen)
+    assert fusion.behind(ATTENTION, X, H, NORM) is not None and not seen
+    found = fusion.behind(FEED_FORWARD, X, H, NORM)
+    asked = NORM(X + H)
+    (weights,) = seen
+    np.testing.assert_array_equal(
+        weights, plain.fusion.weights_of(asked, plain.outputs(asked)), strict=True
+    )
+    np.testing.assert_array_equal(found, plain.behind(FEED_FORWARD, X, H, NORM))
+
+
 def test_equal_adapters_are_one():
     adapter = randomized(PfeifferAdapter(3, "tanh"))
     fusion = AdapterFusion()

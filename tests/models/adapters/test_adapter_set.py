@@ -35,7 +35,9 @@ def test_what_blocks_are_handed():
     for i, fused in enumerate(adapters.of_blocks()):
         assert isinstance(fused, FusedAdapters)
         assert fused.adapters == [adapters.parts["b"].blocks[i], adapters.parts["a"].blocks[i]]
-        assert fused.fusion is adapters.fusions["b+a"].blocks[i]
+        assert fused.fusion is adapters.fusions["b+a"].blocks[i] and fused.seen is None
+    seen = []
+    assert all(fused.seen is seen for fused in adapters.of_blocks(seen))
 
 
 def test_the_state_makes_the_same_set():
