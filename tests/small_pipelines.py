@@ -159,3 +159,18 @@ def random_texts(count: int, seed: int = 0, longest: int = 30) -> list[str]:
     draw = np.random.default_rng(seed)
     words = ["a", "the", "film", "good", "bad", "very", "goodness", "!", "xy", "Q"]
     return [" ".join(draw.choice(words, draw.integers(0, longest + 1))) for _ in range(count)]
+
+
+def with_fusion(model: Any, names: tuple[str, ...] = ("one", "two")) -> Any:
+    """The model with an active fusion of adapters, whose weights differ by token."""
+    for number, name in enumerate(names):
+        model.encoder.add_adapter(name, {"kind": "pfeiffer", "adapter_dim": 3})
+        parts = model.encoder.adapters.parts[name].blocks
+        for weight in (weight for part in parts for weight in part.weights):
+            weight.assign(np.random.default_rng(number).normal(size=weight.shape))
+    model.encoder.add_adapter_fusion(names)
+    model.encoder.train_adapter(names)
+    for part in model.encoder.adapters.fusions["+".join(names)].blocks:
+        for layer in (part.query, part.key):
+            layer.kernel.assign(np.random.default_rng(9).normal(0.0, 0.1, layer.kernel.shape))
+    return model

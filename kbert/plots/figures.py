@@ -13,6 +13,7 @@ from kbert.storage.files import write_atomically
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+POINTS_PER_INCH = 72
 _FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -131,3 +132,13 @@ def label_style(labels: Sequence[str], size: float) -> dict[str, Any]:
     """Returns matplotlib's properties of labels: size in points, fonts with their letters."""
     # A "$" would begin a formula.
     return {"fontsize": size, "fontfamily": families_for(labels), "parse_math": False}
+
+
+def longest_inches(labels: Iterable[str], size: float) -> float:
+    """Estimates the width in inches of the longest of some labels, of a size in points."""
+    return max(map(_ems, labels)) * size / POINTS_PER_INCH
+
+
+def _ems(text: str) -> float:
+    """Estimates the width of a text in units of its font size."""
+    return sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.55 for c in text)

@@ -1,12 +1,17 @@
 """Pictures of trainings, attention, word alignments and the probabilities of an answer."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kbert.plots.figures import label_style, new_figure, readable
+from kbert.plots.figures import (
+    POINTS_PER_INCH,
+    label_style,
+    longest_inches,
+    new_figure,
+    readable,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,7 +102,6 @@ _MOST_TOKENS = 120  # of a text along which an answer is drawn
 _INCHES_PER_WORD = 0.28
 # A longer side is many thousand pixels; the cells of a very long text are smaller instead.
 _LONGEST_SIDE = 40.0
-_POINTS_PER_INCH = 72
 
 
 def plot_attention(
@@ -147,8 +151,8 @@ def plot_alignment(
         raise ValueError("`target` must have a word. Received: none, as of an empty translation")
     source, target = readable(source), readable(target)
     cell = min(_INCHES_PER_WORD, _LONGEST_SIDE / max(len(source), len(target)))
-    size = min(9.0, 0.6 * cell * _POINTS_PER_INCH)
-    longest = [max(map(_ems, side)) * size / _POINTS_PER_INCH for side in (target, source)]
+    size = min(9.0, 0.6 * cell * POINTS_PER_INCH)
+    longest = [longest_inches(side, size) for side in (target, source)]
     width = max(cell * len(source) + longest[0] + 0.9, 0.07 * len(title) + 0.3)
     figure, axes = new_figure(width, cell * len(target) + longest[1] + (0.55 if title else 0.3))
     most = np.max(weights)
@@ -163,11 +167,6 @@ def plot_alignment(
     figure.colorbar(image, cax=bar, ticks=(0.0, most), format="%.2f")
     bar.tick_params(labelsize=7)
     return figure
-
-
-def _ems(text: str) -> float:
-    """Estimates the width of a text in units of its font size."""
-    return sum(1.0 if unicodedata.east_asian_width(c) in "WF" else 0.55 for c in text)
 
 
 def plot_span(

@@ -16,6 +16,7 @@ class Picture(str, Enum):
     attention = "attention"
     alignment = "alignment"
     caption = "caption"
+    fusion = "fusion"
     curve = "curve"
 
 
@@ -23,9 +24,9 @@ _Picture = Annotated[
     Picture | None,
     Option(
         help="Start and end along the text, a heat map of the encoder's attention, what a "
-        "translation comes from, where the words of a caption were looked for, or the curves "
-        "of the training; by default the alignment of translators, the caption of images, else "
-        "attention."
+        "translation comes from, where the words of a caption were looked for, which adapters of "
+        "a fusion each layer listens to, or the curves of the training; by default the alignment "
+        "of translators, the caption of images, else attention."
     ),
 ]
 _Layer = Annotated[
@@ -33,6 +34,14 @@ _Layer = Annotated[
     Option(
         help="Layer of the attention, from 1; -1 is the last, as by default; 0 is the mean of "
         "all layers of an alignment."
+    ),
+]
+
+_Input = Annotated[
+    Path | None,
+    Option(
+        "--input",
+        help="Of a fusion: a file as `kbert evaluate` takes it, whose texts are averaged over.",
     ),
 ]
 
@@ -46,6 +55,7 @@ def plot(
     image: Annotated[Path | None, Option(help="The image, for a captioner.")] = None,
     question: Annotated[str | None, Option(help="The question.")] = None,
     context: Annotated[str | None, Option(help="The text that answers it.")] = None,
+    source: _Input = None,
     layer: _Layer = None,
     head: Annotated[
         int | None, Option(help="Head of the attention, from 1; by default their mean.")
@@ -71,27 +81,30 @@ def plot(
 
       kbert plot runs/captions --image photo.jpg --output caption.png
 
+      kbert plot runs/rte --picture fusion --input dev.tsv --output fusion.png
+
       kbert plot runs/topics --picture curve --output curve.svg
     """
     from kbert.cli.actions.model_kinds import check_model
     from kbert.plots.figures import check_ending, write_figure
-    from kbert.training.run import check_file
 
     check_ending(output)
+    given = [one for one in (text, question, context) if one is not None]
+    _check_files(picture, image, source, given)
     if picture is Picture.curve:
         figure = _curve(model, metrics)
     else:
         check_model(model, exports=False)
-        texts = _texts(text, question, context) if image is None else []
-        if image is not None:
-            check_file("--image", image)
+        texts = [] if image or source else _texts(text, question, context)
         from kbert.training.runs.load_model import load_model
 
         loaded = load_model(model)
-        if image is None:
-            figure = _of_texts(loaded, picture, texts, layer, head, pieces)
-        else:
+        if image is not None:
             figure = _caption(loaded, picture, image)
+        elif picture is Picture.fusion:
+            figure = _fusion(model, loaded, texts, source)
+        else:
+            figure = _of_texts(loaded, picture, texts, layer, head, pieces)
     write_result({"picture": str(write_figure(figure, output))})
 
 
@@ -115,12 +128,28 @@ def _curve(directory: Path, metrics: str | None) -> Any:
     return plot_curves(records, names, "epoch", found.get("averaged_epochs") or kept, known)
 
 
+def _check_files(
+    picture: Picture | None, image: Path | None, source: Path | None, texts: list[str]
+) -> None:
+    """Checks the files of a picture before TensorFlow is imported."""
+    from kbert.training.run import check_file
+
+    if source is not None and (picture is not Picture.fusion or image is not None or texts):
+        raise ValueError("`--input` must be given for `--picture fusion` only, instead of texts.")
+    for option, path in (("--image", image), ("--input", source)):
+        if path is not None:
+            check_file(option, path)
+
+
 def _texts(text: str | None, question: str | None, context: str | None) -> list[str]:
     if text is not None and question is None and context is None:
         return [text]
     if text is None and question is not None and context is not None:
         return [question, context]
-    raise ValueError("`--text`, or `--question` and `--context`, or `--image` must be given.")
+    raise ValueError(
+        "`--text`, or `--question` and `--context`, or `--image` must be given, or `--input` for a "
+        "fusion."
+    )
 
 
 # Number of texts of a picture, and the model that has it; every encoder has attention.
@@ -176,6 +205,41 @@ def _caption(model: Any, picture: Picture | None, image: Path) -> Any:
     if not found.words:
         raise ValueError(f"`--image` must have a caption. Received: {image}, whose is empty")
     return plot_caption(found.pixels, found.words, found.maps, found.caption)
+
+
+def _fusion(directory: Path, model: Any, texts: list[str], source: Path | None) -> Any:
+    from kbert.plots.adapter_weights import plot_adapter_weights
+    from kbert.tasks.adapter_fusion import fused_encoder, weights_of_examples, weights_of_texts
+
+    if fused_encoder(model) is None:
+        raise ValueError(
+            "`--picture fusion` must be given for a model with an active fusion of adapters, as "
+            f"`kbert train --fuse` makes it. Received: {type(model).__name__} without"
+        )
+    if source is None:
+        found = weights_of_texts(model, texts)
+    else:
+        found = weights_of_examples(model, _examples(directory, model, source))
+    plural = "" if found.examples == 1 else "s"
+    about = f"{found.examples:,} example{plural}, {found.tokens:,} tokens"
+    title = f"mean weight of each adapter\n{about}"
+    return plot_adapter_weights(found.adapters, found.weights, title)
+
+
+def _examples(directory: Path, model: Any, source: Path) -> Any:
+    """Reads the examples of a file as `kbert evaluate` does, by the columns of the run."""
+    from kbert.cli.actions.model_kinds import columns_of
+    from kbert.tasks.registry import task_of
+
+    task: Any = task_of(model)
+    if task is None or not task.is_finetuned:
+        raise ValueError(
+            "`--input` must be given for a model of `kbert train`; others take --text. "
+            f"Received: {type(model).__name__}"
+        )
+    names = ("text_a", "text_b", "label", *task.reading)
+    columns = columns_of(directory, dict.fromkeys(names))
+    return task.measured_examples(source, columns, model)
 
 
 def _attention(found: Any, layer: int | None, head: int | None) -> Any:

@@ -6,7 +6,12 @@ from typer.testing import CliRunner
 
 from kbert.cli.main import app
 from kbert.models.encoder_model import EncoderModel
-from tests.small_pipelines import small_question_answerer
+from tests.small_pipelines import (
+    small_classifier,
+    small_masked_language_model,
+    small_question_answerer,
+    with_fusion,
+)
 from tests.small_translator import small_translator
 
 RUNNER = CliRunner()
@@ -126,3 +131,60 @@ def test_a_model_without_attention(finished_run, tmp_path, monkeypatch):
     done = plot(finished_run, tmp_path / "a.svg", "--text", "red")
     message = "`--picture attention` must be given for a model with attention."
     assert done.exit_code == 2 and message in " ".join(done.stderr.split())
+
+
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory):
+    model = with_fusion(small_classifier(), ("mnli", "sick"))
+    return model.save_pretrained(tmp_path_factory.mktemp("models") / "fused")
+
+
+def drawn(file):
+    return re.findall("<!-- (.*?) -->", file.read_text(encoding="utf-8"), re.S)
+
+
+def test_a_fusion(fused, tmp_path):
+    file = tmp_path / "fusion.svg"
+    done = plot(fused, file, "--picture", "fusion", "--text", "a good film")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout) == {"picture": str(file)}
+    words = " ".join(drawn(file))
+    assert {"mnli", "sick", "layer"} <= set(drawn(file))
+    assert "mean weight of each adapter" in words and "1 example, 5 tokens" in words
+    shares = [float(one) for one in drawn(file) if re.fullmatch(r"0\.\d\d", one)]
+    assert len(shares) == 2 and sum(shares) == pytest.approx(1.0, abs=0.011)
+
+
+def test_a_fusion_over_a_file(fused, tmp_path):
+    table, file = tmp_path / "dev.tsv", tmp_path / "fusion.svg"
+    table.write_text("text_a\tlabel\na good film\tyes\nbad\tno\n")
+    done = plot(fused, file, "--picture", "fusion", "--input", str(table))
+    assert done.exit_code == 0, done.stderr
+    assert "2 examples, 8 tokens" in " ".join(drawn(file))
+    table.write_text("body\tlabel\na good film\tyes\n")
+    done = plot(fused, file, "--picture", "fusion", "--input", str(table))
+    assert done.exit_code == 2 and "text_a" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--picture", "fusion"], "must be given, or `--input` for a fusion."),
+        (["--input", "a.tsv"], "`--input` must be given for `--picture fusion` only, instead of"),
+        (["--picture", "fusion", "--input", "a", "--text", "a"], "only, instead of texts."),
+        (["--picture", "fusion", "--input", "no.tsv"], "`--input` must be a file. Received: 'no"),
+        (["--picture", "fusion", "--text", "a"], "kbert train --fuse` makes it. Received: Class"),
+    ],
+)
+def test_bad_options_of_a_fusion(arguments, message, finished_run, tmp_path):
+    done = plot(finished_run, tmp_path / "a.png", *arguments)
+    assert done.exit_code == 2 and message in " ".join(done.stderr.split())
+
+
+def test_a_fusion_of_a_model_without_examples(tmp_path):
+    model = with_fusion(small_masked_language_model()).save_pretrained(tmp_path / "model")
+    (tmp_path / "a.txt").write_text("a film")
+    given = ["--picture", "fusion", "--input", str(tmp_path / "a.txt")]
+    done = plot(model, tmp_path / "a.png", *given)
+    assert done.exit_code == 2
+    assert "`--input` must be given for a model of `kbert train`; others" in done.stderr
