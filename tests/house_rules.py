@@ -38,7 +38,7 @@ FLOORS = {
 }
 # Room -> its sub-rooms from the lowest floor up, with the same rule; "." are the room's own files.
 SUB_FLOORS = {
-    "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",)),
+    "checkpoints": (("arrays",), ("encoders",), ("tensorflow",), (".",), ("adapter_hub",)),
     "text": ((".",), ("wordpiece",), ("byte_level_bpe",), ("sequences",)),
     "layers": ((".",), ("adapters", "convolution", "recurrent")),
     "models": (("adapters",), (".",), ("encoder_decoders",), ("captioning",)),

@@ -151,14 +151,16 @@ class NamedAdapter:
     Attributes:
         name: its name.
         config: its settings, of `kbert.layers.adapters.configs.adapter_config`.
-        encoder: sizes of the encoders that it fits: `SIZES` by name.
+        encoder: sizes of the encoders that it fits: of `SIZES` those that are known, by name.
         arrays: its weights by their paths, which begin with the layer.
+        own_norms: whether LayerNorms are among them; else they are copied from the encoder's.
     """
 
     name: str
     config: dict[str, Any]
     encoder: dict[str, Any]
     arrays: dict[str, np.ndarray]
+    own_norms: bool = True
 
 
 SIZES = ("hidden_dim", "num_layers", "intermediate_dim")

@@ -10,17 +10,10 @@ from typing import Any, Self
 import keras
 import numpy as np
 
-from kbert.checkpoints.adapter_folder import (
-    ADAPTER_CONFIG,
-    SIZES,
-    NamedAdapter,
-    adapter_of,
-    read_adapter,
-    write_adapter,
-)
-from kbert.checkpoints.read_checkpoint import read_checkpoint
+from kbert.checkpoints.adapter_folder import NamedAdapter, write_adapter
 from kbert.layers.adapters.configs import AdapterConfig, adapter_config, config_values
 from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet, listed
+from kbert.models.adapters.loading import load_adapter, load_fusion, sizes_of
 
 
 class Adaptable(keras.Model):
@@ -175,7 +168,8 @@ class Adaptable(keras.Model):
         variables = self.adapters.variables_of(name)
         arrays = {path: np.asarray(variable) for path, variable in variables.items()}
         values = config_values(self.adapters.configs[name])
-        return write_adapter(NamedAdapter(name, values, self._sizes, arrays), directory, overwrite)
+        adapter = NamedAdapter(name, values, sizes_of(self), arrays)
+        return write_adapter(adapter, directory, overwrite)
 
     def load_adapter(
         self, name_or_directory: str | os.PathLike[str], name: str | None = None
@@ -183,44 +177,36 @@ class Adaptable(keras.Model):
         """Adds an adapter that was saved, which is not active yet; returns its name.
 
         Args:
-            name_or_directory: a folder of `save_adapter`; or a model or a run with an active
-                adapter, whose encoder and head are left out.
+            name_or_directory: a folder of `save_adapter`, or of that of AdapterHub's library with
+                `use_safetensors=True`; or a model or a run with an active adapter, whose encoder
+                and head are left out.
             name: its name here; None for the one that it was saved with.
 
         Raises:
-            ValueError: it is of encoders of other sizes, there is one of its name, or a file is
-                damaged.
+            ValueError: it is of encoders of other sizes, there is one of its name, kbert does not
+                compute its settings, or a file is damaged.
             FileNotFoundError: there is no such folder.
         """
-        source = Path(name_or_directory)
-        if (source / ADAPTER_CONFIG).is_file():
-            found = read_adapter(source)
-        else:
-            found = adapter_of(read_checkpoint(name_or_directory), name_or_directory)
-        if found.encoder != self._sizes:
-            raise ValueError(
-                f"`{name_or_directory}` must hold an adapter for {self._sizes}, as the encoder is. "
-                f"Received: one for {found.encoder}"
-            )
-        chosen = found.name if name is None else name
-        self.add_adapter(chosen, found.config)
-        variables = self.adapters.variables_of(chosen)
-        shapes = {path: tuple(variable.shape) for path, variable in variables.items()}
-        others = {path: array.shape for path, array in found.arrays.items()}
-        wrong = [path for path in {**shapes, **others} if shapes.get(path) != others.get(path)]
-        if wrong:
-            self.adapters.remove(chosen)
-            raise ValueError(
-                f"`{name_or_directory}` must hold the weights of its settings. Not there, left "
-                f"over or of another shape: {wrong}"
-            )
-        for path, array in found.arrays.items():
-            variables[path].assign(np.asarray(array).astype(variables[path].dtype))
-        return chosen
+        return load_adapter(self, name_or_directory, name)
 
-    @property
-    def _sizes(self) -> dict[str, Any]:
-        return {size: getattr(self, size) for size in SIZES}
+    def load_adapter_fusion(
+        self, directory: str | os.PathLike[str], names: Sequence[str] | None = None
+    ) -> list[str]:
+        """Adds a fusion that AdapterHub's library saved, which is not active yet.
+
+        Args:
+            directory: the folder, which does not hold the adapters themselves.
+            names: the adapters' names here, in the order of the fusion; None for those in the file.
+
+        Returns:
+            The adapters' names.
+
+        Raises:
+            ValueError: an adapter is not there, the fusion is of encoders of other sizes or has
+                settings that kbert does not compute, or a file is damaged.
+            FileNotFoundError: there is no such folder.
+        """
+        return load_fusion(self, directory, names)
 
     def delete_adapter(self, name: str) -> None:
         """Removes an adapter that is not active, and the fusions of it.

@@ -148,6 +148,12 @@ class AdapterSet(keras.layers.Layer):
         found = self.parts[name].weights
         return {v.path.partition(f"/{self.name}/{name}/")[2]: v for v in found}
 
+    def variables_of_fusion(self, names: Sequence[str]) -> dict[str, Any]:
+        """Returns the weights of a fusion by their paths, which begin with the layer."""
+        key = _JOINED.join(names)
+        found = self.fusions[key].weights
+        return {v.path.partition(f"/{self.name}/fusion_{key}/")[2]: v for v in found}
+
     def remove(self, name: str) -> None:
         """Removes an adapter, and the fusions of it.
 

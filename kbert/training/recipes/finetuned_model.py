@@ -1,13 +1,12 @@
 """The model of a fine-tuning run: a task's head on the encoder that the options ask for."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kbert.architectures import BERT, ROBERTA, encoder_class
-from kbert.checkpoints.adapter_folder import ADAPTER_CONFIG
+from kbert.checkpoints.adapter_hub.folder import is_adapter_alone
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.models.encoder import encoder_of, new_encoder
 from kbert.models.weights import POOLER, encoder_arrays
@@ -89,7 +88,7 @@ def fuse(encoder: Any, folders: Mapping[str, str]) -> None:
     own = encoder_arrays(encoder)
     for name, folder in folders.items():
         encoder.load_adapter(folder, name)
-        if (Path(folder) / ADAPTER_CONFIG).is_file():
+        if is_adapter_alone(folder):
             continue  # without the encoder that it belongs to
         theirs = read_checkpoint(folder).arrays
         different = [

@@ -1,8 +1,10 @@
+import json
 from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.layers.adapters.configs import HoulsbyConfig, LoraConfig, PfeifferConfig
@@ -177,6 +179,31 @@ def test_a_fusion_of_the_adapters_of_runs(tiny, adapters, tmp_path):
     assert again.encoder.active_adapters == ["one", "two-alone"]
     texts = ["the film was good", "it was dull"]
     np.testing.assert_allclose(again.predict(texts), model.predict(texts), atol=1e-6)
+
+
+def test_a_fusion_of_adapters_of_adapterhub(tiny, adapters, tmp_path):
+    plain = encoder_of(read_checkpoint(tiny.encoder))
+    width, shapes = plain.hidden_dim, {}
+    for i in range(plain.num_layers):
+        module = f"bert.encoder.layer.{i}.output.adapters.sst-2"
+        shapes |= {f"{module}.adapter_down.0.weight": (4, width)}
+        shapes |= {f"{module}.adapter_down.0.bias": (4,), f"{module}.adapter_up.bias": (width,)}
+        shapes |= {f"{module}.adapter_up.weight": (width, 4)}
+    draw = np.random.default_rng(1)
+    arrays = {name: draw.normal(size=shape).astype("float32") for name, shape in shapes.items()}
+    config = {"mh_adapter": False, "output_adapter": True, "original_ln_before": True}
+    config |= {"non_linearity": "relu", "reduction_factor": width / 4}
+    about = {"name": "sst-2", "model_type": "bert", "hidden_size": width, "config": config}
+    folder = tmp_path / "their"
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text(json.dumps({**about, "version": "adapters.1.3.0"}))
+    save_file(arrays, folder / "adapter.safetensors")
+    fuse = [str(folder), str(adapters / "two-alone")]
+    model, _ = build(tiny.config(tmp_path / "o", fuse=fuse))
+    assert model.encoder.active_adapters == ["their", "two-alone"]
+    kernel = model.encoder.adapters.variables_of("their")["layer_0/bottleneck/down/kernel"]
+    name = "bert.encoder.layer.0.output.adapters.sst-2.adapter_down.0.weight"
+    np.testing.assert_array_equal(kernel, arrays[name].T)
 
 
 def test_a_fusion_of_adapters_of_another_encoder(tiny, adapters, tmp_path):

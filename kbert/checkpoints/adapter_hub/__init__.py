@@ -1,0 +1,1 @@
+"""Folders of AdapterHub's library `adapters` -> named adapters; read without PyTorch."""
