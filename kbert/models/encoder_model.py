@@ -319,7 +319,7 @@ class EncoderModel(Adaptable):
             return self._outputs_of_tokens(inputs, tokens, training)
         mask = self._mask(inputs)
         hidden = self._embed(inputs, training)
-        for block, adapter in self._stack():
+        for block, adapter in self._stack(inputs):
             hidden = self._encode(block, hidden, mask, training, adapter)
         read = last_real_state(hidden, padding_mask) if self.causal else hidden[:, 0]
         return self._with_pooled({"sequence_output": hidden}, read)
@@ -338,7 +338,7 @@ class EncoderModel(Adaptable):
             tokens.positions(),
             training,
         )
-        for block, adapter in self._stack():
+        for block, adapter in self._stack(inputs, tokens):
             hidden = self._encode(block, hidden, tokens, training, adapter)
         read = tokens.last_states(hidden) if self.causal else tokens.first_states(hidden)
         return self._with_pooled({"sequence_output": tokens.in_rows(hidden)}, read)
@@ -353,7 +353,7 @@ class EncoderModel(Adaptable):
         """
         mask = self._mask(inputs)
         states = [self._embed(inputs, training)]
-        for block, adapter in self._stack():
+        for block, adapter in self._stack(inputs):
             states.append(self._encode(block, states[-1], mask, training, adapter))
         return states
 
@@ -368,7 +368,7 @@ class EncoderModel(Adaptable):
         states = self.hidden_states(inputs)
         return [
             block.scores(state, mask, adapter)
-            for (block, adapter), state in zip(self._stack(), states)
+            for (block, adapter), state in zip(self._stack(inputs), states)
         ]
 
     def _mask(self, inputs: Any) -> Any:

@@ -19,7 +19,7 @@ PROPORTIONAL, SQUARE_ROOT, TEMPERATURE, ANNEALED = (
     *("proportional", "square-root", "temperature", "annealed"),
 )
 SAMPLINGS = (PROPORTIONAL, SQUARE_ROOT, TEMPERATURE, ANNEALED)
-TASK_IDS = "task_ids"  # the input that tells the task of each row
+TASK_IDS = "task_ids"  # the input that tells the task of each row, and its adapter
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from kbert.layers.adapters.configs import AdapterConfig, adapter_config, config_
 from kbert.models.adapters.adapter_set import ADAPTERS, AdapterSet, listed
 from kbert.models.adapters.loading import load_adapter, load_fusion, sizes_of
 
+ROUTE = "task_ids"  # the input that says which adapter a row has
+
 
 class Adaptable(keras.Model):
     """Base class of encoders of post-norm blocks that take adapters, any number by name.
@@ -60,6 +62,11 @@ class Adaptable(keras.Model):
         """Returns the names of those that are active: none, one, or those of a fusion."""
         return list(self.adapters.active)
 
+    @property
+    def has_routed_adapters(self) -> bool:
+        """Returns whether each row of a batch has its own of the active adapters."""
+        return self.adapters.routed
+
     def add_adapter(
         self, name: str, config: str | Mapping[str, Any] | AdapterConfig = "pfeiffer"
     ) -> None:
@@ -102,7 +109,23 @@ class Adaptable(keras.Model):
         """
         chosen = listed(names)
         self.adapters.members(chosen)
-        self.adapters.active = tuple(chosen)
+        self.adapters.active, self.adapters.routed = tuple(chosen), False
+
+    def route_adapters(self, names: Sequence[str]) -> None:
+        """Makes several adapters active, each for its own rows of a batch; all may train.
+
+        The inputs of a call then have `task_ids` int (B,): the place of a row's adapter in `names`.
+
+        Args:
+            names: one name or more.
+
+        Raises:
+            ValueError: there is no name, or an adapter is not there, or there twice.
+        """
+        self.adapters.check(names)
+        if not names:
+            raise ValueError(f"`names` must hold one adapter or more. Received: {names!r}")
+        self.adapters.active, self.adapters.routed = tuple(names), True
 
     def train_adapter(self, names: str | Sequence[str]) -> None:
         """Makes an adapter or a fusion active, and leaves nothing else of the encoder trainable.
@@ -139,14 +162,14 @@ class Adaptable(keras.Model):
         Raises:
             ValueError: no fusion is active.
         """
-        if len(self.active_adapters) < 2:
+        if len(self.active_adapters) < 2 or self.adapters.routed:
             raise ValueError(
                 "`active_adapters` must be those of a fusion, which have weights. "
                 f"Received: {', '.join(self.active_adapters) or 'none'}"
             )
         seen: list[Any] = []
         mask, hidden = self._mask(inputs), self._embed(inputs, False)
-        for block, adapter in self._stack(seen):
+        for block, adapter in self._stack(inputs, seen=seen):
             hidden = self._encode(block, hidden, mask, False, adapter)
         return seen
 
@@ -269,7 +292,8 @@ class Adaptable(keras.Model):
         Any other adapter stays beside them.
         """
         names = self.adapters.active
-        if len(names) != 1 or not self.adapters.configs[names[0]].merges or self._shares_blocks:
+        is_one = len(names) == 1 and not self.adapters.routed
+        if not is_one or not self.adapters.configs[names[0]].merges or self._shares_blocks:
             yield
             return
         pairs = self._low_rank(names[0])
@@ -284,13 +308,27 @@ class Adaptable(keras.Model):
             for kernel, _, before in kept:
                 kernel.assign(before)
 
-    def _stack(self, seen: list[Any] | None = None) -> list[tuple[Any, Any]]:
+    def _stack(
+        self, inputs: Any, tokens: Any = None, seen: list[Any] | None = None
+    ) -> list[tuple[Any, Any]]:
         """Returns the block of each layer with its adapter, None where none is active.
 
-        `seen` is a list to which the blocks add the weights of the adapters of a fusion.
+        `tokens` are the `UnpaddedTokens` that the blocks see, None for (B, T); `seen` is a list to
+        which the blocks add the weights of the adapters of a fusion.
         """
-        blocks = list(self.layer_blocks)
-        return list(zip(blocks, self.adapters.of_blocks(seen) or [None] * len(blocks)))
+        blocks, chosen = list(self.layer_blocks), None
+        if self.adapters.routed:
+            if ROUTE not in inputs:
+                raise ValueError(
+                    f"`inputs` must have {ROUTE!r} where each row has its own of the adapters "
+                    f"{', '.join(self.adapters.active)}; `set_active_adapters` chooses one for "
+                    f"all. Received: {', '.join(inputs)}"
+                )
+            shape = keras.ops.shape(inputs["token_ids"])
+            chosen = keras.ops.broadcast_to(inputs[ROUTE][:, None], shape)
+            chosen = chosen if tokens is None else tokens.of(chosen)
+        found = self.adapters.of_blocks(seen, chosen)
+        return list(zip(blocks, found or [None] * len(blocks)))
 
     def _freeze_body(self) -> None:
         """Leaves trainable what `train_adapter` says."""

@@ -16,6 +16,7 @@ from kbert.layers.adapters.configs import (
 )
 from kbert.layers.adapters.fusion import AdapterFusion, FusedAdapters
 from kbert.layers.adapters.low_rank import LoraAdapter
+from kbert.layers.adapters.routed import RoutedAdapters
 
 ADAPTERS = "adapters"  # the name of the layer, in the paths of its weights
 _JOINED = "+"
@@ -49,7 +50,8 @@ class AdapterSet(keras.layers.Layer):
 
     Attributes:
         configs: Settings of the adapters by their names.
-        active: Names of those that the encoder runs with: none, one, or those of a fusion.
+        active: Names of those that the encoder runs with: none, one, those of a fusion or `routed`.
+        routed: Whether each of the active ones is for its own rows of a batch.
         trained: Names of those that alone train with the heads, or none if the encoder trains.
     """
 
@@ -60,6 +62,7 @@ class AdapterSet(keras.layers.Layer):
         self.configs: dict[str, AdapterConfig] = {}
         self.active: tuple[str, ...] = ()
         self.trained: tuple[str, ...] = ()
+        self.routed = False
         self.built = True  # never by `build`, behind which Keras takes no further layers
 
     def add(self, name: str, config: AdapterConfig, encoder: Any) -> None:
@@ -168,15 +171,18 @@ class AdapterSet(keras.layers.Layer):
         for key in [key for key in self.fusions if name in key.split(_JOINED)]:
             self.fusions.pop(key)
 
-    def of_blocks(self, seen: list[Any] | None = None) -> list[Any]:
+    def of_blocks(self, seen: list[Any] | None = None, chosen: Any = None) -> list[Any]:
         """Returns what each block is handed, an empty list where no adapter is active.
 
-        `seen` is a list to which the layers of an active fusion add the weights of its adapters.
+        `seen` is a list to which the layers of an active fusion add the weights of its adapters;
+        `chosen` are the numbers of the tokens' adapters, where they are `routed`.
         """
-        if len(self.active) < 2:
+        if len(self.active) < 2 and not self.routed:
             return self.members(self.active)
-        fusions = self.members(self.active)
         stacks = zip(*(self.parts[name].blocks for name in self.active))
+        if self.routed:
+            return [RoutedAdapters(parts, chosen) for parts in stacks]
+        fusions = self.members(self.active)
         return [FusedAdapters(fusion, parts, seen) for fusion, parts in zip(fusions, stacks)]
 
     def state(self) -> dict[str, Any]:
@@ -191,6 +197,7 @@ class AdapterSet(keras.layers.Layer):
             ],
             "active": list(self.active),
             "trained": list(self.trained),
+            **({"routed": True} if self.routed else {}),
         }
 
     def restore(self, state: Mapping[str, Any], encoder: Any) -> None:
@@ -200,6 +207,7 @@ class AdapterSet(keras.layers.Layer):
         for fusion in state["fusions"]:
             self.fuse(fusion["names"], encoder, fusion["regularization"])
         self.active, self.trained = tuple(state["active"]), tuple(state["trained"])
+        self.routed = state.get("routed", False)
 
 
 def _houlsby(config: Any, encoder: Any, given: dict[str, Any]) -> BlockAdapter:

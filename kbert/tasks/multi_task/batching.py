@@ -52,4 +52,8 @@ class MixedBatching(Batching):
             received = sorted(map(str, x)) if isinstance(x, dict) else type(x).__name__
             known = ", ".join(self.model.models)
             raise ValueError(f"`x` must be a dict by some of {known}. Received: {received}")
-        return {name: self.model.models[name].predict(texts, **kwargs) for name, texts in x.items()}
+        found = {}
+        for name, texts in x.items():
+            with self.model.alone(name) as model:
+                found[name] = model.predict(texts, **kwargs)
+        return found

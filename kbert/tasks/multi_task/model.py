@@ -1,7 +1,8 @@
 """Several tasks on one encoder, trained together; each stays a model of its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class MultiTaskModel(TaskModel):
             "annealed", see `kbert.data.batches.mixtures.Sampling`; or a share for each task.
         temperature: of "temperature".
         loss_weights: w_k by the names of the tasks, 1 where none is given.
+        adapter: settings as `add_adapter` takes them, for a new adapter for each task, called as
+            that, which trains beside the encoder (Stickland and Murray 2019); or None.
         **kwargs: arguments of `keras.Model`.
 
     Attributes:
@@ -61,6 +64,7 @@ class MultiTaskModel(TaskModel):
         sampling: str | Mapping[str, float] = PROPORTIONAL,
         temperature: float = 2.0,
         loss_weights: Mapping[str, float] | None = None,
+        adapter: Any = None,
         **kwargs: Any,
     ) -> None:
         check_models(models)
@@ -73,6 +77,11 @@ class MultiTaskModel(TaskModel):
         self.sampling = sampling if isinstance(sampling, str) else dict(sampling)
         self.temperature = temperature
         self.loss_weights = weights_of(loss_weights or {}, list(models))
+        if adapter is not None:
+            for name in models:
+                self.encoder.add_adapter(name, adapter)
+            self.encoder.route_adapters(list(models))
+        self.has_adapters = bool(getattr(self.encoder, "has_routed_adapters", False))
         self.annealing_epochs = 1
         self.task_losses: dict[str, Any] = {}
         self.task_metrics: dict[str, Any] = {}
@@ -87,14 +96,31 @@ class MultiTaskModel(TaskModel):
 
         Args:
             inputs: dict of `token_ids` int (B, T), `segment_ids` int (B, T) and `padding_mask` bool
-                (B, T), of which the last two may be absent. The task of a row is not read.
+                (B, T), of which the last two may be absent; and `task_ids` int (B,), the place of a
+                row's task, which is read where each has an adapter.
             training: whether dropout is on.
         """
-        read = {name: column for name, column in inputs.items() if name != TASK_IDS}
+        left_out = () if self.has_adapters else (TASK_IDS,)
+        read = {name: column for name, column in inputs.items() if name not in left_out}
         states = self.encoder(read, training=training)
         return {
             name: model.read_outputs(states, read, training) for name, model in self.models.items()
         }
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[Any]:
+        """Has the model of one task, with its own adapter, for as long as the block runs.
+
+        Args:
+            name: the task's name.
+        """
+        if self.has_adapters:
+            self.encoder.set_active_adapters(name)
+        try:
+            yield self.models[name]
+        finally:
+            if self.has_adapters:
+                self.encoder.route_adapters(list(self.models))
 
     def default_loss(self) -> Any:
         """Returns None: each task has its own, see `compile`."""
@@ -226,8 +252,9 @@ class MultiTaskModel(TaskModel):
             FileExistsError: the directory exists, and may not be replaced.
         """
         with atomic_directory(directory, overwrite=overwrite) as folder:
-            for name, model in self.models.items():
-                model.save_pretrained(folder / name, format)
+            for name in self.models:
+                with self.alone(name) as model:
+                    model.save_pretrained(folder / name, format)
         return Path(directory)
 
     def get_config(self) -> dict[str, Any]:

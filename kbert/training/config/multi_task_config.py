@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from kbert.layers.adapters.configs import KINDS as ADAPTERS
 from kbert.options.configuration import (
     TPU,
     EpochOptions,
@@ -83,6 +84,11 @@ class MultiTaskConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptio
     temperature: float = option(
         2.0, number("a number above 0", lambda v: v > 0), _TASKS,
         "Of sampling temperature: the power is 1/temperature.",
+    )
+    task_adapters: str | None = option(
+        None, choice(*ADAPTERS, optional=True), "Model",
+        "An adapter in each block for each task, which trains beside the encoder: houlsby, "
+        "pfeiffer or lora.",
     )
     encoder: str | None = _as_in_run("encoder")
     vocabulary: str | None = _as_in_run("vocabulary")

@@ -79,7 +79,10 @@ class MeasuredTasks:
 
     def measured(self, model: MultiTaskModel) -> dict[str, Any]:
         """Returns the metrics of the models of the tasks."""
-        found = {name: one.measured(model.models[name]) for name, one in self.parts.items()}
+        found = {}
+        for name, part in self.parts.items():
+            with model.alone(name) as one:
+                found[name] = part.measured(one)
         every: dict[str, Any] = task_metrics(found, self.monitors)
         kept = (MEAN, *(f"{name}/{metric}" for name, metric in self.monitors.items()))
         return {name: value for name, value in every.items() if name in kept}
@@ -213,7 +216,8 @@ def build_models(config: MultiTaskConfig, data: TasksData) -> MultiTaskModel:
             continue
         first = next(iter(models.values()))
         models[name] = model_on(first.encoder, first.tokenizer, own, data.tasks[name])
-    model = MultiTaskModel(models, config.sampling, config.temperature, config.loss_weights)
+    given = (config.sampling, config.temperature, config.loss_weights, config.task_adapters)
+    model = MultiTaskModel(models, *given)
     model.annealing_epochs = config.epochs
     return model
 

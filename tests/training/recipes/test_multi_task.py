@@ -149,7 +149,8 @@ def test_a_stopped_run_of_traced_steps_does_too(
     steps: int, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     given: dict[str, Any] = {"encoder_dropout": 0.1, "steps_per_execution": steps}
-    asked = config(tiny, tmp_path / "run", ALL, batch_tokens=100, batch_size=32, **given)
+    given |= {"batch_tokens": 100, "batch_size": 32, "task_adapters": "lora"}
+    asked = config(tiny, tmp_path / "run", ALL, **given)
     ends_with_the_same_weights(asked, monkeypatch)
 
 
