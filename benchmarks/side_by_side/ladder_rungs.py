@@ -36,7 +36,7 @@ RUNGS: dict[str, tuple[str, dict[str, Any], float, float]] = {
     "bahdanau": ("bahdanau", {}, 1e-3, 0.3),
     "convs2s": ("convs2s", {}, 3e-3, 0.15),
     "transformer": ("transformer", {}, 7e-4, 0.1),
-    "bert-fused": (BERT_FUSED, {}, 2e-3, 0.3),
+    "bert-fused": (BERT_FUSED, {}, 7e-4, 0.1),
 }
 
 

@@ -44,9 +44,9 @@ def adapted(kind: str, **options: Any) -> Bert:
     return model
 
 
-def fused(regularization: float = 0.01) -> Bert:
+def fused(regularization: float = 0.01, **options: Any) -> Bert:
     """Three Pfeiffer adapters and their fusion."""
-    model = small_bert()
+    model = small_bert(**options)
     for i, name in enumerate(NAMES):
         model.add_adapter(name, CONFIGS["pfeiffer"])
         blocks = model.adapters.parts[name].blocks
