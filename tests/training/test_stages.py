@@ -67,9 +67,10 @@ def test_a_stage_begins_with_the_encoder_of_the_one_before(finished: Path):
         assert 0 < np.abs(first[name] - second[name]).max() < 0.04
 
 
-def test_a_stopped_chain_goes_on(
-    finished: Path, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None
-):
+def stopped_in_the_second_stage(
+    asked: StagesConfig, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """Trains a chain until its second stage; the list gets the name of each stage that begins."""
     trained: list[str] = []
 
     def stopped(own: Any) -> Path:
@@ -78,10 +79,17 @@ def test_a_stopped_chain_goes_on(
             raise KeyboardInterrupt
         return train(own)
 
-    asked = config(tiny, tmp_path / "run")
     monkeypatch.setattr(stages_module, "train", stopped)
     with pytest.raises(KeyboardInterrupt):
         train(asked)
+    return trained
+
+
+def test_a_stopped_chain_goes_on(
+    finished: Path, tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None
+):
+    asked = config(tiny, tmp_path / "run")
+    trained = stopped_in_the_second_stage(asked, monkeypatch)
     assert sorted(os.listdir(tmp_path)) == ["run.incomplete"]
     again = train(asked)
     assert trained == ["score", "mood", "mood"]
@@ -92,18 +100,8 @@ def test_a_stopped_chain_goes_on(
 def test_a_chain_with_other_options_begins_where_they_count(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None
 ):
-    trained: list[str] = []
-
-    def counted(own: Any) -> Path:
-        trained.append(Path(own.output).name)
-        if len(trained) == 2:
-            raise KeyboardInterrupt
-        return train(own)
-
     asked = config(tiny, tmp_path / "run")
-    monkeypatch.setattr(stages_module, "train", counted)
-    with pytest.raises(KeyboardInterrupt):
-        train(asked)
+    trained = stopped_in_the_second_stage(asked, monkeypatch)
     assert asked.stages is not None
     other = {**asked.stages, "score": {**asked.stages["score"], "batch_size": 4}}
     changed = config(tiny, tmp_path / "run", stages=other)
