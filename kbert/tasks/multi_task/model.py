@@ -212,7 +212,8 @@ class MultiTaskModel(TaskModel):
     ) -> Any:
         """Computes the loss of all tasks, and takes the mean of each over its examples."""
         rows = ops.shape(x[TASK_IDS])[0]
-        size, total = ops.cast(rows, "float32"), sum(self.losses)  # those of regularization
+        size = ops.cast(rows, "float32")
+        total = sum(self.losses) / self.replication.replicas  # of regularization, in each alike
         for number, (name, loss) in enumerate(self.task_losses.items()):
             own = ops.cast(ops.equal(x[TASK_IDS], number), "float32")
             target, found = self.models[name].targets_of_loss(y[name], y_pred[name])

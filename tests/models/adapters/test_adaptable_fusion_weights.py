@@ -87,7 +87,7 @@ def test_it_is_without_dropout_and_leaves_the_model_as_it_is():
     for one, two in zip(found_weights(model), found_weights(model)):
         np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(model(INPUTS)["sequence_output"], before)
-    assert all(adapter.seen is None for _, adapter in model._stack())
+    assert all(adapter.seen is None for _, adapter in model._stack(INPUTS))
 
 
 def test_layers_that_share_a_block_have_weights_of_their_own():
