@@ -77,7 +77,7 @@ demo: $(STAMPS)/installed $(STAMPS)/minilm
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(STAMPS)/installed-test $(STAMPS)/minilm
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" --durations=15 --durations-min=3 $(PYTEST_ARGS)
 
 test-slow: $(STAMPS)/installed-test $(STAMPS)/minilm
 	$(PYTEST) -m slow $(PYTEST_ARGS)

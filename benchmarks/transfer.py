@@ -62,7 +62,7 @@ def measured(run: Path, task: str) -> dict[str, Any]:
     metrics = json.loads((run / "metrics.json").read_text())
     report = json.loads((run / "report.json").read_text())
     test, metric = metrics["final"]["test"], METRICS.get(task, "accuracy")
-    score = test.get(f"{task}/{metric}", test.get(metric))
+    score = test.get(f"{task}_{metric}", test.get(metric))
     return {"score": round(score, 4), "trained_weights": report["parameters"]}
 
 

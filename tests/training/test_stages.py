@@ -97,6 +97,7 @@ def test_a_stopped_chain_goes_on(
     assert all((one[name] == other[name]).all() for name in one)
 
 
+@pytest.mark.slow
 def test_a_chain_with_other_options_begins_where_they_count(
     tiny: Tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eagerly: None
 ):

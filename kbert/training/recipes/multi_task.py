@@ -59,14 +59,14 @@ def read_tasks_data(config: MultiTaskConfig) -> TasksData:
 
 
 def task_metrics(found: Mapping[str, dict[str, Any]], monitors: Mapping[str, str]) -> Any:
-    """Returns the metrics of several tasks as one dict, "TASK/METRIC", after the mean over them.
+    """Returns the metrics of several tasks as one dict, "TASK_METRIC", after the mean over them.
 
     The mean is of the metric that each task is compared by.
     """
     if not found:
         return {}
     mean = statistics.fmean(found[name][monitors[name]] for name in found)
-    flat = {f"{name}/{key}": value for name, one in found.items() for key, value in one.items()}
+    flat = {f"{name}_{key}": value for name, one in found.items() for key, value in one.items()}
     return {MEAN: mean, **flat}
 
 
@@ -84,7 +84,7 @@ class MeasuredTasks:
             with model.alone(name) as one:
                 found[name] = part.measured(one)
         every: dict[str, Any] = task_metrics(found, self.monitors)
-        kept = (MEAN, *(f"{name}/{metric}" for name, metric in self.monitors.items()))
+        kept = (MEAN, *(f"{name}_{metric}" for name, metric in self.monitors.items()))
         return {name: value for name, value in every.items() if name in kept}
 
 
@@ -181,7 +181,7 @@ class MultiTaskTraining(EpochRecipe):
 
     def _monitor(self) -> str:
         name = self.config.monitor
-        return MEAN if name == MEAN else f"{name}/{self._monitors[name]}"
+        return MEAN if name == MEAN else f"{name}_{self._monitors[name]}"
 
     def batches(self, epoch: int, batch: int) -> Any:
         config, cut = self.config, dict[str, Any](batch_sizes(self.config))

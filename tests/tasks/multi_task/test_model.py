@@ -178,7 +178,7 @@ def test_losses_and_metrics_of_its_own():
 # --- training --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("steps", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_learning_from_texts(steps):
     model = MultiTaskModel(made("kind", "names"), sampling="annealed")
     x, y = some(X, model.models), some(Y, model.models)

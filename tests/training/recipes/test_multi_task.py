@@ -88,13 +88,13 @@ def test_the_numbers_of_a_run(finished: Path, tiny: Tiny):
     run = load_run(finished)
     assert [epoch["epoch"] for epoch in run.metrics["epochs"]] == [1, 2]
     best = run.metrics["epochs"][run.metrics["kept_epoch"] - 1]["validation"]
-    measured = ("mood/accuracy", "names/f1")
+    measured = ("mood_accuracy", "names_f1")
     assert set(best) == {"mean", *measured}
     assert best["mean"] == pytest.approx(np.mean([best[name] for name in measured]))
     final = run.metrics["final"]["validation"]
     for name in ("mean", *measured):
         assert final[name] == pytest.approx(best[name])
-    assert "score/mse" not in final and run.metrics["monitor"] == "mean"
+    assert "score_mse" not in final and run.metrics["monitor"] == "mean"
     # Each model by itself says what was measured.
     rows = [line.split("\t") for line in Path(tiny.texts["test"]).read_text().splitlines()[1:]]
     model = load(finished / "model" / "mood")
@@ -201,8 +201,8 @@ def test_metrics_of_tasks():
     found = {"a": {"f1": 0.5, "loss": 3.0}, "b": {"accuracy": 1.0}}
     assert task_metrics(found, {"a": "f1", "b": "accuracy"}) == {
         "mean": 0.75,
-        "a/f1": 0.5,
-        "a/loss": 3.0,
-        "b/accuracy": 1.0,
+        "a_f1": 0.5,
+        "a_loss": 3.0,
+        "b_accuracy": 1.0,
     }
     assert task_metrics({}, {}) == {}
