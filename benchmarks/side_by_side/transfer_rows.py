@@ -1,6 +1,6 @@
 """The rows of the table of transfer: ways to learn a task from an encoder, by `kbert train`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 ENCODER = "all-MiniLM-L6-v2"
 ADAPTED = ("mnli", "qnli", "sick")  # the adapters of the fusion
@@ -23,7 +23,7 @@ class Row:
     needs: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     encoder: str = ENCODER
-    targets: tuple[str, ...] = field(default=("rte",))
+    targets: tuple[str, ...] = ("rte",)
 
 
 STAGES = {

@@ -160,7 +160,7 @@ def whole(minimum: int, optional: bool = False) -> Kind:
 
 def number(expected: str, accepts: Callable[[float], bool], optional: bool = False) -> Kind:
     """Returns the kind of a finite number within bounds, given in words and as a function."""
-    return Kind(expected, lambda v: _is_number(v) and accepts(v), float, optional)
+    return Kind(expected, lambda v: is_number(v) and accepts(v), float, optional)
 
 
 def rate(optional: bool = False) -> Kind:
@@ -198,7 +198,7 @@ def weights() -> Kind:
         else isinstance(v, dict)
         and v != {}
         and all(isinstance(name, str) for name in v)
-        and all(_is_number(weight) and weight > 0 for weight in v.values()),
+        and all(is_number(weight) and weight > 0 for weight in v.values()),
         from_text=lambda v: parse_yaml(v, "`class_weights`"),
     )
 
@@ -207,7 +207,7 @@ def thresholds() -> Kind:
     """Returns the kind of a number between 0 and 1, or one for each of some labels."""
 
     def is_inside(value: Any) -> bool:
-        return _is_number(value) and 0 < value < 1
+        return is_number(value) and 0 < value < 1
 
     return Kind(
         "a number in (0, 1), or {label: number}",
@@ -276,5 +276,6 @@ def kind_of(described: "Field[Any]") -> Kind:
     return kind
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Returns whether a value is a finite number, and not True or False."""
     return (type(value) is int or isinstance(value, float)) and math.isfinite(value)

@@ -64,6 +64,7 @@ class Batching:
         Raises:
             ValueError: `x` is something else, or the targets do not fit.
         """
+        # Pairs, choices and images are no rows that could stand in one batch with others.
         raise NotImplementedError(f"{type(self).__name__} must say what its examples are")
 
     def as_columns(self, packed: Any, targets: Any) -> Columns:

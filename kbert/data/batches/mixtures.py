@@ -15,9 +15,8 @@ from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
 from kbert.data.batches.packed_examples import PackedExamples, as_tensors, padded_cells, plain
 from kbert.data.batches.plans import batch_plan, whole_batches
 
-PROPORTIONAL, SQUARE_ROOT, TEMPERATURE, ANNEALED = (
-    *("proportional", "square-root", "temperature", "annealed"),
-)
+PROPORTIONAL, SQUARE_ROOT = "proportional", "square-root"
+TEMPERATURE, ANNEALED = "temperature", "annealed"
 SAMPLINGS = (PROPORTIONAL, SQUARE_ROOT, TEMPERATURE, ANNEALED)
 TASK_IDS = "task_ids"  # the input that tells the task of each row, and its adapter
 
@@ -64,12 +63,12 @@ class Sampling:
                 f"`sampling` must be one of {', '.join(SAMPLINGS)}, or a number above 0 for each "
                 f"task. Received: sampling={self.kind!r}"
             )
-        if not _is_positive(self.temperature):
+        if not is_positive(self.temperature):
             raise ValueError(
                 f"`temperature` must be a number above 0. Received: {self.temperature!r}"
             )
         for weight in self.weights or ():
-            if not _is_positive(weight):
+            if not is_positive(weight):
                 raise ValueError(
                     "`sampling` must have a number above 0 for each task. Received: "
                     f"sampling={list(self.weights or ())!r}"
@@ -120,7 +119,8 @@ class Sampling:
         ]
 
 
-def _is_positive(value: Any) -> bool:
+def is_positive(value: Any) -> bool:
+    """Returns whether a value is a finite number above 0."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and 0 < value < float("inf")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from kbert.data.batches.mixtures import Sampling
+from kbert.data.batches.mixtures import Sampling, is_positive
 
 _MEANS = ("sum_over_batch_size", "mean")
 
@@ -89,8 +89,7 @@ def weights_of(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
     """Returns the weight of each task, 1 where none is given; a ValueError if one is no number."""
     found = dict.fromkeys(names, 1.0)
     for name, weight in given.items():
-        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if name not in names or not is_number or not 0 < weight < float("inf"):
+        if name not in names or not is_positive(weight):
             raise ValueError(
                 f"`loss_weights` must have numbers above 0 for some of {', '.join(names)}. "
                 f"Received: loss_weights[{name!r}]={weight!r}"

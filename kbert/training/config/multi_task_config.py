@@ -13,7 +13,16 @@ from kbert.options.configuration import (
     check_default,
     wrong,
 )
-from kbert.options.kinds import Kind, choice, entries, number, option, parse_yaml, text
+from kbert.options.kinds import (
+    Kind,
+    choice,
+    entries,
+    is_number,
+    number,
+    option,
+    parse_yaml,
+    text,
+)
 from kbert.tasks.registry import finetuned_task
 from kbert.training.config.finetuning_config import RunConfig
 
@@ -33,15 +42,14 @@ _OF_ONE = (
 )
 
 
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value < float("inf")
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and value > 0
 
 
 def _is_sampling(value: Any) -> bool:
     if isinstance(value, str):
         return value in SAMPLINGS
-    return isinstance(value, dict) and value != {} and all(map(_is_number, value.values()))
+    return isinstance(value, dict) and value != {} and all(map(_is_positive, value.values()))
 
 
 def _as_in_run(name: str) -> Any:
@@ -122,7 +130,7 @@ class MultiTaskConfig(EpochOptions, OptimizerOptions, PlacementOptions, RunOptio
         if self.strategy == TPU and self.batch_tokens is not None:
             raise wrong("batch_tokens", f"left out with strategy={TPU}", self.batch_tokens)
         for name in self.loss_weights:
-            if not _is_number(self.loss_weights[name]):
+            if not _is_positive(self.loss_weights[name]):
                 expected = "a number above 0"
                 raise wrong(f"tasks.{name}.{WEIGHT}", expected, self.loss_weights[name])
         configs = self.task_configs
