@@ -9,8 +9,8 @@ WORKERS ?= 2
 PYTEST_ARGS ?=
 
 # The first interpreter of a version that setup.cfg allows and that really runs.
-PYTHON ?= $(shell for candidate in python3.11 python3.12 python3 python; do \
-	if $$candidate -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' \
+PYTHON ?= $(shell for candidate in python3.11 python3.12 python3.13 python3 python; do \
+	if $$candidate -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1; then echo $$candidate; break; fi; done)
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
@@ -38,11 +38,11 @@ help:
 
 $(BIN)/python:
 	@if [ -z "$(PYTHON)" ]; then \
-		echo "kbert needs Python 3.11 or 3.12, and none was found." >&2; \
+		echo "kbert needs Python 3.11, 3.12 or 3.13, and none was found." >&2; \
 		echo "Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
 		exit 1; fi
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' || { \
-		echo "kbert needs Python 3.11 or 3.12. Received: $$($(PYTHON) --version 2>&1 | head -n 1)" >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+		echo "kbert needs Python 3.11, 3.12 or 3.13. Received: $$($(PYTHON) --version 2>&1 | head -n 1)" >&2; \
 		exit 1; }
 	$(PYTHON) -m venv $(VENV)
 

@@ -11,6 +11,7 @@ import pytest
 
 import kbert
 import kbert.layers
+from kbert.extras import DISTRIBUTION
 
 PUBLIC_NAMES = sorted(name for name in kbert.__all__ if name != "__version__")
 
@@ -137,7 +138,7 @@ def test_unknown_name_is_an_attribute_error():
 
 def test_installed_version_is_the_version_of_the_source():
     try:
-        installed = version("kbert")
+        installed = version(DISTRIBUTION)
     except PackageNotFoundError:
         pytest.skip("kbert is not installed, only found on the path")
     assert installed == kbert.__version__

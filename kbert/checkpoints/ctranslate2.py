@@ -13,6 +13,7 @@ import numpy as np
 
 from kbert.checkpoints.arrays.checkpoint_files import json_text
 from kbert.checkpoints.arrays.weight_table import check_arrays, transformer_shapes
+from kbert.extras import install_extra
 from kbert.storage.files import atomic_directory
 
 # kbert's activation -> the name in ctranslate2.specs.common_spec.Activation.
@@ -99,8 +100,7 @@ def import_ctranslate2() -> Any:
         import ctranslate2
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            'conversion to CTranslate2 needs its package: pip install ".[ctranslate2]" in the '
-            "checkout of kbert"
+            f"Conversion to CTranslate2 needs its package: {install_extra('ctranslate2')}"
         ) from error
     return ctranslate2
 

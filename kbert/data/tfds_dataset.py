@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kbert.data.tables.table import nearest
+from kbert.extras import install_extra
 
 # TFDS has neither size nor sha256 of this file, so it would not look for it in a folder.
 _FILES_WITHOUT_CHECKSUM = {"conll2003": {"conll2003.zip": "https://data.deepai.org/conll2003.zip"}}
@@ -136,7 +137,7 @@ def import_tfds() -> Any:
     except ImportError as error:
         # TFDS 4.9 itself fails without importlib_resources on Python 3.11.
         raise ImportError(
-            "Reading TFDS needs tensorflow-datasets. Install it with `pip install "
-            f"tensorflow-datasets importlib_resources`. ({error})"
+            "Reading TFDS needs tensorflow-datasets and importlib_resources: "
+            f"{install_extra('tfds')}. Received: {error}"
         ) from error
     return tensorflow_datasets

@@ -4,6 +4,8 @@ It is built on uvicorn and Starlette (REST), grpcio with the official messages (
 prometheus-client (metrics), all of the extra "serving".
 """
 
+from kbert.extras import install_extra
+
 try:
     import prometheus_client  # noqa: F401
     import starlette  # noqa: F401
@@ -11,5 +13,5 @@ try:
 except ImportError as error:
     raise ImportError(
         "The local server needs starlette, uvicorn and prometheus-client: "
-        'pip install ".[serving]" in the checkout of kbert'
+        f"{install_extra('serving')}"
     ) from error

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf import json_format
 
+from kbert.extras import install_extra
 from kbert.local_server.limits import LARGE_BYTES, Gate, Refusal, in_thread, invalid
 from kbert.local_server.model_store import ModelStore, check_inputs, signature_of
 from kbert.local_server.served_model import ServedModel, status_of
@@ -205,8 +206,8 @@ async def start_grpc(store: ModelStore, gate: Gate, host: str, port: int) -> Grp
         from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
     except ImportError as error:
         raise ImportError(
-            'gRPC needs grpcio, grpcio-health-checking and tensorflow-serving-api: pip install '
-            '".[serving]" in the checkout of kbert. A `grpc_port` of -1 does without'
+            "gRPC needs grpcio, grpcio-health-checking and tensorflow-serving-api: "
+            f"{install_extra('serving')}. A `grpc_port` of -1 does without"
         ) from error
     options = (
         ("grpc.max_receive_message_length", gate.limits.max_request_bytes),

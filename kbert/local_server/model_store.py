@@ -16,6 +16,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from kbert.extras import install_extra
 from kbert.local_server.batch_queue import Answer, Arrays
 from kbert.local_server.limits import Metrics, Refusal, invalid
 from kbert.local_server.served_model import LoadedVersion, ServedFolder, ServedModel
@@ -62,7 +63,7 @@ def _configured(file: Path) -> list[ServedFolder]:
     except ImportError as error:
         raise ImportError(
             "To read a model.config, the package tensorflow-serving-api is needed: "
-            'pip install ".[serving]" in the checkout of kbert'
+            f"{install_extra('serving')}"
         ) from error
     config = model_server_config_pb2.ModelServerConfig()
     try:

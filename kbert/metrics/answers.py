@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from kbert.extras import install_extra
 from kbert.metrics.glue import NotFiniteError
 
 
@@ -47,7 +48,7 @@ def squad_metrics(
             stacklevel=2,
         )
     # Unanswered questions are counted here: the official function would log a line for each.
-    v1_1, _ = _evaluations()
+    v1_1, _ = import_evaluations()
     found = v1_1.evaluate(_dataset(answered), predictions)
     scale = 100.0 * len(answered) / len(answers)
     return {
@@ -86,7 +87,7 @@ def squad2_metrics(
         _check_complete("null_scores", null_scores, answers)
         ranks, thresholds = _ranks({id: null_scores[id] for id in answers})
     chosen = {id: predictions[id] for id in answers}
-    _, v2_0 = _evaluations()
+    _, v2_0 = import_evaluations()
     found = v2_0.evaluate(_dataset(answers), chosen, ranks)
     metrics: dict[str, float | int] = {}
     for name, value in found.items():
@@ -99,14 +100,14 @@ def squad2_metrics(
     return metrics
 
 
-def _evaluations() -> tuple[Any, Any]:
-    """Returns the modules of SQuAD 1.1 and of 2.0."""
+def import_evaluations() -> tuple[Any, Any]:
+    """Imports the official modules of SQuAD 1.1 and of 2.0; an ImportError names the extra."""
     try:
         from official.nlp.tools import squad_evaluate_v1_1, squad_evaluate_v2_0
     except ImportError as error:
         raise ImportError(
-            "The metrics of SQuAD need tf-models-official. Install it with `pip install "
-            f"tf-models-official`. ({error})"
+            "The metrics of SQuAD need its official evaluation in tf-models-official: "
+            f"{install_extra('squad')}. Received: {error}"
         ) from error
     return squad_evaluate_v1_1, squad_evaluate_v2_0
 

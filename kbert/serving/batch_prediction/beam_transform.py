@@ -1,4 +1,4 @@
-"""Predictions of an export within an Apache Beam pipeline (`pip install ".[beam]"`).
+"""Predictions of an export within an Apache Beam pipeline (the extra "beam").
 
     with beam.Pipeline() as pipeline:
         rows = pipeline | beam.io.ReadFromJson("mails*.jsonl") | beam.Map(lambda row: row._asdict())
@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from kbert.extras import install_extra
 from kbert.serving.format.signatures import SERVING_DEFAULT
 from kbert.serving.format.version_folders import find_export
 from kbert.serving.loading.exported import load_export
@@ -20,8 +21,7 @@ try:
     import apache_beam as beam
 except ImportError as error:
     raise ImportError(
-        'Answers within Apache Beam need it: pip install ".[beam]" in the checkout of kbert. '
-        f"Received: {error}"
+        f"Answers within Apache Beam need it: {install_extra('beam')}. Received: {error}"
     ) from error
 
 MAX_BATCH_SIZE = 256

@@ -1,7 +1,7 @@
 """Readers of blocks of rows of files of any size: JSON Lines, TSV, CSV and Parquet.
 
 TSV and CSV have a header; they and JSON Lines are read as `kbert.data.tables.rows` does, TSV
-without quotes. Parquet needs pyarrow: `pip install ".[parquet]"`.
+without quotes. Parquet needs pyarrow, of the extra "parquet".
 """
 
 import gzip
@@ -14,6 +14,7 @@ from typing import Any
 
 from kbert.data.tables.columns import cut, is_gzipped, text_lines
 from kbert.data.tables.rows import check_width, format_by_name, text_rows
+from kbert.extras import install_extra
 
 BLOCK_ROWS = 8192
 # A block of longer texts has fewer rows, so that memory does not grow with the texts.
@@ -82,8 +83,7 @@ def pyarrow(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            'Parquet files need pyarrow: pip install ".[parquet]" in the checkout of kbert. '
-            f"Received: {error}"
+            f"Parquet files need pyarrow: {install_extra('parquet')}. Received: {error}"
         ) from error
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2
 
+from kbert.extras import install_extra
 from kbert.serving.client.server_errors import server_error
 from kbert.serving.format.signatures import Signature, signatures_of
 
@@ -26,7 +27,7 @@ class GrpcTransport:
         except ImportError as error:
             raise ImportError(
                 "gRPC needs the packages grpcio and tensorflow-serving-api: "
-                'pip install ".[serving]" in the checkout of kbert. '
+                f"{install_extra('serving')}. "
                 "REST needs neither: begin `url` with http://"
             ) from error
         number = "" if version is None else f", version {version}"

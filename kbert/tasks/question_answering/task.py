@@ -11,7 +11,7 @@ from kbert.data.questions.answer_alignment import align_answers, all_occurrences
 from kbert.data.questions.question_examples import QuestionExamples, required_answers
 from kbert.data.questions.squad import read_questions
 from kbert.data.tables.table import check_columns
-from kbert.metrics.answers import squad2_metrics, squad_metrics
+from kbert.metrics.answers import import_evaluations, squad2_metrics, squad_metrics
 from kbert.tasks.answers import ANSWER_STYLE, Span, around, plain_values, records, spans
 from kbert.tasks.options import FEATURE_OPTIONS
 from kbert.tasks.reading_task import ReadingTask
@@ -52,6 +52,7 @@ class QuestionTask(ReadingTask):
 
     def _aligned(self, examples: QuestionExamples, config: Any, part: str) -> QuestionExamples:
         if part != "train" and not self.by_places:
+            import_evaluations()  # before hours of training, not after
             return examples
         examples = aligned_questions(examples)
         return all_occurrences(examples) if config.all_occurrences else examples
@@ -72,6 +73,8 @@ class QuestionTask(ReadingTask):
         return WindowInput(*model.examples(model.read_inputs(examples), answers))
 
     def measured_examples(self, path: Any, columns: Mapping[str, Any], model: Any = None) -> Any:
+        if not self.by_places:
+            import_evaluations()  # before the model is loaded and asked
         examples = read_questions(path)
         return aligned_questions(examples) if self.by_places else examples
 

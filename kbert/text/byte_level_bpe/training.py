@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable
 
+from kbert.extras import install_extra
 from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary
 
 # In the order of their ids, as in the published models.
@@ -35,7 +36,7 @@ def train_byte_level_bpe(
         import tokenizers
     except ImportError as error:
         raise ImportError(
-            "Training a byte-level BPE needs tokenizers: pip install 'kbert[bpe]'"
+            f"Training a byte-level BPE needs tokenizers: {install_extra('bpe')}"
         ) from error
     if vocabulary_size < LEAST_VOCABULARY_SIZE:
         raise ValueError(

@@ -8,6 +8,7 @@ apache_beam. Sources: its programming guide, sections 4.2.1 (ParDo) and 5 (I/O).
 from pathlib import Path
 from typing import Any
 
+from kbert.extras import install_extra
 from kbert.storage.files import atomic_directory
 from kbert.training.config.pretraining_config import PreparationConfig
 from kbert.training.pretraining.preparation import prepared_corpus, prepared_output, records_of_part
@@ -16,8 +17,7 @@ try:
     import apache_beam as beam
 except ImportError as error:
     raise ImportError(
-        'Preparing with Apache Beam needs it: pip install ".[beam]" in the checkout of kbert. '
-        f"Received: {error}"
+        f"Preparing with Apache Beam needs it: {install_extra('beam')}. Received: {error}"
     ) from error
 
 _TEMPLATE = "-SSSSS-of-NNNNN"

@@ -41,5 +41,5 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="must be at least 261, .* vocabulary_size=260"):
         train_byte_level_bpe(TEXTS, 260)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match=r"pip install 'kbert\[bpe\]'"):
+    with pytest.raises(ImportError, match=r'pip install "\.\[bpe\]"'):
         train_byte_level_bpe(TEXTS, 300)
