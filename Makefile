@@ -71,7 +71,7 @@ $(STAMPS)/minilm: | $(BIN)/python
 	@mkdir -p $(STAMPS) && touch $@
 
 demo: $(STAMPS)/installed $(STAMPS)/minilm
-	$(BIN)/python -m kbert.cli.main demo
+	$(BIN)/python -m kbert demo
 
 # A worker that has nothing left to do takes tests from the other one.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

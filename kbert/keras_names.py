@@ -85,6 +85,19 @@ NAMES = {
 }
 
 
+# Packages that Keras imports for parts of its own which need not be there: `load_keras_without`.
+_HIDDEN: set[str] = set()
+
+
+def load_keras_without(*packages: str) -> None:
+    """Keeps Keras, which is not loaded yet, from importing packages; others import them as always.
+
+    Keras imports matplotlib and scikit-learn where they are installed, for galleries of images and
+    wrappers of models, and does without where they are not.
+    """
+    _HIDDEN.update(name for name in packages if name not in sys.modules)
+
+
 def when_keras_loads() -> None:
     """Registers the names with Keras: now where it is loaded, or else as soon as it is."""
     if "keras" in sys.modules:
@@ -122,7 +135,12 @@ class _KerasFinder:
             load = spec.loader.exec_module
 
             def exec_module(module: Any) -> None:
-                load(module)
+                sys.modules.update(dict.fromkeys(_HIDDEN))  # None: not to be imported
+                try:
+                    load(module)
+                finally:
+                    for hidden in _HIDDEN:
+                        sys.modules.pop(hidden, None)
                 register_names()
 
             setattr(spec.loader, "exec_module", exec_module)

@@ -52,6 +52,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/optimization/losses.py::tensorflow"): (
         "a fused update and sums over replicas, only where the running backend is TensorFlow"
     ),
+    ("tensorflow_imports", "kbert/__main__.py"): "it is the program, run as a module",
     **{
         (rule, f"kbert/pipelines/task_model.py::{method}"): (
             "only a model on raw texts has a tokenizer to load or save, and needs TensorFlow anyway"

@@ -1,5 +1,6 @@
 """Names of classes in Keras before they are loaded: the table, the stand-ins, the hook."""
 
+import os
 import re
 import subprocess
 import sys
@@ -65,3 +66,32 @@ def test_names_are_there_whichever_is_imported_first(imports, tmp_path):
     )
     run = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True)
     assert run.stdout.split("\n")[:2] == ["kbert>AdamW False", "[]"], run.stderr
+
+
+def test_keras_loads_without_packages_that_others_import_all_the_same(tmp_path):
+    """With a Keras that only notes what it could import, as the real one takes seconds."""
+    (tmp_path / "keras").mkdir()
+    (tmp_path / "keras" / "saving.py").write_text("def get_custom_objects(): return {}\n")
+    (tmp_path / "keras" / "__init__.py").write_text(
+        "there = []\n"
+        "for name in ('hidden', 'colorsys'):\n"
+        "    try:\n"
+        "        __import__(name)\n"
+        "        there.append(name)\n"
+        "    except ImportError:\n"
+        "        pass\n"
+    )
+    (tmp_path / "hidden.py").touch()
+    program = (
+        "import kbert.keras_names as names\n"
+        "names.load_keras_without('hidden', 'no_such_package')\n"
+        "import keras, hidden\n"
+        "print(keras.there, hidden.__name__)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{Path(keras_names.__file__).parent.parent}"},
+    )
+    assert run.stdout == "['colorsys'] hidden\n", run.stderr

@@ -1,4 +1,5 @@
 import logging
+import os
 import subprocess
 import sys
 import time
@@ -11,13 +12,39 @@ from kbert.cli.main import app
 
 VERBS = (
     *("train", "pretrain", "evaluate", "predict", "export", "serve", "check", "convert", "info"),
-    "demo",
+    *("doctor", "demo"),
 )
 
 
 def test_the_version():
     result = CliRunner().invoke(app, ["--version"])
-    assert (result.exit_code, result.stdout) == (0, f"kbert {kbert.__version__}\n")
+    first, *others = result.stdout.splitlines()
+    assert (result.exit_code, first) == (0, f"kbert {kbert.__version__}")
+    names = [line.rpartition(" ")[0] for line in others]
+    assert names[:5] == ["Python", "tensorflow", "tensorflow-text", "keras", "Keras backend"]
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"]])
+def test_the_module_is_the_program_and_loads_no_tensorflow(arguments):
+    code = (
+        "import runpy, sys\n"
+        "try:\n"
+        f"    sys.argv[1:] = {arguments}\n"
+        "    runpy.run_module('kbert', run_name='__main__')\n"
+        "finally:\n"
+        "    print({'tensorflow', 'keras', 'numpy'} & set(sys.modules), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr == "set()\n" and "kbert" in done.stdout
+
+
+def test_a_shell_completes_verbs():
+    asked = {"_KBERT_COMPLETE": "complete_bash", "COMP_WORDS": "kbert tr", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['kbert']; from kbert.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **asked}
+    )
+    assert done.stdout.split() == ["train"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

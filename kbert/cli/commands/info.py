@@ -1,12 +1,12 @@
-"""`kbert info`."""
+"""`kbert info` and `kbert doctor`: what a folder holds, and what is installed."""
 
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Argument
+from typer import Argument, Exit, echo
 
-from kbert.cli.commands.verb import reported, write_result
+from kbert.cli.commands.verb import FAILURE, reported, write_result
 
 
 @reported
@@ -42,6 +42,29 @@ def info(
     )
     about = next((about for is_kind, about in kinds if is_kind(path)), _of_checkpoint)
     write_result(about(path))
+
+
+@reported
+def doctor() -> None:
+    """Tell what is installed, and try whether a model answers.
+
+    Versions, extras, devices, the processor's instructions, free memory
+    and disk; then a model that comes with kbert answers a question,
+    within about ten seconds. Nothing is downloaded. The result on stdout
+    is JSON, for bug reports; exit code 1 means that something is broken.
+
+    Example:
+
+      kbert doctor > doctor.json
+    """
+    echo("Loading TensorFlow ...", err=True)
+    from kbert.cli.actions.doctor import diagnosis, shown
+
+    report = diagnosis()
+    echo("\n".join(shown(report)), err=True)
+    write_result(report)
+    if not report["ok"]:
+        raise Exit(FAILURE)
 
 
 def _of_run(path: str) -> dict[str, Any]:
