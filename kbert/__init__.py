@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kbert.serving.export.export import export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
+    from kbert.serving.loading.pipeline import pipeline
     from kbert.tasks.captioning.model import Captioner
     from kbert.tasks.classification.model import Classifier
     from kbert.tasks.embedding.model import TextEmbedder
@@ -89,6 +90,7 @@ _MODULE_OF = {
     "export": "kbert.serving.export.export",
     "export_together": "kbert.serving.export.multi_task_export",
     "load": "kbert.serving.loading.exported",
+    "pipeline": "kbert.serving.loading.pipeline",
     "train_subwords": "kbert.text.subword_training",
 }
 
@@ -127,6 +129,7 @@ __all__ = [
     "export",
     "export_together",
     "load",
+    "pipeline",
     "train_subwords",
 ]
 

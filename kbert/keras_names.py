@@ -135,12 +135,13 @@ class _KerasFinder:
             load = spec.loader.exec_module
 
             def exec_module(module: Any) -> None:
-                sys.modules.update(dict.fromkeys(_HIDDEN))  # None: not to be imported
+                hidden: dict[str, Any] = dict.fromkeys(_HIDDEN)
+                sys.modules.update(hidden)  # None: not to be imported
                 try:
                     load(module)
                 finally:
-                    for hidden in _HIDDEN:
-                        sys.modules.pop(hidden, None)
+                    for name in hidden:
+                        sys.modules.pop(name, None)
                 register_names()
 
             setattr(spec.loader, "exec_module", exec_module)

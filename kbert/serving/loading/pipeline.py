@@ -1,0 +1,124 @@
+"""`kbert.pipeline`: models by the name of their task, as users of transformers know them."""
+
+import os
+from typing import Any
+
+from kbert.checkpoints.pretrained import PretrainedEncoder, find_name
+from kbert.serving.loading.exported import Exported, ExportedTask, load
+from kbert.tasks.registry import FINETUNED, OTHERS, task_named, task_of
+
+# Name of transformers, or the task's own -> the task of kbert.
+_ALIASES = {
+    "sentiment-analysis": "classification",
+    "sentiment": "classification",
+    "text-classification": "classification",
+    "token-classification": "ner",
+    "feature-extraction": "embedding",
+    "sentence-similarity": "embedding",
+    "fill-mask": "pretraining",
+    "image-to-text": "captioning",
+}
+_DEFAULTS = {
+    "question-answering": "minilm-squad",
+    "ner": "minilm-ner",
+    "embedding": "all-MiniLM-L6-v2",
+}
+
+
+class Pipeline:
+    """A model that is called with texts; made by `pipeline`.
+
+    `model` is what `kbert.load` returns: everything else is asked of it.
+    """
+
+    def __init__(self, task: str, model: Any) -> None:
+        self.task = task
+        self.model = model
+
+    def __call__(self, *inputs: Any, **columns: Any) -> Any:
+        """Answers texts: `model.answers` of them.
+
+        Args:
+            *inputs: A str, or a list of str; of a task on several texts, such as a pair, one for
+                each. Or what `answers` takes alone, such as a dict of columns.
+            **columns: The same by name: `question` and `context` of question-answering.
+
+        Returns:
+            A dict of plain values for each row, as `answers` gives them, or a list of dicts where
+            a text has several; of single strings the one answer itself.
+
+        Raises:
+            TypeError: There are no texts, or texts both by place and by name.
+        """
+        if bool(inputs) == bool(columns):
+            raise TypeError(
+                "`pipeline` must be called with texts, or with columns by name. Received: "
+                f"{'both' if inputs else 'neither'}"
+            )
+        given = columns or dict(enumerate(inputs))
+        is_single = all(isinstance(text, str | os.PathLike) for text in given.values())
+        rows = {name: [text] if is_single else text for name, text in given.items()}
+        x: Any = rows if columns else tuple(rows.values())
+        if not columns and len(x) == 1:
+            (x,) = x
+        answers = self.model.answers(x)
+        return answers[0] if is_single else answers
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {self.task}: {self.model!r}>"
+
+
+def pipeline(task: str, model: str | os.PathLike[str] | None = None, **kwargs: Any) -> Pipeline:
+    """Loads a model of a task, to be called with texts.
+
+    Args:
+        task: "question-answering", "ner" ("token-classification"), "text-classification"
+            ("sentiment-analysis"), "embedding" ("feature-extraction"), "translation", "fill-mask",
+            "image-to-text", or another task of kbert by its own name, such as "regression".
+        model: What `kbert.load` takes: a run, a folder, an export, a name. None means the model
+            that comes with kbert, for question-answering and ner, and all-MiniLM-L6-v2 for
+            embedding.
+        **kwargs: Arguments of `kbert.load`, such as `dtype`.
+
+    Raises:
+        ValueError: There is no such task, none of its models comes with kbert and `model` is None,
+            or the model is of another task.
+        FileNotFoundError: There is no such model.
+    """
+    name = _ALIASES.get(task, task)
+    if name not in (*FINETUNED, *OTHERS):
+        known = ", ".join((*_ALIASES, *FINETUNED, *OTHERS))
+        raise ValueError(f"`task` must be one of {known}. Received: task={task!r}")
+    wanted = task_named(name)
+    chosen = _DEFAULTS.get(name) if model is None else model
+    if chosen is None:
+        raise ValueError(
+            f"`model` must be given for {task!r}, since none comes with kbert: the folder of a "
+            f"{wanted.model_name}, of kbert or Hugging Face, a run or an export. Received: "
+            "model=None"
+        )
+    if name == "embedding" and isinstance(find_name(chosen), PretrainedEncoder):
+        return Pipeline(name, wanted.model_class().from_pretrained(chosen, **kwargs))
+    return Pipeline(name, _of_task(wanted.model_name, load(chosen, **kwargs), chosen))
+
+
+def _of_task(kind: str, loaded: Any, source: Any) -> Any:
+    """Returns the loaded model, or the one of its several, that is of a class."""
+    models = loaded if isinstance(loaded, dict) else {"": loaded}
+    kinds = {name: _kind(model) for name, model in models.items()}
+    fitting = [model for name, model in models.items() if kinds[name] == kind]
+    if len(fitting) != 1:
+        raise ValueError(
+            f"`model` must be one {kind} for this task. Received: {os.fspath(source)!r}, "
+            f"{' and '.join(kinds.values())}"
+        )
+    return fitting[0]
+
+
+def _kind(model: Any) -> str:
+    if isinstance(model, ExportedTask):
+        return str(model.export.metadata["tasks"][model.name]["class"])
+    if isinstance(model, Exported):
+        return str(model.metadata["class"])
+    task = task_of(model)
+    return type(model).__name__ if task is None else task.model_name

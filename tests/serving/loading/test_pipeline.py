@@ -1,0 +1,95 @@
+"""`kbert.pipeline`: names of tasks, default models, forms of inputs, and models of other tasks."""
+
+from typing import Any
+
+import pytest
+
+import kbert
+from kbert.serving.loading import pipeline as module
+from kbert.serving.loading.exported import Exported
+from kbert.serving.loading.pipeline import Pipeline, pipeline
+from kbert.tasks.classification.model import Classifier
+from tests.small_pipelines import small_question_answerer
+
+
+@pytest.fixture
+def saved(classifier: Classifier, tmp_path):
+    """A folder of a classifier."""
+    classifier.save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+def test_it_is_public():
+    assert kbert.pipeline is pipeline
+
+
+@pytest.mark.parametrize("task", ["text-classification", "sentiment-analysis", "classification"])
+def test_a_classifier_by_each_name_of_its_task(task, saved, classifier: Classifier):
+    found = pipeline(task, saved)
+    assert type(found.model) is Classifier and found.task == "classification"
+    (expected,) = classifier.answers(["a text"])
+    assert found("a text")["label"] == expected["label"]
+    assert [one["label"] for one in found(["a text"])] == [expected["label"]]
+    assert found([]) == []
+
+
+def test_an_export(exported_path, exported: Exported):
+    found = pipeline("text-classification", exported_path)
+    assert isinstance(found.model, Exported)
+    assert found("a text")["label"] == exported.answers(["a text"])[0]["label"]
+
+
+def test_columns_by_name_and_by_place():
+    reader = small_question_answerer()
+    found = Pipeline("question-answering", reader)
+    question, context = "who?", "ann wrote it"
+    columns = {"question": [question], "context": [context]}
+    (expected,) = reader.answers(columns)
+    for answer in (found(question=question, context=context), found(question, context)):
+        assert answer["answer"] == expected["answer"]
+    for answers in (found(**columns), found(columns), found([question], [context])):
+        assert [one["answer"] for one in answers] == [expected["answer"]]
+    for calls in ((), {}), (("who?",), {"context": "x"}):
+        with pytest.raises(TypeError, match="texts, or with columns by name. Received: "):
+            found(*calls[0], **calls[1])
+
+
+@pytest.mark.parametrize(
+    "task, name",
+    [("question-answering", "minilm-squad"), ("ner", "minilm-ner"), ("token-classification", 0)],
+)
+def test_models_that_come_with_kbert(task, name, monkeypatch):
+    asked: list[Any] = []
+    kinds = {"minilm-squad": "QuestionAnswerer", "minilm-ner": "EntityRecognizer"}
+
+    def load(source: str) -> Any:
+        asked.append(source)
+        return getattr(kbert, kinds[source]).__new__(getattr(kbert, kinds[source]))
+
+    monkeypatch.setattr(module, "load", load)
+    assert pipeline(task).task == ("question-answering" if name == "minilm-squad" else "ner")
+    assert asked == [name or "minilm-ner"]
+
+
+def test_a_published_encoder_embeds(minilm_directory):
+    found = pipeline("feature-extraction")
+    assert isinstance(found.model, kbert.TextEmbedder)
+    assert len(found("a text")["embedding"]) == 384  # the width of all-MiniLM-L6-v2
+
+
+def test_unknown_tasks_and_tasks_without_a_model():
+    with pytest.raises(ValueError, match="`task` must be one of .*ner.*Received: task='nerr'"):
+        pipeline("nerr")
+    with pytest.raises(ValueError, match="for 'fill-mask'.*a MaskedLanguageModel.*model=None"):
+        pipeline("fill-mask")
+    with pytest.raises(FileNotFoundError, match="Did you mean `minilm-ner`"):
+        pipeline("ner", "minilm-nerr")
+
+
+def test_models_of_other_tasks(saved, exported_path):
+    message = "`model` must be one EntityRecognizer for this task. Received: .*, Classifier"
+    for model in (saved, exported_path):
+        with pytest.raises(ValueError, match=message):
+            pipeline("ner", model)
+    with pytest.raises(ValueError, match="must be one TextEmbedder"):
+        pipeline("embedding", saved)
