@@ -107,6 +107,7 @@ TENSORFLOW_PACKAGES = (
 # what to install. No other package is imported inside a function.
 HEAVY_PACKAGES = (
     "ctranslate2",
+    "datasets",
     "grpc",
     "grpc_health",
     "huggingface_hub",

@@ -4,8 +4,9 @@ import importlib
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-TFDS = "tfds:"
-SPLITS = {"train": "train", "validation": "validation", "test": "test"}
+from kbert.data.hf_dataset import hf_file
+
+TFDS, HF = DATASETS = ("tfds:", "hf:")
 
 
 class Task:
@@ -112,8 +113,7 @@ class Task:
 
     def request_words(self, longest: int) -> int:
         """Returns the words of the long texts of sample requests, for a longest sequence."""
-        # Two windows of a model that reads in windows.
-        return longest * 3 // 2 if self.has_windows else longest
+        return longest * 3 // 2 if self.has_windows else longest  # two windows
 
 
 class FinetunedTask(Task):
@@ -174,8 +174,7 @@ class FinetunedTask(Task):
 
     def source(self, config: Any, part: str) -> str | None:
         """Returns the source of a part of the examples, or None where there is none."""
-        given: str | None = getattr(config, part)
-        return given
+        return getattr(config, part)
 
     def read(self, config: Any, part: str) -> Any:
         """Reads a part of the examples that has a `source`.
@@ -187,7 +186,10 @@ class FinetunedTask(Task):
         given: str = getattr(config, part)
         if given.startswith(TFDS):
             name, _, split = given.removeprefix(TFDS).partition("@")
-            return self.read_tfds(name, split or SPLITS[part], config, part)
+            return self.read_tfds(name, split or part, config, part)
+        if given.startswith(HF):
+            with hf_file(given.removeprefix(HF), part) as file:
+                return self.read_file(file, config, part)
         return self.read_file(given, config, part)
 
     def read_file(self, path: str, config: Any, part: str) -> Any:
@@ -261,11 +263,8 @@ class FinetunedTask(Task):
         from kbert.tasks.inputs import Prepared
 
         labels = getattr(model, "labels", None)
-
-        def measured(right: Any, predictions: Any) -> dict[str, Any]:
-            return self.measure_predictions(right, predictions, labels, glue)
-
-        return Prepared(self.inputs(model, examples), self.targets(examples, labels), measured)
+        inputs, targets = self.inputs(model, examples), self.targets(examples, labels)
+        return Prepared(inputs, targets, lambda y, p: self.measure_predictions(y, p, labels, glue))
 
     def targets(self, examples: Any, labels: Sequence[str] | None) -> Any:
         """Returns targets of labelled examples, where `averages`: (n,), or soft labels (n, C)."""

@@ -17,7 +17,7 @@ from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.tables.table import check_columns, nearest
 from kbert.options.configuration import ONE, RunOptions, check_strategy, wrong
 from kbert.tasks.registry import finetuned_task
-from kbert.tasks.task import TFDS
+from kbert.tasks.task import DATASETS
 from kbert.training.config.any_config import StoredConfig
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
@@ -79,7 +79,7 @@ def _check_output(config: RunOptions) -> None:
 def _check_files(config: StoredConfig | PreparationConfig, *keys: str) -> None:
     for key in keys:
         path = getattr(config, key)
-        if path is not None and not path.startswith(TFDS):
+        if path is not None and not path.startswith(DATASETS):
             check_file(f"--{key.replace('_', '-')}", path)
 
 
@@ -126,7 +126,7 @@ def _look_at_stages(config: StagesConfig) -> None:
 def _look_at_examples(config: RunConfig) -> None:
     for part in PARTS:
         given = getattr(config, part)
-        if str(given).startswith(TFDS):
+        if str(given).startswith(DATASETS):
             continue
         if config.glue is not None:
             finetuned_task(config.task).check_glue(config, part)
@@ -162,7 +162,7 @@ def _look_at_translation(config: TranslationConfig) -> None:
     sides = [f"{part}_{side}" for part in PARTS for side in ("source", "target")]
     _check_files(config, *PARTS, *sides, "source_subwords", "target_subwords")
     for path in (getattr(config, part) for part in PARTS):
-        if path is not None and not path.startswith(TFDS):
+        if path is not None and not path.startswith(DATASETS):
             columns = (config.source_column, config.target_column)
             by_index = any(isinstance(column, int) for column in columns)
             check_columns(path, columns, header=not by_index)

@@ -20,7 +20,7 @@ from kbert.data.classification.text_pairs import (
 )
 from kbert.metrics.glue_names import GLUE_METRICS, glue_task_name
 from kbert.tasks.options import FEATURE_OPTIONS
-from kbert.tasks.task import TFDS, FinetunedTask
+from kbert.tasks.task import DATASETS, TFDS, FinetunedTask
 
 # GLUE's splits of the parts for which no name is given.
 _GLUE_SPLITS = {"train": "train", "validation": "dev", "test": None}
@@ -270,7 +270,7 @@ def sequence_outputs(architecture: str | None, checkpoint: Any) -> int:
 def _glue_split(config: Any, part: str) -> str | None:
     """Returns the GLUE split of a part, or None if it comes from elsewhere or does not exist."""
     given = getattr(config, part)
-    if config.glue is None or str(given).startswith(TFDS):
+    if config.glue is None or str(given).startswith(DATASETS):
         return None
     return given if given is not None else _GLUE_SPLITS[part]
 

@@ -34,7 +34,7 @@ SCRATCH = "scratch:"
 _ADAPTER_RATES = {"houlsby": 1e-4, "pfeiffer": 1e-4, "lora": 5e-4}
 GRID_KEYS = ("batch_size", "learning_rate", "epochs")
 _DATA, _MODEL = "Data", "Model"
-_PART = text("a file, tfds:NAME, or a split of the GLUE task")
+_PART = text("a file, tfds:NAME, hf:NAME, or a split of the GLUE task")
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class RunConfig(
     train: str | None = option(
         None, _PART, _DATA,
         "Training examples: TSV, CSV, JSON Lines or JSON (also .gz), SQuAD's JSON or CoNLL columns "
-        "for the tasks that read, or tfds:glue/sst2@train; with --glue the name of a split, by "
-        "default train.",
+        "for the tasks that read, tfds:glue/sst2@train or hf:NAME:CONFIGURATION@SPLIT; with --glue "
+        "the name of a split, by default train.",
     )
     validation: str | None = option(
         None, _PART, _DATA,
@@ -230,7 +230,7 @@ def _check_data(config: RunConfig) -> None:
         if config.data is None:
             raise wrong("data", f"the folder of GLUE with glue={config.glue!r}", None)
     elif config.train is None:
-        raise wrong("train", "given: a file or tfds:NAME (or give glue and data)", None)
+        raise wrong("train", "given: a file, tfds:NAME or hf:NAME (or give glue and data)", None)
     finetuned_task(config.task).check(config)
 
 
