@@ -6,6 +6,7 @@ from typing import Any
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.checkpoints.arrays.tokenizer_files import byte_level_files_of
+from kbert.checkpoints.read_checkpoint import read_checkpoint
 from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
 from kbert.text.tokenizer import Tokenizer
 from kbert.text.vocabulary import Vocabulary
@@ -43,6 +44,34 @@ def tokenizer_of(checkpoint: Checkpoint, **kwargs: Any) -> Tokenizer:
     return WordPiece(
         vocabulary, **{"lowercase": checkpoint.lowercase, **_known_to(WordPiece, settings)}
     )
+
+
+def pretrained_tokenizer(
+    name_or_directory: str | os.PathLike[str], kind: type | None = None, **kwargs: Any
+) -> Any:
+    """Returns the tokenizer of a published encoder, or of the folder of a model.
+
+    `name_or_directory` and errors are those of `kbert.Bert.from_pretrained`, `kwargs` those of
+    `tokenizer_of`.
+
+    Raises:
+        ValueError: there is no vocabulary, or the tokenizer is not of the class `kind`.
+        TypeError: a setting is unknown to its class.
+    """
+    checkpoint = read_checkpoint(name_or_directory, values=False)
+    tokenizer = tokenizer_of(checkpoint, **kwargs)
+    if kind is not None and not isinstance(tokenizer, kind):
+        raise ValueError(
+            f"`name_or_directory` must have the tokenizer {kind.__name__}. Received: "
+            f"{os.fspath(name_or_directory)!r}, which has {type(tokenizer).__name__}"
+        )
+    unknown = [name for name in kwargs if name not in _known_to(type(tokenizer), kwargs)]
+    if unknown:
+        raise TypeError(
+            f"{type(tokenizer).__name__} must be given settings that it has. Received: "
+            f"{', '.join(unknown)}"
+        )
+    return tokenizer
 
 
 def tokenizer_of_file(

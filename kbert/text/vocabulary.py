@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from kbert.architectures import loaded
 from kbert.storage.files import write_atomically
 
 
@@ -114,6 +115,22 @@ class Vocabulary:
             tokens.pop()  # after the last line end
         _ids_of(tuple(tokens), f"Vocabulary file {file}", "line", 1, BERT_TOKENS.required)
         return cls(tokens)
+
+    @classmethod
+    def from_pretrained(cls, name_or_directory: str | os.PathLike[str]) -> "Vocabulary":
+        """Reads the vocabulary of a published encoder, or of the folder of a model.
+
+        Args:
+            name_or_directory: A known name, an `org/name` of the Hugging Face hub, or a directory,
+                as for `kbert.Bert.from_pretrained`.
+
+        Raises:
+            ValueError: It is no checkpoint, or has no vocabulary.
+            FileNotFoundError: The directory or name does not exist.
+        """
+        read = loaded("kbert.pipelines.tokenizers.pretrained_tokenizer")
+        found: Vocabulary = read(name_or_directory).vocabulary
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the tokens to `path`, one per line, in the format of `from_file`.

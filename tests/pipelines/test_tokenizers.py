@@ -4,7 +4,9 @@ import pytest
 import tensorflow as tf
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
+from kbert.pipelines import tokenizers
 from kbert.pipelines.tokenizers import (
+    pretrained_tokenizer,
     put_tokenizer,
     settings_of,
     tokenizer_of,
@@ -13,6 +15,7 @@ from kbert.pipelines.tokenizers import (
 from kbert.text.byte_level_bpe.byte_level_bpe import ByteLevelBPE
 from kbert.text.vocabulary import ROBERTA_TOKENS, Vocabulary, byte_characters
 from kbert.text.wordpiece.wordpiece import WordPiece
+from tests.small_pipelines import small_classifier
 
 WORDS = Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "ä", "Ab"])
 BYTES = Vocabulary([*ROBERTA_TOKENS.names, *byte_characters(), "ab"], ROBERTA_TOKENS)
@@ -75,3 +78,34 @@ def test_files(tmp_path):
     assert found.vocabulary == other and len(found.merges) == 1
     with pytest.raises(FileNotFoundError, match="`path` must be a vocabulary file"):
         tokenizer_of_file(tmp_path / "none.json")
+
+
+def test_the_tokenizer_of_a_folder(tmp_path):
+    model = small_classifier()
+    model.save_pretrained(tmp_path / "model")
+    found = WordPiece.from_pretrained(tmp_path / "model")
+    assert found.get_config() == model.tokenizer.get_config()
+    assert Vocabulary.from_pretrained(str(tmp_path / "model")) == model.tokenizer.vocabulary
+    assert WordPiece.from_pretrained(tmp_path / "model", handle_cjk=False).handle_cjk is False
+    with pytest.raises(ValueError, match="must have the tokenizer ByteLevelBPE. .* has WordPiece"):
+        ByteLevelBPE.from_pretrained(tmp_path / "model")
+    with pytest.raises(TypeError, match="WordPiece must be given settings .*Received: lower"):
+        WordPiece.from_pretrained(tmp_path / "model", lower=True)
+    with pytest.raises(FileNotFoundError, match="Did you mean `all-MiniLM-L6-v2`"):
+        Vocabulary.from_pretrained("all-MiniLM-L6")
+
+
+def test_the_tokenizer_of_a_published_encoder(minilm_directory):
+    found = WordPiece.from_pretrained("all-MiniLM-L6-v2")
+    assert len(found.vocabulary) == 30522 and found.lowercase  # of bert-base-uncased
+    assert found.tokenize(tf.constant(["hello world"])).to_list() == [[7592, 2088]]
+
+
+def test_a_byte_level_tokenizer_is_found_too(monkeypatch):
+    checkpoint = checkpoint_with(ByteLevelBPE(BYTES, [("a", "b")]))
+    monkeypatch.setattr(tokenizers, "read_checkpoint", lambda name, values: checkpoint)
+    assert isinstance(pretrained_tokenizer("some"), ByteLevelBPE)
+    assert ByteLevelBPE.from_pretrained("some").vocabulary == BYTES
+    assert Vocabulary.from_pretrained("some") == BYTES
+    with pytest.raises(ValueError, match="must have the tokenizer WordPiece"):
+        WordPiece.from_pretrained("some")

@@ -55,7 +55,7 @@ class Pipeline:
                 "`pipeline` must be called with texts, or with columns by name. Received: "
                 f"{'both' if inputs else 'neither'}"
             )
-        given = columns or dict(enumerate(inputs))
+        given: dict[Any, Any] = {**columns} or {i: text for i, text in enumerate(inputs)}
         is_single = all(isinstance(text, str | os.PathLike) for text in given.values())
         rows = {name: [text] if is_single else text for name, text in given.items()}
         x: Any = rows if columns else tuple(rows.values())

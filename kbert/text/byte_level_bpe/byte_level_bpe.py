@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from kbert.architectures import loaded
 from kbert.storage.files import write_atomically
 from kbert.text.byte_level_bpe import files
 from kbert.text.byte_level_bpe.merge_table import build_merge_table
@@ -90,6 +91,27 @@ class ByteLevelBPE:
         self._encoder = WordEncoder(vocabulary, build_merge_table(vocabulary, self.merges))
         self._splitter = WordSplitter()
         self._places = TokenPlaces(vocabulary, trim_offsets, add_prefix_space)
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
+    ) -> "ByteLevelBPE":
+        """Makes the tokenizer of a published encoder, or of the folder of a model.
+
+        Args:
+            name_or_directory: A known name, an `org/name` of the Hugging Face hub, or a directory,
+                as for `kbert.Bert.from_pretrained`.
+            **kwargs: Arguments of the constructor that replace the checkpoint's, such as
+                `special_tokens_in_text`.
+
+        Raises:
+            ValueError: It is no checkpoint, has no vocabulary, or one of WordPiece.
+            FileNotFoundError: The directory or name does not exist.
+            TypeError: An argument is unknown.
+        """
+        read = loaded("kbert.pipelines.tokenizers.pretrained_tokenizer")
+        found: ByteLevelBPE = read(name_or_directory, cls, **kwargs)
+        return found
 
     @classmethod
     def from_files(

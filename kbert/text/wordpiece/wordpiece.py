@@ -1,5 +1,6 @@
 """BERT's tokenizer as a TensorFlow graph."""
 
+import os
 import re
 from typing import Any
 
@@ -7,6 +8,7 @@ import keras
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from kbert.architectures import loaded
 from kbert.text.graph_functions import checked_text
 from kbert.text.tokenizer import TokenOffsets
 from kbert.text.vocabulary import Vocabulary
@@ -92,6 +94,27 @@ class WordPiece:
                 unknown_token=table.unknown_token,
                 max_bytes_per_word=MAX_CHARACTERS_PER_WORD * _LONGEST_CHARACTER,
             )
+
+    @classmethod
+    def from_pretrained(
+        cls, name_or_directory: str | os.PathLike[str], **kwargs: Any
+    ) -> "WordPiece":
+        """Makes the tokenizer of a published encoder, or of the folder of a model.
+
+        Args:
+            name_or_directory: A known name, an `org/name` of the Hugging Face hub, or a directory,
+                as for `kbert.Bert.from_pretrained`.
+            **kwargs: Arguments of the constructor that replace the checkpoint's, such as
+                `special_tokens_in_text`.
+
+        Raises:
+            ValueError: It is no checkpoint, has no vocabulary, or one of a byte-level BPE.
+            FileNotFoundError: The directory or name does not exist.
+            TypeError: An argument is unknown.
+        """
+        read = loaded("kbert.pipelines.tokenizers.pretrained_tokenizer")
+        found: WordPiece = read(name_or_directory, cls, **kwargs)
+        return found
 
     def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Returns the token ids of each text, without special tokens.
