@@ -10,7 +10,7 @@ os.environ.setdefault("TF_ENABLE_DEPRECATION_WARNINGS", "0")
 
 from typer import Exit, Option, Typer, echo
 
-from kbert.cli.commands.convert import convert
+from kbert.cli.commands.convert import convert, push
 from kbert.cli.commands.demo import demo
 from kbert.cli.commands.evaluate import evaluate
 from kbert.cli.commands.export import check, export
@@ -33,7 +33,7 @@ app = Typer(
 app.command(cls=TrainCommand)(train)
 _VERBS = (
     *(prepare, pretrain, evaluate, predict, export, serve),
-    *(check, convert, plot, info, doctor, demo),
+    *(check, convert, push, plot, info, doctor, demo),
 )
 for _verb in _VERBS:
     app.command()(_verb)

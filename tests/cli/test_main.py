@@ -12,7 +12,7 @@ from kbert.cli.main import app
 
 VERBS = (
     *("train", "pretrain", "evaluate", "predict", "export", "serve", "check", "convert", "info"),
-    *("doctor", "demo"),
+    *("push", "doctor", "demo"),
 )
 
 

@@ -1,5 +1,6 @@
-"""`kbert convert`."""
+"""`kbert convert` and `kbert push`: models for others."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from typer import Argument, Option
 from kbert.cli.commands.verb import reported, write_result
 from kbert.data.tables.table import nearest
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 FORMATS = ("huggingface", "kbert", "tf1", "ctranslate2", "sentence-transformers")
 
 
@@ -58,3 +60,36 @@ def convert(
     from kbert.cli.actions.conversion import convert_checkpoint
 
     write_result(convert_checkpoint(source, target, format, overwrite))
+
+
+@reported
+def push(
+    model: Annotated[Path, Argument(help="A run or a model's folder.", metavar="MODEL")],
+    repository: Annotated[
+        str, Argument(help="Its name on the Hugging Face hub, OWNER/NAME.", metavar="REPO")
+    ],
+    private: Annotated[bool, Option(help="Whether a new repository is private.")] = False,
+    message: Annotated[str, Option(help="Message of the commit.")] = "Upload with kbert",
+) -> None:
+    """Upload a model to the Hugging Face hub, with a card.
+
+    The folder's own README.md is the card; where there is none, one is
+    written. It needs a token that may write: hf auth login, or the
+    variable HF_TOKEN. The result on stdout is JSON.
+
+    Example:
+
+      kbert push runs/topics my-name/topics --private
+    """
+    if not _REPOSITORY.fullmatch(repository):
+        raise ValueError(f"`REPO` must be OWNER/NAME. Received: {repository!r}")
+    from kbert.cli.actions.model_kinds import check_model
+    from kbert.training.runs.run_directory import is_run
+
+    if not model.is_dir():
+        raise FileNotFoundError(f"`MODEL` must be a run or a folder. Received: {str(model)!r}")
+    if not is_run(model):
+        check_model(model, exports=False)
+    from kbert.cli.actions.publishing import push_model
+
+    write_result(push_model(model, repository, private, message))

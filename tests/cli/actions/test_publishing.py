@@ -1,0 +1,81 @@
+"""`kbert push` to a stand-in for the hub's client."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import huggingface_hub
+import pytest
+from typer.testing import CliRunner
+
+from kbert.cli.main import app
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """What was sent: repositories with their visibility, and the files of each upload."""
+    sent = SimpleNamespace(made={}, files={}, message=None, refuses=None)
+
+    class Api:
+        def __init__(self, **about):
+            assert about["library_name"] == "kbert"
+
+        def create_repo(self, repo_id, private, exist_ok):
+            if sent.refuses:
+                raise sent.refuses
+            assert exist_ok
+            sent.made[repo_id] = private
+
+        def upload_folder(self, repo_id, folder_path, commit_message):
+            assert repo_id in sent.made
+            folder = Path(folder_path)
+            sent.files = {one.name: one.read_bytes() for one in folder.iterdir()}
+            sent.message = commit_message
+            return SimpleNamespace(commit_url=f"https://hub/{repo_id}/commit/1")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    return sent
+
+
+def push(*arguments):
+    return CliRunner().invoke(app, ["push", *map(str, arguments)])
+
+
+def test_a_run_with_a_card(finished_run, hub):
+    result = push(finished_run, "ann/topics", "--private", "--message", "first")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["commit"] == "https://hub/ann/topics/commit/1"
+    assert hub.made == {"ann/topics": True} and hub.message == "first"
+    model = finished_run / "model"
+    assert hub.files.keys() == {*(one.name for one in model.iterdir()), "README.md"}
+    assert found["files"] == sorted(hub.files)
+    assert hub.files["kbert.json"] == (model / "kbert.json").read_bytes()
+    card = hub.files["README.md"].decode()
+    assert card.startswith("---\nlibrary_name: kbert\npipeline_tag: text-classification\n")
+    assert 'kbert.Classifier.from_pretrained("ann/topics")' in card
+    assert not (model / "README.md").exists()
+
+
+def test_a_folder_keeps_its_own_card(finished_run, hub, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for one in (finished_run / "model").iterdir():
+        (folder / one.name).write_bytes(one.read_bytes())
+    (folder / "README.md").write_text("my own")
+    assert push(folder, "ann/topics").exit_code == 0
+    assert hub.files["README.md"] == b"my own" and hub.made == {"ann/topics": False}
+
+
+def test_errors(finished_run, hub, tmp_path):
+    result = push(finished_run, "topics")
+    assert result.exit_code == 2
+    assert "`REPO` must be OWNER/NAME. Received: 'topics'" in result.stderr
+    result = push(tmp_path / "none", "ann/topics")
+    assert result.exit_code == 2 and "`MODEL` must be a run or a folder" in result.stderr
+    result = push(tmp_path, "ann/topics")
+    assert result.exit_code == 2 and "must be a checkpoint" in result.stderr
+    hub.refuses = ConnectionError("401 Unauthorized\nmore")
+    result = push(finished_run, "ann/topics")
+    assert result.exit_code == 1
+    assert "(ConnectionError: 401 Unauthorized)" in result.stderr and "HF_TOKEN" in result.stderr
