@@ -15,7 +15,7 @@ from kbert.checkpoints.arrays.checkpoint_files import FORMAT_FILES, read_json_ob
 from kbert.checkpoints.pretrained import find_name
 from kbert.checkpoints.read_checkpoint import detect_format
 from kbert.data.tables.table import check_columns, nearest
-from kbert.options.configuration import ONE, RunOptions, check_strategy, wrong
+from kbert.options.configuration import MULTI_WORKER, ONE, RunOptions, check_strategy, wrong
 from kbert.tasks.registry import finetuned_task
 from kbert.tasks.task import DATASETS
 from kbert.training.config.any_config import StoredConfig
@@ -31,7 +31,6 @@ from kbert.training.config.pretraining_config import (
 from kbert.training.config.stages_config import TASK as STAGES
 from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import PARTS, TranslationConfig
-from kbert.training.distributed.tf_config import VARIABLE
 from kbert.training.runs.run_directory import check_output, model_of
 from kbert.training.runs.stopped_runs import how_to_resume, resumes, stop_signals
 
@@ -72,7 +71,7 @@ def check_table(task: str, path: str, columns: dict[str, str | int | None]) -> N
 
 def _check_output(config: RunOptions) -> None:
     # Of several workers another one may have begun the run.
-    if not os.environ.get(VARIABLE):
+    if getattr(config, "strategy", ONE) != MULTI_WORKER:
         check_output(config.output or "", config.overwrite, resumes(config))
 
 

@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,12 @@ from kbert.pipelines.row_splitting import check_divisible
 from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
 from kbert.training.distributed.locked_temp_dir import WORKER, own_folder, remove_left
-from kbert.training.distributed.tf_config import Cluster, read_cluster
+from kbert.training.distributed.tf_config import (
+    VARIABLE,
+    Cluster,
+    read_cluster,
+    worker_config,
+)
 from kbert.training.runs.run_directory import stopped_run
 from kbert.training.runs.stopped_runs import resumes
 
@@ -38,8 +44,9 @@ def strategy(
 
     "one" is TensorFlow's default: a single device. "mirrored" trains copies of the model on the
     GPUs of this machine, or on parts of its CPU where it has none. "multi-worker" trains with other
-    processes, listed in the variable TF_CONFIG, and waits for them; it must be created before any
-    other use of TensorFlow. "tpu" trains on all cores of a TPU.
+    processes, listed in the variable TF_CONFIG or started by Slurm's srun or by a JobSet, and waits
+    for them; it must be created before any other use of TensorFlow. "tpu" trains on all cores of
+    a TPU.
 
     With each of them losses and gradients are those of the whole batch on one device; see
     `kbert.optimization.losses`.
@@ -111,6 +118,8 @@ def _divide_processor(replicas: int) -> None:
 
 def _multi_worker() -> tf.distribute.Strategy:
     cluster = read_cluster()
+    if not os.environ.get(VARIABLE):  # a scheduler's variables, which TensorFlow does not read
+        os.environ[VARIABLE] = worker_config(cluster.addresses, cluster.worker)
     worker_watch.wait_for_others(cluster)
     try:
         with worker_watch.ended_without_others(cluster):

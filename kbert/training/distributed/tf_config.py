@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kbert.training.distributed.schedulers import scheduled_workers
+
 VARIABLE = "TF_CONFIG"
 _FORM = (
     f'{VARIABLE} must be JSON such as {{"cluster": {{"worker": ["10.0.0.1:2222", '
@@ -29,10 +31,15 @@ class Cluster:
 
 
 def read_cluster(environment: Mapping[str, str] = os.environ) -> Cluster:
-    """Reads TF_CONFIG; a ValueError says why it is not one, if so."""
+    """Reads TF_CONFIG, or else what Slurm or a JobSet tell; a ValueError says what is wrong."""
     text = environment.get(VARIABLE)
     if not text:
-        raise ValueError(f"{_FORM}, in the environment of each worker. Received: none")
+        if (scheduled := scheduled_workers(environment)) is not None:
+            return Cluster(*scheduled)
+        raise ValueError(
+            f"{_FORM}, in the environment of each worker, or the workers must be started by srun "
+            "or by a JobSet. Received: none"
+        )
     try:
         values = json.loads(text)
     except ValueError as error:

@@ -26,7 +26,7 @@ def test_a_chief_comes_first():
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("", "must be JSON such as .* in the environment of each worker. Received: none"),
+        ("", "must be JSON such as .* of each worker, or .* started by srun .* Received: none"),
         ("{", "must be JSON such as .* Received: '{'"),
         ("[]", r"must be JSON such as .* Received: '\[\]'"),
         ('{"cluster": {"worker": ["a:1"]}}', "must be JSON such as"),
