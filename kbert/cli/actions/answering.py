@@ -230,8 +230,9 @@ def answer_file(
     nbest: int | None,
     task: str | None,
     columns: Sequence[str | None] = (),
+    part: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
-    """Answers the rows of a file; a progress bar is shown where stderr is a terminal."""
+    """Answers the rows of a file or part; a progress bar is shown where stderr is a terminal."""
     answering = open_model(model, nbest, task)
     read = columns_to_read(model, answering.inputs, columns)
     made_of: dict[str, Any] = {"model": model_checksum(model), "task": task, "nbest": nbest}
@@ -253,6 +254,7 @@ def answer_file(
             answering.answers,
             columns=read,
             made_of=made_of,
+            part=part,
             on_progress=tell,
         )
     return {"output": str(output), "rows": rows, "seconds": round(time.monotonic() - start, 3)}

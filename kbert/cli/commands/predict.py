@@ -48,6 +48,13 @@ _Output = Annotated[
     Path | None,
     Option(help="The file to make of them, with the answers; its end tells its format."),
 ]
+_Part = Annotated[
+    str | None,
+    Option(
+        help="Which part of the input, as 3/8, for several machines: in a row, their outputs are "
+        "those of the whole."
+    ),
+]
 _BatchSize = Annotated[int, Option(min=1, help="Lines that are read and answered at a time.")]
 
 
@@ -66,6 +73,7 @@ def predict(
     task: _Task = None,
     source: _Input = None,
     output: _Output = None,
+    part: _Part = None,
     batch_size: _BatchSize = 256,
 ) -> None:
     """Answer, fill or translate texts, or caption images: one JSON object a line, in order.
@@ -88,6 +96,8 @@ def predict(
 
       kbert predict exports/topics --input mails.jsonl --output answers.parquet
 
+      kbert predict exports/topics --input mails.jsonl --output 3.jsonl --part 3/8
+
       kbert predict bert-base-uncased --text "Paris is the [MASK] of France."
 
       kbert predict runs/squad --question "Who wrote it?" \\
@@ -97,20 +107,47 @@ def predict(
 
     check_model(model)
     check_task_of_export(model, task)
-    if source is not None or output is not None:
+    if any(one is not None for one in (source, output, part)):
         has_texts = show or any((images, text, question, context, context_file))
-        if source is None or output is None or has_texts:
-            told = "and without texts or --show (--text-a and --text-b name their columns)."
-            raise ValueError(f"`--input` and `--output` must be given together, {told}")
-        from kbert.cli.actions.answering import answer_file
-
-        write_result(answer_file(model, source, output, nbest, task, (text_a, text_b)))
+        _answer_file(model, source, output, part, has_texts, nbest, task, (text_a, text_b))
         return
     rows = _asked(question, context, context_file) or _given(text, text_a, text_b)
     rows = _files(images, rows) if images else rows
     from kbert.cli.actions.answering import open_model
 
     _write_answers(open_model(model, nbest, task), rows, bool(images), batch_size, show)
+
+
+def _answer_file(
+    model: Path,
+    source: Path | None,
+    output: Path | None,
+    part: str | None,
+    has_texts: bool,
+    nbest: int | None,
+    task: str | None,
+    columns: tuple[str | None, str | None],
+) -> None:
+    """Answers the rows of a file, or of a part of it."""
+    if source is None or output is None or has_texts:
+        told = "and without texts or --show (--text-a and --text-b name their columns)."
+        raise ValueError(f"`--input` and `--output` must be given together, {told}")
+    one_of = _part(part)
+    from kbert.cli.actions.answering import answer_file
+
+    write_result(answer_file(model, source, output, nbest, task, columns, one_of))
+
+
+def _part(text: str | None) -> tuple[int, int]:
+    """Returns the index of a part, from 1, and the number of parts."""
+    if text is None:
+        return 1, 1
+    index, _, parts = text.partition("/")
+    if not (index.isdecimal() and parts.isdecimal() and 1 <= int(index) <= int(parts)):
+        raise ValueError(
+            f"`--part` must be I/N with I from 1 to N, such as 3/8. Received: {text!r}"
+        )
+    return int(index), int(parts)
 
 
 def _write_answers(

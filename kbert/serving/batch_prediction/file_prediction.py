@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def predict_file(
     columns: Sequence[Sequence[str]] | None = None,
     made_of: Mapping[str, Any],
     block_rows: int = BLOCK_ROWS,
+    part: tuple[int, int] = (1, 1),
     on_progress: Callable[[float, int], None] = lambda share, rows: None,
 ) -> int:
     """Answers the rows of a file, block by block, writes them, and returns their number.
@@ -48,16 +50,19 @@ def predict_file(
             order; it does the length bucketing itself.
         columns: Alternative names of these columns; the first alternative that exists is used.
         made_of: Further things that the answers depend on, such as a checksum of the model.
+        part: Which of how many parts of the file is answered, (1, 1) for all of it. Parts are runs
+            of blocks; one after the other they are the file, with the same answers bit by bit.
         on_progress: Called with the share of the file that is done, 0 to 1, and the rows.
 
     Raises:
-        ValueError: A row is invalid: the message names file, line and what is expected. Or a
-            stopped run has another input or other values in `made_of`.
+        ValueError: A row is invalid: the message names file, line and what is expected. A stopped
+            run has another input or other values in `made_of`. `part` is of more parts than blocks.
     """
     if "parquet" in (file_format(source, "--input")[0], file_format(output, "--output")[0]):
         pyarrow("pyarrow.parquet")
     if not Path(source).is_file():
         raise FileNotFoundError(f"`--input` must be a file. Received: {source}")
+    wanted = _blocks_of(source, block_rows, part)
     share = 0.0
 
     def tell(found: float) -> None:
@@ -65,9 +70,11 @@ def predict_file(
         share = found
 
     facts = {"input": sha256_of(source), "rows of a block": block_rows, **made_of}
+    if part != (1, 1):
+        facts["part"] = list(part)
     with answer_file(output, facts) as file:
         rows = count = 0
-        for block in read_blocks(source, block_rows, tell):
+        for block in _of_part(read_blocks(source, block_rows, tell), wanted):
             if not file.has(block.number):
                 texts = _texts(block, inputs, columns or [inputs], str(source))
                 file.write(block, _answers(texts, list(inputs), answer))
@@ -76,6 +83,38 @@ def predict_file(
         file.join(count)
     on_progress(1.0, rows)
     return rows
+
+
+def _blocks_of(
+    source: str | os.PathLike[str], block_rows: int, part: tuple[int, int]
+) -> range | None:
+    """Returns the numbers of the blocks of a part, or None for all blocks."""
+    index, parts = part
+    if not 1 <= index <= parts:
+        raise ValueError(
+            "`part` must be one of the parts, from 1 to their number. Received: "
+            f"part={index}/{parts}"
+        )
+    if parts == 1:
+        return None
+    count = sum(1 for _ in read_blocks(source, block_rows))
+    if count < parts:
+        raise ValueError(
+            f"`part` must be of at most as many parts as {source} has blocks of {block_rows:,} "
+            f"rows, {count}. Received: part={index}/{parts}"
+        )
+    return range(count * (index - 1) // parts, count * index // parts)
+
+
+def _of_part(blocks: Iterator[Block], wanted: range | None) -> Iterator[Block]:
+    """Yields the blocks of a part, numbered from 0, with the columns of the whole file."""
+    first = None
+    for block in blocks:
+        first = first or block
+        if wanted is None:
+            yield block
+        elif block.number in wanted:
+            yield replace(block, number=block.number - wanted.start, columns=first.columns)
 
 
 def _answers(

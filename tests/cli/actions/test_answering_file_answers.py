@@ -124,6 +124,11 @@ def test_what_is_refused(finished_run, tmp_path):
         (["--input", source, "--output", tmp_path / "a.txt"], "`--output` must end in .jsonl"),
         (["--input", tmp_path / "none.tsv", "--output", out], "`--input` must be a file"),
         (["--input", source, "--output", out, "--task", "x"], "`--task` must be given for an exp"),
+        (["--input", source, "--output", out, "--part", "0/2"], "from 1 to N, such as 3/8. Rec"),
+        (["--input", source, "--output", out, "--part", "3/2"], "such as 3/8. Received: '3/2'"),
+        (["--input", source, "--output", out, "--part", "2"], "such as 3/8. Received: '2'"),
+        (["--input", source, "--output", out, "--part", "1/2"], "has blocks of 8,192 rows, 1. Rec"),
+        (["--text", "a", "--part", "1/2"], "`--input` and `--output` must be given together"),
     ):
         result, _ = invoke(finished_run, *arguments)
         assert result.exit_code == 2 and message in result.stderr, result.stderr

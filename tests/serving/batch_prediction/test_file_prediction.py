@@ -164,3 +164,72 @@ def test_what_is_not_there(tmp_path: Path):
         predicted(tmp_path / "none.tsv", tmp_path / "out.jsonl")
     write(tmp_path / "in.jsonl", [])
     assert predicted(tmp_path / "in.jsonl", tmp_path / "out.jsonl") == []
+
+
+def gathered(rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """A model whose answers depend on what is answered together."""
+    return [{"label": len(rows), "first": rows[0][0]} for _ in rows]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_parts_in_a_row_are_the_whole(tmp_path: Path, parts: int):
+    rows = [{"text": "x" * i, "label": "given"} for i in range(10)]  # four blocks
+    source = write(tmp_path / "in.jsonl", rows)
+    for end in ("jsonl", "tsv"):
+        whole = tmp_path / f"whole.{end}"
+        settings = {"answer": gathered, "made_of": {}, "block_rows": 3}
+        predict_file(source, whole, ("text",), **settings)
+        counts, lines = [], []
+        for index in range(1, parts + 1):
+            one = tmp_path / f"{index}.{parts}.{end}"
+            counts.append(
+                predict_file(source, one, ("text",), part=(index, parts), **settings)
+            )
+            found = one.read_text("utf-8").splitlines()
+            lines += found if end == "jsonl" or index == 1 else found[1:]
+            assert end == "jsonl" or found[0] == "text\tlabel\tpredicted_label\tfirst"
+        assert lines == whole.read_text("utf-8").splitlines()
+        assert sum(counts) == 10 and min(counts) > 0
+
+
+def test_a_part_has_the_columns_of_the_file(tmp_path: Path):
+    """As in the whole: a later row must not bring the column of an answer."""
+    rows = [{"text": "a"}, {"text": "b"}, {"text": "c", "lengths": 1}]
+    source = write(tmp_path / "in.jsonl", rows)
+    with pytest.raises(ValueError, match="line 3: .*'lengths', which is that of an answer"):
+        predicted(source, tmp_path / "2.jsonl", block_rows=2, part=(2, 2))
+
+
+def test_a_stopped_part_goes_on_as_the_same_part(tmp_path: Path):
+    source = write(tmp_path / "in.jsonl", [{"text": "x" * i} for i in range(12)])
+    asked = []
+
+    def failing(rows: list[Any]) -> list[Any]:
+        asked.append(rows)
+        if len(asked) == 2:
+            raise RuntimeError("stop")
+        return lengths(rows)
+
+    output = tmp_path / "2.jsonl"
+    with pytest.raises(RuntimeError, match="stop"):
+        predicted(source, output, answer=failing, part=(2, 2))
+    with pytest.raises(ValueError, match="Received: another part than that"):
+        predicted(source, output, part=(1, 2))
+    found = predicted(source, output, part=(2, 2), answer=failing)
+    assert [len(row["text"]) for row in found] == [*range(6, 12)]
+    assert [rows[0] for rows in asked] == [("x" * 6,), ("x" * 9,), ("x" * 9,)]
+
+
+@pytest.mark.parametrize(
+    "part, told",
+    [
+        ((0, 2), "from 1 to their number. Received: part=0/2"),
+        ((3, 2), "Received: part=3/2"),
+        ((1, 3), "at most as many parts as .* has blocks of 3 rows, 2. Received: part=1/3"),
+    ],
+)
+def test_parts_that_are_not_there(tmp_path: Path, part: tuple[int, int], told: str):
+    source = write(tmp_path / "in.jsonl", [{"text": "a"}] * 6)
+    with pytest.raises(ValueError, match=told):
+        predicted(source, tmp_path / "out.jsonl", part=part)
+    assert [file.name for file in tmp_path.iterdir()] == ["in.jsonl"]
