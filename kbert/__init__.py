@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.loading.exported import load
     from kbert.serving.loading.pipeline import pipeline
+    from kbert.serving.portable.litert_export import export_litert
+    from kbert.serving.portable.onnx_export import export_onnx
     from kbert.tasks.captioning.model import Captioner
     from kbert.tasks.classification.model import Classifier
     from kbert.tasks.embedding.model import TextEmbedder
@@ -88,6 +90,8 @@ _MODULE_OF = {
     "Vocabulary": "kbert.text.vocabulary",
     "WordPiece": "kbert.text.wordpiece.wordpiece",
     "export": "kbert.serving.export.export",
+    "export_litert": "kbert.serving.portable.litert_export",
+    "export_onnx": "kbert.serving.portable.onnx_export",
     "export_together": "kbert.serving.export.multi_task_export",
     "load": "kbert.serving.loading.exported",
     "pipeline": "kbert.serving.loading.pipeline",
@@ -127,6 +131,8 @@ __all__ = [
     "WordPiece",
     "__version__",
     "export",
+    "export_litert",
+    "export_onnx",
     "export_together",
     "load",
     "pipeline",

@@ -69,7 +69,7 @@ SUB_FLOORS = {
     "serving": (
         ("format",),
         ("export",),
-        ("loading",),
+        ("loading", "portable"),
         ("batch_prediction", "client"),
     ),
     "cli": (("actions",), ("commands",), (".",)),
@@ -115,6 +115,7 @@ HEAVY_PACKAGES = (
     "keras_hub",
     "matplotlib",
     "official",
+    "onnx",
     "sacrebleu",
     "sacremoses",
     "scipy",

@@ -117,7 +117,7 @@ def write_huggingface(
         # transformers refuses files whose header does not name the framework.
         write_safetensors(folder / WEIGHTS, tensors, format="pt")
         (folder / "tokenizer_config.json").write_text(
-            json_text(_tokenizer_config(checkpoint)), encoding="utf-8"
+            json_text(tokenizer_config(checkpoint)), encoding="utf-8"
         )
         write_tokenizer(checkpoint, folder, "vocab.txt")
     return Path(directory)
@@ -183,7 +183,8 @@ def _write_names(
     return {f"{prefix}{name}": array for name, array in encoder.items()} | heads
 
 
-def _tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+def tokenizer_config(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Returns the content of `tokenizer_config.json`."""
     if checkpoint.tokenizer_files:
         special = {"unk": "<unk>", "sep": "</s>", "pad": "<pad>", "cls": "<s>", "mask": "<mask>"}
         return {

@@ -7,10 +7,13 @@ from typing import Annotated, Any
 
 from typer import Argument, Exit, Option, echo
 
+from kbert.cli.actions.portable_formats import SAVED_MODEL, check_portable
 from kbert.cli.commands.verb import FAILURE, reported, write_result
 from kbert.data.tables.table import nearest
 from kbert.serving.format.version_folders import PRECISIONS
 from kbert.training.runs.run_directory import tell_stage
+
+_MAX_BATCH_SIZE = 32
 
 _Name = Annotated[
     str | None, Option(help="The model's name for the server; by default that of its folder.")
@@ -25,6 +28,13 @@ _Precision = Annotated[
     Option(
         help="float32, bfloat16 (half the size, and faster where the processor has it) or int8 "
         "(a quarter of the size, slower); by default that of the model.",
+    ),
+]
+_Format = Annotated[
+    str,
+    Option(
+        help="savedmodel takes texts, in TensorFlow Serving; onnx and litert are networks that "
+        "take token ids, in ONNX Runtime or on phones.",
     ),
 ]
 _With = Annotated[
@@ -46,18 +56,20 @@ def export(
     base: Annotated[Path, Argument(help="The folder of all exports.", metavar="BASE")],
     name: _Name = None,
     version: _Version = None,
-    max_batch_size: _MaxBatchSize = 32,
+    max_batch_size: _MaxBatchSize = _MAX_BATCH_SIZE,
     keep: _Keep = None,
     precision: _Precision = None,
     also: _With = None,
     measure: _Measure = None,
+    format: _Format = SAVED_MODEL,
 ) -> None:
-    """Write a SavedModel that answers raw strings.
+    """Write a SavedModel that answers raw strings, or a network for other runtimes.
 
     TensorFlow Serving and `kbert predict` take it. It becomes
     BASE/NAME/VERSION, where NAME is that of the run's folder, checked before
     it appears there, with what a server needs besides; BASE/README.md tells
-    how to start one. The result on stdout is JSON.
+    how to start one. With another format it becomes BASE/NAME, with the
+    tokenizer's file beside the network. The result on stdout is JSON.
 
     Examples:
 
@@ -70,15 +82,37 @@ def export(
       kbert export runs/topics exports --with runs/names --with runs/answers
 
       kbert export runs/multi-task exports
+
+      kbert export runs/topics networks --format onnx
     """
-    runs = _look_first(models_of([run, *(also or [])]), (base, name, version), precision, measure)
+    if format == SAVED_MODEL:
+        settings = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
+        _write_saved_model([run, *(also or [])], (base, name), settings, precision, measure)
+        return
+    rows = None if max_batch_size == _MAX_BATCH_SIZE else max_batch_size
+    options: dict[str, Any] = {"--version": version, "--max-batch-size": rows, "--keep": keep}
+    options |= {"--precision": precision, "--with": also, "--measure": measure}
+    target = check_portable(format, models_of([run]), (base, name), options)
+    from kbert.cli.actions.portable_export import export_portable
+
+    write_result({"export": str(export_portable(format, run, target, _about(run)))})
+
+
+def _write_saved_model(
+    given: list[Path],
+    place: tuple[Path, str | None],
+    settings: dict[str, Any],
+    precision: str | None,
+    measure: Path | None,
+) -> None:
+    (run, *also), (base, name) = given, place
+    runs = _look_first(models_of(given), (base, name, settings["version"]), precision, measure)
     from kbert.cli.actions.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
     from kbert.serving.format.version_folders import model_name
     from kbert.training.runs.load_model import load_model
 
-    settings: dict[str, Any] = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
     settings["precision"] = precision
     measured: dict[str, Any] = {}
     if len(runs) > 1:

@@ -73,7 +73,7 @@ def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> 
         *_precisions((about or {}).get("precisions") or {}),
         "",
         *_tasks(metadata.get("tasks") or {}),
-        *_training(about or {}),
+        *training_lines(about or {}),
         "",
         "## Files",
         "",
@@ -99,10 +99,11 @@ def _signatures(signatures: Mapping[str, Any]) -> list[str]:
     for name, one in signatures.items():
         inputs, outputs = (", ".join(map(_tensor, one[key])) for key in ("inputs", "outputs"))
         rows.append((f"`{name}`", inputs, outputs))
-    return ["## Signatures", *_table(("signature", "inputs", "outputs"), rows)]
+    return ["## Signatures", *table(("signature", "inputs", "outputs"), rows)]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Returns the lines of a table in Markdown, with an empty one before it."""
     lines = [f"| {' | '.join(map(str, row))} |" for row in (head, ["---"] * len(head), *rows)]
     return ["", *lines]
 
@@ -167,7 +168,7 @@ def _precisions(measured: Mapping[str, Any]) -> list[str]:
         "",
         f"Measured in Python on {measured['examples']:,} examples of {measured['source']}, "
         f"on {measured['processor']}:",
-        *_table(("precision", "bytes of weights", "measure", "value", "rows a second"), rows),
+        *table(("precision", "bytes of weights", "measure", "value", "rows a second"), rows),
     ]
 
 
@@ -179,19 +180,20 @@ def _tasks(tasks: Mapping[str, Any]) -> list[str]:
         labels = ", ".join(f"`{label}`" for label in (one.get("labels") or [])[:_MOST_LABELS])
         does = f": {_DOES[one['class']]}" if one["class"] in _DOES else ""
         rows.append((f"`{name}`", f"{one['class']}{does}", labels))
-    return ["## Tasks", *_table(("signature", "model", "labels"), rows), ""]
+    return ["## Tasks", *table(("signature", "model", "labels"), rows), ""]
 
 
-def _training(about: Mapping[str, Any]) -> list[str]:
+def training_lines(about: Mapping[str, Any]) -> list[str]:
+    """Returns the lines of a card on the training; for `about` see `write_card`."""
     lines = ["## Training"]
     if not (about.get("data") or about.get("metrics")):
         return [*lines, "", "What it was trained on is not known to the program that exported it."]
     if about.get("data"):
         files = [(one["part"], f"{one['examples']:,}", one["source"]) for one in about["data"]]
-        lines += _table(("part", "examples", "file"), files)
+        lines += table(("part", "examples", "file"), files)
     if metrics := about.get("metrics"):
         values = [(k, name, f"{v:.6g}") for k, part in metrics.items() for name, v in part.items()]
-        lines += [*_table(("part", "measure", "value"), values), ""]
+        lines += [*table(("part", "measure", "value"), values), ""]
         lines.append("Measured in Python, before the export.")
     return lines
 
