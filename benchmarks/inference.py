@@ -2,11 +2,12 @@
 
     python benchmarks/inference.py GLUE_DIRECTORY --classifier DIRECTORY
 
-Real lengths, batches of 32 in the order of the file. kbert runs its SavedModel, and `predict`;
-transformers tokenizes with its fast tokenizer and pads to the longest of the batch; keras-hub and
-Model Garden run their own preprocessing, which pads to a fixed length (128). All have the same
-weights, written by kbert as a Hugging Face folder. Without --classifier the head is random: the
-times are the same, the accuracies mean nothing.
+Real lengths, batches of 32 in the order of the file. kbert runs its SavedModel, `predict`, and its
+network in ONNX Runtime behind Hugging Face's `tokenizers`; like that, transformers tokenizes with
+its fast tokenizer and pads to the longest of the batch; keras-hub and Model Garden run their own
+preprocessing, which pads to a fixed length (128). All have the same weights, written by kbert as a
+Hugging Face folder. Without --classifier the head is random: the times are the same, the accuracies
+mean nothing.
 """
 
 import argparse
@@ -45,11 +46,12 @@ def contenders(folder: Path, settings: dict[str, Any], python: str) -> list[Cont
     """All contenders, kbert's and transformers' float32 first."""
     made = []
     for dtype in ("float32", "bfloat16"):
-        for name, exported in (("SavedModel", True), ("predict", False)):
-            options = {**settings, "model": str(folder / "kbert"), "dtype": dtype}
-            options["exported"] = exported
+        for way in ("SavedModel", "predict", "ONNX"):
+            if (way, dtype) == ("ONNX", "bfloat16"):
+                continue
+            options = {**settings, "model": str(folder / "kbert"), "dtype": dtype, "way": way}
             module = "contenders.kbert_inference"
-            made.append(Contender(f"kbert {name} {dtype}", module, WORKS, **options))
+            made.append(Contender(f"kbert {way} {dtype}", module, WORKS, **options))
     settings = {**settings, "model": str(folder / "huggingface")}
     for way in ("float32", "autocast", "bfloat16"):
         module = "peers.torch_inference"
