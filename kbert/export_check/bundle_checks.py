@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from kbert.export_check.bad_requests import bad_request_problems
 from kbert.export_check.report import Check
-from kbert.serving.format.batching_file import LENGTHS, Batching, read_batching
+from kbert.serving.format.batching_file import Batching, read_batching
 from kbert.serving.format.recorded_requests import (
     MAX_RECORDS,
     TOLERANCES,
@@ -54,23 +55,26 @@ def bundle_checks(
     export_dir: Path, signatures: Mapping[str, Signature], tensorflow_version: str
 ) -> Bundle:
     """Reads and checks the bundle of a version folder, against the SavedModel's signatures."""
-    is_kberts, is_batched = (export_dir / METADATA_FILE).is_file(), False
-    with suppress(FileNotFoundError, ValueError):
-        is_batched = read_metadata(export_dir).get("batching") is not None
+    is_kberts = (export_dir / METADATA_FILE).is_file()
+    most = 0  # rows of the graph's own batches
+    with suppress(FileNotFoundError, ValueError, AttributeError, KeyError, TypeError):
+        batching = read_metadata(export_dir)["batching"]
+        most = int(batching["max_batch_size"] if "num_batch_threads" in batching else 0)
     metadata = _metadata_check(export_dir, signatures, tensorflow_version)
-    joined, batching = _file_check(
+    joined, _ = _file_check(
         "batching",
         lambda: read_batching(export_dir),
-        "batching_params.pbtxt is missing." if is_batched else "",
-        lambda found: _padding_problems(found, signatures),
+        "",
+        lambda found: _batching_problems(found, is_kberts),
     )
     if joined.skipped and is_kberts:
-        joined = Check("batching", note="requests are not joined")
+        note = f"the graph joins requests to batches of {most} rows"
+        joined = Check("batching", note=note if most else "requests are not joined")
     warmup, requests = _file_check(
         "warmup",
         lambda: read_warmup(export_dir),
         "tf_serving_warmup_requests is missing." if is_kberts else "",
-        lambda found: _warmup_problems(found, signatures, batching),
+        lambda found: _warmup_problems(found, signatures, {1, max(1, most)}),
     )
     if requests is not None:
         warmup = replace(warmup, note=f"{len(requests)} records")
@@ -147,34 +151,30 @@ def _metadata_problems(
             yield f"{METADATA_FILE} says {key}={metadata[key]!r}; it is {value!r}."
 
 
-def _padding_problems(batching: Batching, signatures: Mapping[str, Signature]) -> Iterator[str]:
-    for name, signature in signatures.items():
-        for key, tensor in signature.inputs.items():
-            if tensor.shape is None or None not in tensor.shape[1:]:
-                continue
-            if not batching.pad_variable_length_inputs:
-                yield (
-                    f"The input {key!r} of {name!r} varies in length; without "
-                    "pad_variable_length_inputs requests of different lengths fail."
-                )
-            elif LENGTHS not in signature.inputs:
-                yield (
-                    f"The input {key!r} of {name!r} varies in length, and the signature has no "
-                    f"{LENGTHS!r}: what a server pads would be taken for real."
-                )
+def _batching_problems(batching: Batching, is_kberts: bool) -> Iterator[str]:
+    before = "batching_params.pbtxt lets a server join requests before the graph can check them: "
+    if batching.pad_variable_length_inputs:
+        yield (
+            f"{before}with pad_variable_length_inputs, one of another rank beside good ones ends "
+            "the process. Export the model again, or remove the file."
+        )
+    elif is_kberts:
+        yield (
+            f"{before}one of another rank fails all that share its batch. Export the model again, "
+            "or remove the file."
+        )
 
 
 def _warmup_problems(
-    requests: list[PredictRequest], signatures: Mapping[str, Signature], batching: Batching | None
+    requests: list[PredictRequest], signatures: Mapping[str, Signature], sizes: set[int]
 ) -> Iterator[str]:
     if len(requests) > MAX_RECORDS:
         yield f"There are {len(requests)} records; a server loads at most {MAX_RECORDS}."
     for number, request in enumerate(requests, 1):
         for problem in _request_problems(request, signatures):
             yield f"Record {number}: {problem}"
-    sizes = (1,) if batching is None else batching.allowed_batch_sizes
     for name in signatures:
-        missing = set(sizes) - {one.rows for one in requests if one.signature == name}
+        missing = sizes - {one.rows for one in requests if one.signature == name}
         if missing:
             yield f"The signature {name!r} has no record of {sorted(missing)} row(s)."
 
@@ -206,13 +206,15 @@ class Replay:
         self._path = export_dir
         self._folder = folder
         self._runners: dict[str, Runner] = {}
+        self._session: Session | None = None
         self._problems: dict[str, list[str]] = {name: [] for name in (*_PLACES, "same", "golden")}
 
     def checks(self, bundle: Bundle) -> Iterator[Check]:
         """Loads the export, runs the requests of its bundle, and compares the answers.
 
         Yields "python_run" and "session_run": all requests ran there; "same_answers": both gave the
-        same answers; "golden_answers": both gave the model's answers before the export.
+        same answers; "golden_answers": both gave the model's answers before the export;
+        "bad_requests": without Python the graph refuses what does not fit.
         """
         golden = bundle.golden or []
         with ExitStack() as stack:
@@ -226,6 +228,8 @@ class Replay:
                 for place, answer in found.items():
                     for told in differences(answer, one.outputs, one.tolerance):
                         self._tell("golden", f"In {_PLACES[place]}, {what}: {told}.")
+            is_kberts = bundle.golden is not None
+            bad = list(bad_request_problems(self._session)) if is_kberts and self._session else []
         count = len(bundle.warmup) + len(golden)
         for place in _PLACES:
             note = f"{count} requests"
@@ -235,6 +239,8 @@ class Replay:
         yield Check("same_answers", tuple(self._problems["same"]), both)
         none = "" if golden and places else "there are no golden answers, or no place to run them"
         yield Check("golden_answers", tuple(self._problems["golden"]), none)
+        asked = "" if is_kberts and self._session else f"{_NO_BUNDLE}, or no place to run it"
+        yield Check("bad_requests", tuple(bad), asked)
 
     def _load(self, stack: ExitStack) -> dict[str, str]:
         """Fills the runners; returns name -> why a runner cannot be used here."""
@@ -244,8 +250,8 @@ class Replay:
         except Exception as error:  # TensorFlow raises any class for an invalid file
             self._tell("python", f"Python cannot load the export: {_words(error)}")
         try:
-            session = stack.enter_context(Session(self._path, folder=self._folder))
-            self._runners["session"] = session.run
+            self._session = stack.enter_context(Session(self._path, folder=self._folder))
+            self._runners["session"] = self._session.run
         except FileNotFoundError as error:
             skipped["session"] = str(error)
         except RuntimeError as error:

@@ -28,7 +28,6 @@ from kbert.serving.format.version_folders import (
 )
 
 logger = logging.getLogger(__name__)
-_THREADS = 4
 
 
 def served_folders(base: str | os.PathLike[str]) -> list[ServedFolder]:
@@ -95,14 +94,18 @@ def _entry(file: Path, one: Any) -> ServedFolder:
 
 
 class ModelStore:
-    """The models of a path, see `served_folders`. For one event loop."""
+    """The models of a path, see `served_folders`. For one event loop.
 
-    def __init__(self, base: str | os.PathLike[str], metrics: Metrics) -> None:
+    `threads` run models: as many as requests at a time, since those wait in them to share a batch.
+    """
+
+    def __init__(
+        self, base: str | os.PathLike[str], metrics: Metrics, threads: int = 128
+    ) -> None:
         self.base = base
         self.metrics = metrics
         self.models: dict[str, ServedModel] = {}
-        # Models run in parallel; of one model, one batch at a time.
-        self._executor = ThreadPoolExecutor(_THREADS, "kbert-model")
+        self._executor = ThreadPoolExecutor(threads, "kbert-model")
         self._loader = ThreadPoolExecutor(1, "kbert-loader")
 
     def model(self, name: str) -> ServedModel:

@@ -22,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.local_server.batch_queue import Answer, Arrays, BatchQueue
+from kbert.local_server.concurrent_runs import ConcurrentRuns
 from kbert.local_server.limits import Refusal, invalid
 from kbert.serving.format.batching_file import read_batching
 from kbert.serving.format.recorded_requests import read_warmup
@@ -76,7 +77,7 @@ class LoadedVersion:
         self.about: dict[str, Any] = {}
         with suppress(OSError, ValueError):
             self.about = read_metadata(path)
-        self.queue: BatchQueue | None = None  # of the event loop that serves it
+        self.queue: BatchQueue | ConcurrentRuns | None = None  # of the event loop that serves it
         for place, request in enumerate(read_warmup(path) or [], 1):
             try:
                 # TF Serving runs the main signature where none is named.
@@ -96,6 +97,8 @@ class LoadedVersion:
             return self.model.run(signature, inputs)
         except _CLIENTS as error:
             raise invalid(first_line(error)) from error
+        except tf.errors.UnavailableError as error:  # the queue of the graph is full
+            raise Refusal("UNAVAILABLE", first_line(error)) from error
 
 
 def first_line(error: BaseException) -> str:
@@ -187,7 +190,10 @@ class ServedModel:
             self.states[number] = VersionState("END", told.replace(str(path), path.name))
             self._failed[number] = mark
             return
-        version.queue = BatchQueue(version.run, version.batching, self._executor, self._told)
+        if version.model.joins_requests:
+            version.queue = ConcurrentRuns(version.run, self._executor, self._told)
+        else:
+            version.queue = BatchQueue(version.run, version.batching, self._executor, self._told)
         self._failed.pop(number, None)
         # One assignment: no request sees a state in between.
         self.ready = {**self.ready, number: version}

@@ -64,7 +64,7 @@ class LocalServer(AbstractContextManager["LocalServer"]):
     ) -> None:
         self.options = options
         self.metrics = Metrics()
-        self.store = ModelStore(base, self.metrics)
+        self.store = ModelStore(base, self.metrics, options.limits.max_concurrency)
         self.rest_url = ""
         self.grpc_url = ""
         self._started = threading.Event()

@@ -47,15 +47,15 @@ def test_a_good_bundle_has_none(meter: Path):
         ("warmup", "passed"),
         ("golden_file", "passed"),
     ]
-    # Of each signature one of a short and one of a middling row, and sizes 1, 2, 4.
-    assert len(bundle.warmup) == 2 * (2 + 3)
+    # Of each signature one of a short, a middling and a long row, and one of four.
+    assert len(bundle.warmup) == 2 * (3 + 1)
+    assert bundle.checks[1].note == "the graph joins requests to batches of 4 rows"
     assert bundle.golden is not None and len(bundle.golden) == 2
 
 
 def test_a_saved_model_alone(meter: Path):
     for file in (meter / "assets.extra").iterdir():
         file.unlink()
-    (meter / "batching_params.pbtxt").unlink()
     bundle = read(meter)
     assert {one.status for one in bundle.checks} == {"skipped"}
     assert {one.skipped for one in bundle.checks} == {"the export has no bundle of kbert"}
@@ -64,7 +64,6 @@ def test_a_saved_model_alone(meter: Path):
 @pytest.mark.parametrize(
     "file, check, message",
     [
-        ("batching_params.pbtxt", "batching", "batching_params.pbtxt is missing."),
         ("assets.extra/tf_serving_warmup_requests", "warmup", "tf_serving_warmup_requests is miss"),
         ("assets.extra/golden_answers.json", "golden_file", "golden_answers.json is missing."),
     ],
@@ -97,14 +96,27 @@ def test_metadata_of_another_export(meter: Path):
     assert "is damaged" in problems(meter)["metadata"][0]
 
 
-def test_padding_that_would_be_taken_for_real(meter: Path):
+def test_a_file_that_joins_requests_before_they_are_checked(meter: Path):
+    """As earlier exports have it; one of another rank then ends TF Serving."""
     file = meter / "batching_params.pbtxt"
-    text = file.read_text()
-    file.write_text(text.replace("inputs: true", "inputs: false"))
-    told = problems(meter)["batching"]
-    assert len(told) == 2 and "without pad_variable_length_inputs requests of" in told[0]
-    file.write_text(text.replace("allowed_batch_sizes: 4", "allowed_batch_sizes: 5"))
+    file.write_text("max_batch_size { value: 4 } pad_variable_length_inputs: true")
+    (told,) = problems(meter)["batching"]
+    assert "pad_variable_length_inputs, one of another rank beside good ones ends the" in told
+    file.write_text("max_batch_size { value: 4 }")
+    (told,) = problems(meter)["batching"]
+    assert "one of another rank fails all that share its batch" in told
+    file.write_text("max_batch_size { value: 4 } allowed_batch_sizes: 5")
     assert "must rise to max_batch_size=4" in problems(meter)["batching"][0]
+
+
+def test_the_file_of_a_model_by_others(meter: Path):
+    """It has no checks that a server's own batching would go round; padding is not for any."""
+    for file in (meter / "assets.extra").iterdir():
+        file.unlink()
+    (meter / "batching_params.pbtxt").write_text("max_batch_size { value: 4 }")
+    assert problems(meter) == {}
+    (meter / "batching_params.pbtxt").write_text("pad_variable_length_inputs: true")
+    assert list(problems(meter)) == ["batching"]
 
 
 def request(text: Any, signature: str = "serving_default", name: str = "text") -> PredictRequest:
@@ -124,21 +136,21 @@ def test_records_that_do_not_fit(meter: Path):
     bundle = read(meter)
     (told,) = [one.problems for one in bundle.checks if one.name == "warmup"]
     assert told == (
-        "Record 11: there is no signature 'other'.",
-        "Record 12: the inputs are ['texts'] instead of ['text'].",
-        "Record 13: 'text' is of float64 instead of string.",
-        "Record 14: 'text' has the shape (1, 1), of 1 row(s).",
+        "Record 9: there is no signature 'other'.",
+        "Record 10: the inputs are ['texts'] instead of ['text'].",
+        "Record 11: 'text' is of float64 instead of string.",
+        "Record 12: 'text' has the shape (1, 1), of 1 row(s).",
     )
     assert len(bundle.warmup) == len(good)  # the others are run all the same
 
 
 def test_sizes_without_a_record_and_too_many_records(meter: Path):
-    good = [one for one in read_warmup(meter) or [] if one.rows != 2]
+    good = [one for one in read_warmup(meter) or [] if one.rows != 4]
     write_warmup(meter, good)
     told = problems(meter)["warmup"]
     assert told == (
-        "The signature 'serving_default' has no record of [2] row(s).",
-        "The signature 'tokens' has no record of [2] row(s).",
+        "The signature 'serving_default' has no record of [4] row(s).",
+        "The signature 'tokens' has no record of [4] row(s).",
     )
     record = next(tf.data.TFRecordDataset(str(meter / WARMUP_FILE)).as_numpy_iterator())
     with tf.io.TFRecordWriter(str(meter / WARMUP_FILE)) as writer:

@@ -20,7 +20,7 @@ def test_a_classifier(exported_path: Path, programs: Path):
     report = check(exported_path.parent, folder=programs)
     assert list(report.lines()) and report.problems == []
     assert report.passed(strict=True)
-    run = ["python_run", "session_run", "same_answers", "golden_answers"]
+    run = ["python_run", "session_run", "same_answers", "golden_answers", "bad_requests"]
     assert [one.name for one in report.checks] == [*NAMES, *run]
     assert report.facts["least_server"] == {"by_ops": "2.16", "promised": "2.20"}
     assert (report.path, report.server) == (exported_path, "2.20")

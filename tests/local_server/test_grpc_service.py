@@ -93,7 +93,7 @@ def no_rows_of(width: int) -> tf.make_tensor_proto(1).__class__:
         (request(text=b"a"), "INVALID_ARGUMENT"),
         (request(words=[b"a"]), "INVALID_ARGUMENT"),
         (request(), "INVALID_ARGUMENT"),
-        (request(text=[b"a"] * 5), "INVALID_ARGUMENT"),
+        (request(text=[b"a"] * 1025), "INVALID_ARGUMENT"),
         (request(signature="tokens", lengths=lying()), "INVALID_ARGUMENT"),
         (request(signature="tokens", lengths=no_rows_of(400_000_000)), "INVALID_ARGUMENT"),
         (request(signature="tokens", lengths=no_rows_of(-1)), "INVALID_ARGUMENT"),
@@ -108,7 +108,7 @@ def test_refusals(service, asked, code):
 
 
 @pytest.mark.parametrize(
-    "size, words", [(70_000, "not such a shape"), (60_000, "larger than maximum input batch size")]
+    "size, words", [(70_000, "not such a shape"), (60_000, "may have 1024 rows")]
 )
 def test_one_value_for_many(service, size, words):
     """TensorFlow writes equal values once: so many cells are made of one, and no more."""

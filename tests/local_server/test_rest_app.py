@@ -101,7 +101,7 @@ def test_unknown_paths_and_models(ask, method, path, status, words):
         (b'{"instances": ["a", ["b"]]}', "one shape"),
         (b'{"inputs": {"other": ["a"]}}', "inputs must be ['text']"),
         (b'{"inputs": "a"}', "must have 1 dimension"),
-        (b'{"instances": ["a", "b", "c", "d", "e"]}', "Task size 5 is larger than"),
+        (b'{"instances": ["a"' + b', "a"' * 1024 + b"]}", "may have 1024 rows, and has 1025"),
     ],
 )
 def test_bodies_that_do_not_fit(ask, body, words):

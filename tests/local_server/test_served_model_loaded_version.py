@@ -12,7 +12,7 @@ from kbert.serving.format.recorded_requests import WARMUP_FILE, read_warmup, wri
 def test_it_knows_what_the_export_says(meter: Path):
     version = LoadedVersion(7, meter)
     assert version.number == 7 and version.about["name"] == "meter"
-    assert version.batching is not None and version.batching.max_batch_size == 4
+    assert version.batching is None and version.model.joins_requests
 
 
 def test_a_warm_up_that_fails_makes_the_loading_fail(meter: Path):

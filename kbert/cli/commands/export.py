@@ -20,7 +20,7 @@ _Name = Annotated[
 ]
 _Version = Annotated[int | None, Option(help="Its version; by default the next free one.")]
 _MaxBatchSize = Annotated[
-    int, Option(help="The most rows of a batch of the server's; 0 for no batching.")
+    int, Option(help="The most rows of a batch that the graph makes of requests; 0 for none.")
 ]
 _Keep = Annotated[int | None, Option(help="How many of the newest versions stay; by default all.")]
 _Precision = Annotated[

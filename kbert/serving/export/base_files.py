@@ -24,10 +24,7 @@ METRICS_PATH = "/monitoring/prometheus/metrics"
 _MARK = "Written by kbert export, anew with each export. Remove this line to keep your changes."
 _IMAGE = "tensorflow/serving:2.20.0"
 _MONITORING = f'prometheus_config {{\n  enable: true\n  path: "{METRICS_PATH}"\n}}\n'
-_FLAGS = (
-    "--model_config_file_poll_wait_seconds=30 \\\n  --enable_batching \\\n"
-    "  --enable_per_model_batching_parameters"
-)
+_FLAGS = "--model_config_file_poll_wait_seconds=30"
 CARD_FILE = Path("assets.extra", "README.md")
 # Class -> what it does.
 _DOES = {task.model_name: task.does for task in all_tasks()} | {
@@ -82,8 +79,6 @@ def model_card(metadata: Mapping[str, Any], about: Mapping[str, Any] | None) -> 
         "Python; `kbert check` tells whether the export still gives them.",
         "- `assets.extra/tf_serving_warmup_requests`: what a server runs when it loads the model.",
     ]
-    if metadata["batching"]:
-        lines.append("- `batching_params.pbtxt`: how a server joins requests into batches.")
     return "\n".join(lines) + "\n"
 
 
@@ -149,9 +144,11 @@ def _limits(metadata: Mapping[str, Any]) -> list[str]:
         lines.append(f"- Its {len(labels)} labels: {shown}{more}.")
     if metadata["batching"]:
         most = metadata["batching"]["max_batch_size"]
-        lines.append(f"- With batching on, a server takes at most {most} rows a request.")
+        lines.append(
+            f"- Its graph checks each request, and joins those that meet to batches of {most} rows."
+        )
     else:
-        lines.append("- Requests to it are not joined into batches by a server.")
+        lines.append("- Its graph checks each request, and does not join them into batches.")
     return lines
 
 

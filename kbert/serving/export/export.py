@@ -14,7 +14,9 @@ from kbert import __version__
 from kbert.layers.linear import without_gradients
 from kbert.serving.export.base_files import write_base_files
 from kbert.serving.export.precision import WeightSubstitutes, in_precision
-from kbert.serving.export.write_bundle import Traced, write_bundle
+from kbert.serving.export.request_batching import batching_of, can_join, served_function
+from kbert.serving.export.request_checks import InputLimits
+from kbert.serving.export.write_bundle import Traced, model_of, write_bundle
 from kbert.serving.format.batching_file import MAX_BATCH_SIZE
 from kbert.serving.format.servable import check_export
 from kbert.serving.format.signatures import (
@@ -63,7 +65,8 @@ def export(
         base: The folder of all models.
         name: The model's name on the server; the Keras model's name by default.
         version: An integer of at least 1; one more than the highest existing one by default.
-        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        max_batch_size: The most rows of a batch, to which the graph joins requests that meet; 0
+            for none.
         keep: Number of the highest versions to keep; None for all.
         about: Facts about the training for the model card; see `kbert.serving.export.base_files`.
         precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
@@ -105,13 +108,24 @@ def write_export(
     if keep is not None and keep < 1:
         raise ValueError(f"`keep` must be at least 1. Received: keep={keep}")
     endpoints = _endpoints(model)
+    limits = {task: InputLimits.of(model_of(model, task)) for task in endpoints}
+    batching = batching_of(max_batch_size)
+    if not any(can_join(specs, limits[task]) for task, (_, specs) in endpoints.items()):
+        batching = None
+    served: Traced = {
+        task: (
+            served_function(substitutes.function(function), specs, limits[task], batching),
+            specs,
+        )
+        for task, (function, specs) in endpoints.items()
+    }
     new_version(base, name, version)  # raises before anything is made
     Path(base).mkdir(parents=True, exist_ok=True)
     with file_lock(Path(base, LOCK), lambda: logger.warning(_WAITING, base)):
         folder, number = new_version(base, name, version)
         remove_leftovers(folder.parent)
         with atomic_directory(folder) as partial:
-            traced = _write_saved_model(endpoints, substitutes, partial)
+            traced = _write_saved_model(served, partial)
             report = check_export(partial)
             if report.problems:
                 listed = "\n".join(f"- {problem}" for problem in report.problems)
@@ -127,7 +141,7 @@ def write_export(
                 "tensorflow_version": tf.__version__,
                 **({"precision": "int8"} if substitutes.stores_int8 else {}),
             }
-            write_bundle(partial, model, traced, report, metadata, max_batch_size, about)
+            write_bundle(partial, model, traced, report, metadata, batching, about)
         remove_old_versions(folder.parent, keep, spare=number)
         write_base_files(base)
     return folder
@@ -161,7 +175,7 @@ def _endpoints(model: Any) -> Traced:
     return signatures
 
 
-def _write_saved_model(endpoints: Traced, substitutes: WeightSubstitutes, folder: Path) -> Traced:
+def _write_saved_model(endpoints: Traced, folder: Path) -> Traced:
     """Writes the graph and the weights; returns the functions of the graph, callable in Python.
 
     Each is traced once: a `tf.function` that is saved as such, and not as a concrete function, is
@@ -171,7 +185,7 @@ def _write_saved_model(endpoints: Traced, substitutes: WeightSubstitutes, folder
     # loaded into Python for ever: a server that replaces models would grow with each.
     with without_gradients():
         traced = {
-            name: (tf.function(substitutes.function(function), specs, autograph=False), list(specs))
+            name: (tf.function(function, specs, autograph=False), list(specs))
             for name, (function, specs) in endpoints.items()
         }
         signatures = {name: one.get_concrete_function() for name, (one, _) in traced.items()}

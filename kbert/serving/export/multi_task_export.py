@@ -41,7 +41,8 @@ def export_together(
         base: The folder of all models.
         name: The name of the export on the server.
         version: An integer of at least 1; one more than the highest existing one by default.
-        max_batch_size: The most rows of a batch, where a server joins requests; 0 for none.
+        max_batch_size: The most rows of a batch, to which the graph joins requests that meet; 0
+            for none.
         keep: Number of the highest versions to keep; None for all.
         about: Facts about the training for the model card.
         precision: "float32", "bfloat16" or "int8"; None for the models' own.

@@ -18,7 +18,7 @@ import tensorflow as tf
 from kbert.data.samples import sample_path
 from kbert.data.samples.drawn_shapes import drawn_shapes
 from kbert.serving.export.base_files import write_card
-from kbert.serving.format.batching_file import Batching, batching_for, write_batching
+from kbert.serving.export.request_batching import IMAGE, GraphBatching
 from kbert.serving.format.recorded_requests import (
     TOLERANCES,
     GoldenAnswer,
@@ -37,9 +37,7 @@ _SHORTEST_LONG = 8
 HARD_TEXTS: tuple[str | bytes, ...] = (
     *("", " \t\n", "WHY NOT?", "Ünïcödé naïve café", "中文 שלום \U0001f600", b"\xff broken \xc3"),
 )
-# The name of inputs that are encoded images, and edge cases for their decoders: no bytes, a text,
-# a JPEG file that breaks off.
-IMAGE = "image"
+# Edge cases for decoders of images: no bytes, a text, a JPEG file that breaks off.
 HARD_IMAGES = (b"", b"no image", b"\xff\xd8\xff\xe0\x00\x10JFIF")
 _EVERY_MASK = 6
 # Name of a signature -> its function in the graph, and the specs of its inputs.
@@ -52,7 +50,7 @@ def write_bundle(
     traced: Traced,
     report: ExportReport,
     metadata: dict[str, Any],
-    max_batch_size: int,
+    batching: GraphBatching | None,
     about: Mapping[str, Any] | None,
 ) -> None:
     """Writes these files into a version folder that holds the SavedModel already.
@@ -62,9 +60,6 @@ def write_bundle(
     """
     first = next(iter(traced))
     called = {name: traced[name if name in traced else first] for name in report.signatures}
-    batching = batching_for(report.signatures, max_batch_size)
-    if batching is not None:
-        write_batching(export_dir, batching)
     write_warmup(export_dir, warmup_requests(metadata["name"], model, called, batching))
     write_golden(export_dir, list(golden_answers(model, called)))
     metadata = {
@@ -81,19 +76,20 @@ def write_bundle(
 
 
 def warmup_requests(
-    name: str, model: Any, signatures: Traced, batching: Batching | None
+    name: str, model: Any, signatures: Traced, batching: GraphBatching | None
 ) -> Iterator[PredictRequest]:
-    """Yields requests to a model, known to a server by `name`, for each signature and batch size.
+    """Yields requests to a model, known to a server by `name`, for each signature.
 
-    There is one row of each length; in larger batches the lengths alternate.
+    There is one row of each length, and as many rows, of alternating lengths, as a batch has at
+    most: the graph computes those by another branch.
     """
-    sizes = (1,) if batching is None else batching.allowed_batch_sizes
+    sizes = {1, 1 if batching is None else batching.max_batch_size}
     for signature, (_, specs) in signatures.items():
-        task = _model_of(model, signature)
+        task = model_of(model, signature)
         _, short, middling = lengths = text_lengths(task)
         for words in ([short], [middling]):
             yield PredictRequest(name, signature, sample_inputs(specs, task, words))
-        for size in sizes:
+        for size in sorted(sizes):
             words = [lengths[i % len(lengths)] for i in range(size)]
             yield PredictRequest(name, signature, sample_inputs(specs, task, words))
 
@@ -101,14 +97,15 @@ def warmup_requests(
 def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
     """Yields a request for each signature, with the answer of the exported function."""
     for name, (function, specs) in signatures.items():
-        task = _model_of(model, name)
+        task = model_of(model, name)
         inputs = sample_inputs(specs, task, text_lengths(task), hard=True)
         answers = function(*(tf.constant(inputs[spec.name], spec.dtype) for spec in specs))
         outputs = {key: np.asarray(value) for key, value in answers.items()}
         yield GoldenAnswer(name, inputs, outputs, TOLERANCES.get(_compute_dtype(model), 1e-4))
 
 
-def _model_of(model: Any, signature: str) -> Any:
+def model_of(model: Any, signature: str) -> Any:
+    """Returns the model of a signature: that of its task, where several are exported together."""
     return getattr(model, "models_by_signature", {}).get(signature, model)
 
 

@@ -12,6 +12,7 @@ import tensorflow_text  # noqa: F401  (registers the ops that the graphs use)
 
 from kbert.data.batches.plans import answers_of_rows
 from kbert.pipelines.text_inputs import checked_texts, read_columns
+from kbert.serving.format.servable import ops_of
 from kbert.serving.format.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import (
     METADATA_FILE,
@@ -30,6 +31,8 @@ class LoadedModel:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.meta_graph = read_meta_graph(path)
+        # Whether the graph itself lets concurrent requests share a batch.
+        self.joins_requests = "BatchFunction" in ops_of(self.meta_graph.graph_def)
         # Clients only see the signatures; the nodes would stay in memory for nothing.
         self.meta_graph.ClearField("graph_def")
         self.signatures = signatures_of(self.meta_graph)

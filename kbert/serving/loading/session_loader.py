@@ -120,6 +120,11 @@ class Session(AbstractContextManager["Session"]):
         """
         called = checked_call(self.signatures, signature, inputs)
         arrays = {name: tensor.batch(name, inputs[name]) for name, tensor in called.inputs.items()}
+        return self.ask(signature, arrays)
+
+    def ask(self, signature: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Calls a signature with arrays of any shape, unchecked, as a server does; see `run`."""
+        called = self.signatures[signature]
         # As a whole: the process must not read a part of a request that cannot be serialized.
         question = io.BytesIO()
         write_count(question, len(arrays))

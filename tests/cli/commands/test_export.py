@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from kbert.cli.commands.export import models_of
 from kbert.cli.main import app
 from kbert.options.kinds import config_text
+from kbert.serving.format.version_folders import read_metadata
 
 TEXTS = "the film was good\nthe plot was dull\n\nthe film was very very very very fine\n"
 
@@ -68,8 +69,7 @@ def test_batches_and_old_versions(exported, finished_run, tmp_path):
         result = CliRunner().invoke(app, ["export", *arguments, "--keep", "1"])
         assert result.exit_code == 0, result.stderr
     assert [path.name for path in (tmp_path / "m").iterdir()] == ["2"]
-    text = (tmp_path / "m" / "2" / "batching_params.pbtxt").read_text()
-    assert "max_batch_size { value: 3 }" in text
+    assert read_metadata(tmp_path / "m" / "2")["batching"]["max_batch_size"] == 3
 
 
 def test_bad_input_is_told(exported, finished_run):

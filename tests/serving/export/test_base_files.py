@@ -71,18 +71,16 @@ def test_the_server_is_started_with_flags_that_it_has(base: Path):
     readme = (base / "README.md").read_text(encoding="utf-8")
     (docker,) = calls(readme, "docker")
     (binary,) = calls(readme, "tensorflow_model_server")
-    assert docker[-6:] == [
+    assert docker[-4:] == [
         "tensorflow/serving:2.20.0",
         "--model_config_file=/models/model.config",
         "--monitoring_config_file=/models/monitoring.config",
         "--model_config_file_poll_wait_seconds=30",
-        "--enable_batching",
-        "--enable_per_model_batching_parameters",
     ]
     assert binary[3:] == [
         "--model_config_file=/tmp/model.config",
         "--monitoring_config_file=$PWD/monitoring.config",
-        *docker[-3:],
+        docker[-1],
     ]
 
 

@@ -37,7 +37,7 @@ def test_what_it_says():
     assert "1,500,000 bytes" in card and "It computes in float32." in card
     assert "Serving 2.16; TensorFlow promises it from 2.20 on" in card
     assert "windows of at most 128 tokens" in card and "Its 2 labels: `O`, `B-PER`." in card
-    assert "at most 16 rows a request" in card
+    assert "joins those that meet to batches of 16 rows" in card
     assert "is not known to the program that exported it" in card
 
 
@@ -58,7 +58,7 @@ def test_another_model(tmp_path: Path):
     card = (tmp_path / CARD_FILE).read_text(encoding="utf-8")
     assert "A Doubler of kbert 0.1.0. Texts go in" in card
     assert "It reads 128 tokens of a text" in card
-    assert "not joined into batches" in card and "batching_params" not in card
+    assert "does not join them into batches" in card
 
 
 def test_many_labels_are_counted():

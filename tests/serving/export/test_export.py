@@ -184,7 +184,7 @@ def test_an_export_that_is_killed_leaves_no_version(
 ):
     model = Doubler()
 
-    def write(endpoints: Any, substitutes: Any, folder: Path) -> None:
+    def write(endpoints: Any, folder: Path) -> None:
         """As TensorFlow does, which must do nothing in a fork."""
         shutil.copytree(meter_path, folder, dirs_exist_ok=True)
 

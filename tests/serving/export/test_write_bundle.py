@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from kbert.serving.export.export import export
-from kbert.serving.format.batching_file import read_batching
 from kbert.serving.format.recorded_requests import read_golden, read_warmup
 from kbert.serving.format.signatures import read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import read_metadata
@@ -26,7 +25,6 @@ def test_the_files(exported_path: Path):
         "assets.extra/golden_answers.json",
         "assets.extra/kbert.json",
         "assets.extra/tf_serving_warmup_requests",
-        "batching_params.pbtxt",
         "fingerprint.pb",
         "saved_model.pb",
     ]
@@ -53,9 +51,8 @@ def test_the_official_messages_read_the_warmup(exported_path: Path):
         else:
             assert set(batches) == {"token_ids", "segment_ids", "lengths"}
             assert batches["token_ids"].max() < 100 and batches["token_ids"].dtype == np.int32
-    batching = read_batching(exported_path)
-    assert batching is not None and batching.allowed_batch_sizes == (1, 2, 4, 8, 16, 32)
-    expected = [1, 1, 1, 2, 4, 8, 16, 32]
+    # Three lengths alone, which can join others, and as many rows as a batch, which run alone.
+    expected = [1, 1, 1, 32]
     assert rows == {"serving_default": expected, "tokens": expected}
     # Short, middling, and as many words as the model reads tokens.
     assert lengths == {4, 7, 24}
@@ -79,12 +76,13 @@ def test_the_metadata_tells_sizes(exported_path: Path, classifier):
     assert metadata["weights"]["dtypes"] == {"float32": classifier.count_params()}
     assert metadata["graph_bytes"] == (exported_path / "saved_model.pb").stat().st_size
     assert (metadata["compute_dtype"], metadata["least_server"]) == ("float32", "2.16")
-    assert metadata["batching"]["max_batch_size"] == 32
+    assert metadata["batching"] == {
+        "max_batch_size": 32, "num_batch_threads": 0, "max_enqueued_batches": 16
+    }
 
 
 def test_a_model_whose_requests_cannot_be_joined(tmp_path: Path):
     folder = export(Chooser(), tmp_path)
-    assert not (folder / "batching_params.pbtxt").exists()
     assert read_metadata(folder)["batching"] is None
     requests = read_warmup(folder) or []
     assert {one.rows for one in requests} == {1}
@@ -94,7 +92,7 @@ def test_a_model_whose_requests_cannot_be_joined(tmp_path: Path):
 
 def test_without_batching(tmp_path: Path):
     folder = export(Meter(), tmp_path, max_batch_size=0)
-    assert not (folder / "batching_params.pbtxt").exists()
+    assert read_metadata(folder)["batching"] is None
     with pytest.raises(ValueError, match="`max_batch_size` must not be negative"):
         export(Meter(), tmp_path, max_batch_size=-1)
     assert [path.name for path in (tmp_path / "meter").iterdir()] == ["1"]

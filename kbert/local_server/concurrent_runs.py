@@ -1,0 +1,89 @@
+"""Concurrent calls of a model whose graph batches them by itself.
+
+Each call has a thread, and the graph joins those that meet (`serving/export/request_batching`).
+Large requests wait for each other, so that their number does not multiply the memory.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any
+
+from kbert.local_server.batch_queue import Answer, Arrays, Run
+from kbert.local_server.limits import LARGE_BYTES, Refusal, invalid
+
+logger = logging.getLogger(__name__)
+# TensorFlow Serving has no limit here; so many rows may take minutes.
+_MOST_ROWS = 1024
+# Bytes of all large requests that run at a time; a larger one runs without other large ones.
+_MOST_BYTES = 4 * 2**20
+
+
+class ConcurrentRuns:
+    """The calls of one version of a model. For one event loop; the arguments are `BatchQueue`'s."""
+
+    def __init__(
+        self,
+        run: Run,
+        executor: Executor,
+        told: Callable[[int, float], None] = lambda rows, seconds: None,
+    ) -> None:
+        self._run = run
+        self._executor = executor
+        self._told = told
+        self._running: set[asyncio.Future[Answer]] = set()
+        self._bytes = 0
+        self._turn = asyncio.Lock()  # which is fair: large requests start in their order
+        self._freed = asyncio.Event()
+
+    async def answer(self, signature: str, inputs: Arrays) -> Answer:
+        """Answers one request, or refuses it; when cancelled, the call may go on in its thread."""
+        since = time.monotonic()
+        rows = next((len(batch) for batch in inputs.values() if batch.ndim), 1)
+        if rows > _MOST_ROWS:
+            raise invalid(f"A request may have {_MOST_ROWS} rows, and has {rows}")
+        size = sum(map(_bytes, inputs.values()))
+        if size <= LARGE_BYTES:
+            size = 0
+        else:
+            async with self._turn:
+                while self._bytes and self._bytes + size > _MOST_BYTES:
+                    self._freed.clear()
+                    await self._freed.wait()
+                self._bytes += size
+
+        def work() -> Answer:
+            self._told(rows, time.monotonic() - since)
+            return self._run(signature, inputs)
+
+        loop = asyncio.get_running_loop()
+        running = asyncio.ensure_future(loop.run_in_executor(self._executor, work))
+        self._running.add(running)
+        running.add_done_callback(lambda done: self._end(done, size))
+        try:
+            return await asyncio.shield(running)
+        except Refusal:
+            raise
+        except Exception as error:
+            logger.error("The model failed.", exc_info=error)
+            raise Refusal("INTERNAL", f"The model failed: {type(error).__name__}") from error
+
+    async def idle(self) -> None:
+        """Returns when all earlier requests are answered."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def _end(self, done: "asyncio.Future[Answer]", size: int) -> None:
+        self._running.discard(done)
+        self._bytes -= size
+        self._freed.set()
+        if not done.cancelled():
+            done.exception()  # read here, as the one who asked may have gone
+
+
+def _bytes(batch: Any) -> int:
+    if batch.dtype.kind != "O":
+        return int(batch.nbytes)
+    return sum(len(one) for one in batch.ravel())
