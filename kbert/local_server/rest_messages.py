@@ -82,6 +82,11 @@ def parsed(body: bytes) -> PredictBody:
         raise invalid("JSON Parse error: nested too deeply") from error
     except ValueError as error:
         raise invalid(f"JSON Parse error: {error}") from error
+    if rb"\u" in body:
+        try:
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise invalid("JSON Parse error: a surrogate (\\ud800 to \\udfff) alone") from error
     if not isinstance(found, dict):
         raise invalid("JSON Value is not an object")
     name = found.get("signature_name", SERVING_DEFAULT)
@@ -105,6 +110,8 @@ def inputs_of(body: PredictBody, signature: Signature) -> dict[str, np.ndarray]:
     found = {}
     for name, tensor in signature.inputs.items():
         try:
+            if (tensor.dtype.is_integer or tensor.dtype.is_floating) and _holds_bool(columns[name]):
+                raise invalid(f"input {name!r}: a boolean is no {tensor.dtype.name}")
             found[name] = tensor.batch(name, from_json(columns[name], tensor.dtype))
         except (ValueError, RecursionError) as error:
             raise invalid(f"input {name!r}: {error}"[:500]) from error
@@ -128,15 +135,26 @@ def answer_of(outputs: Mapping[str, np.ndarray], in_rows: bool) -> bytes:
 def _columns(rows: Any, signature: Signature) -> dict[str, list[Any]]:
     if not isinstance(rows, list):
         raise invalid(f"'{_ROWS}' must be a list of rows")
+    if not rows:
+        raise invalid(f"'{_ROWS}' must have a row")
     names = set(signature.inputs)
     if len(names) == 1:
         name = next(iter(names))
-        bare = [row[name] if isinstance(row, dict) and set(row) == names else row for row in rows]
-        return {name: bare}
+        named = [isinstance(row, dict) and set(row) == names for row in rows]
+        if len(set(named)) > 1:
+            raise invalid(f"'{_ROWS}' must be all bare or all objects with {sorted(names)}")
+        return {name: [row[name] for row in rows] if named[0] else rows}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != names:
             raise invalid(f"'{_ROWS}', row {number}, must be an object with {sorted(names)}")
     return {name: [row[name] for row in rows] for name in names}
+
+
+def _holds_bool(value: Any) -> bool:
+    """Returns whether lists hold a boolean, which NumPy takes for a number beside numbers."""
+    if isinstance(value, list):
+        return any(isinstance(one, bool | list) and _holds_bool(one) for one in value)
+    return isinstance(value, bool)
 
 
 def _listed(name: str, batch: np.ndarray) -> Any:

@@ -96,7 +96,16 @@ def test_unknown_paths_and_models(ask, method, path, status, words):
         (b"[" * 90_000, "nested too deeply"),
         (b'{"instances": ["a"], "inputs": ["a"]}', "either 'instances' or 'inputs'"),
         (b'{"signature_name": "x", "instances": ["a"]}', "not found in signature def"),
-        (b'{"signature_name": "\\ud800", "instances": ["a"]}', "not found in signature def"),
+        (b'{"signature_name": "\\ud800", "instances": ["a"]}', "a surrogate"),
+        # As TensorFlow Serving refuses them too.
+        (b'{"instances": ["\\ud800 a"]}', "a surrogate (\\ud800 to \\udfff) alone"),
+        (b'{"instances": []}', "'instances' must have a row"),
+        (b'{"instances": ["a", {"text": "b"}]}', "must be all bare or all objects with ['text']"),
+        (
+            b'{"signature_name": "tokens", "inputs": {"token_ids": [[1, true]], '
+            b'"segment_ids": [[0, 0]], "lengths": [2]}}',
+            "input 'token_ids': a boolean is no int32",
+        ),
         (b'{"instances": [1, 2]}', "elements of type string"),
         (b'{"instances": ["a", ["b"]]}', "one shape"),
         (b'{"inputs": {"other": ["a"]}}', "inputs must be ['text']"),

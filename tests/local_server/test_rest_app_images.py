@@ -25,7 +25,8 @@ def ask(teller_server: LocalServer):
 
 @pytest.mark.parametrize("row", [CODE, {"image": CODE}])
 def test_rows(ask, row):
-    found = ask({"instances": [row, {"b64": ""}]}).json()["predictions"]
+    empty = {"image": {"b64": ""}} if "image" in row else {"b64": ""}
+    found = ask({"instances": [row, empty]}).json()["predictions"]
     assert [one["caption"] for one in found] == [CAPTION, ""]
     assert found[0]["nbest_caption"] == [CAPTION, "6 x 4", ""] and found[0]["problem"] == ""
     assert found[1]["problem"] == "it is no image of a known format"

@@ -9,18 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import config_pb2
 
 from kbert.pipelines.signatures import text_specs, token_specs
 from kbert.serving.export.export import export
 from kbert.serving.export.request_batching import batching_of, can_join
 from kbert.serving.export.request_checks import InputLimits
-from kbert.serving.format.signatures import read_meta_graph, signatures_of
 from kbert.serving.loading.exported import LoadedModel
 from kbert.serving.loading.session_loader import Session, SessionError
 from tests.c_compiler import needs_compiler
-
-Ask = Callable[..., dict[str, np.ndarray]]
+from tests.serving.fed_sessions import fed_session
 
 
 class RowCounter:
@@ -45,26 +42,6 @@ def counter_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return export(RowCounter(), tmp_path_factory.mktemp("counters"), max_batch_size=8)
 
 
-def in_session(path: Path) -> Callable[[str], Ask]:
-    """The C++ session that TF Serving has too, in this process, without checks of what is fed."""
-    graph = tf.Graph()
-    session = tf.compat.v1.Session(graph=graph)
-    with graph.as_default():
-        tf.compat.v1.saved_model.load(session, ["serve"], str(path))
-    signatures = signatures_of(read_meta_graph(path))
-
-    def signature(name: str) -> Ask:
-        one = signatures[name]
-        options = config_pb2.CallableOptions(
-            feed=[tensor.tensor for tensor in one.inputs.values()],
-            fetch=[tensor.tensor for tensor in one.outputs.values()],
-        )
-        call = session._make_callable_from_options(options)
-        return lambda **inputs: dict(zip(one.outputs, call(*(inputs[name] for name in one.inputs))))
-
-    return signature
-
-
 def text(*rows: str) -> np.ndarray:
     return np.array([row.encode() for row in rows], object)
 
@@ -77,7 +54,7 @@ def in_threads(count: int, work: Callable[[int], None]) -> None:
 @pytest.mark.parametrize("way", ["session", "python"])
 def test_requests_that_meet_share_a_batch(counter_path: Path, way: str):
     if way == "session":
-        ask = in_session(counter_path)("serving_default")
+        ask = fed_session(counter_path)("serving_default")
     else:
         loaded = LoadedModel(counter_path)
         assert loaded.joins_requests
@@ -100,7 +77,7 @@ def test_requests_that_meet_share_a_batch(counter_path: Path, way: str):
 
 
 def test_what_is_large_runs_alone(counter_path: Path):
-    ask = in_session(counter_path)("serving_default")
+    ask = fed_session(counter_path)("serving_default")
     found: dict[int, set[int]] = {8: set(), 9: set(), 1: set()}
 
     def work(number: int) -> None:
@@ -142,7 +119,7 @@ def test_what_is_wrong_is_refused_without_python(exported_path: Path, programs: 
 
 def test_good_requests_among_bad_ones(exported_path: Path, texts: list[str | bytes]):
     """Eight clients, half of what they ask does not fit: each good one gets its own answer."""
-    signature = in_session(exported_path)
+    signature = fed_session(exported_path)
     ask = {name: signature(name) for name in ("serving_default", "tokens")}
     rows = np.array([one.encode() if isinstance(one, str) else one for one in texts], object)
     ids = np.random.default_rng(1).integers(5, 60, (len(rows), 20)).astype(np.int32)
