@@ -92,16 +92,16 @@ def _joined(
     ).get_concrete_function()
     is_wide = [not spec.shape[1:].is_fully_defined() for spec in specs]
     most = limits.max_sequence_length
-    joined = alone
-    if any(is_wide):
-        wide = [tf.TensorSpec((None, most), s.dtype) if w else s for s, w in zip(specs, is_wide)]
-        lengths = [spec.name for spec in specs].index(LENGTHS)
+    wide = [tf.TensorSpec((None, most), s.dtype) if w else s for s, w in zip(specs, is_wide)]
 
-        def trimmed(*rows: tf.Tensor) -> dict[str, tf.Tensor]:
-            longest = tf.reduce_max(rows[lengths])
-            return alone(*(one[:, :longest] if w else one for one, w in zip(rows, is_wide)))
+    def trimmed(*rows: tf.Tensor) -> dict[str, tf.Tensor]:
+        if not any(is_wide):
+            return alone(*rows)
+        longest = tf.reduce_max(rows[[spec.name for spec in specs].index(LENGTHS)])
+        return alone(*(one[:, :longest] if w else one for one, w in zip(rows, is_wide)))
 
-        joined = tf.function(trimmed, wide, autograph=False).get_concrete_function()
+    # A function around it, as BatchFunction would run its own without TensorFlow's optimizations.
+    joined = tf.function(trimmed, wide, autograph=False).get_concrete_function()
 
     def batched() -> list[tf.Tensor]:
         rows = [_padded(one, most) if wide else one for one, wide in zip(inputs, is_wide)]
