@@ -80,11 +80,18 @@ class MultiHeadAttention(ShapeKeepingLayer):
         self.output_linear = self._projection(hidden_dim, "output")
         self.output_linear.build((None, None, hidden_dim))
 
-    def split_heads(self, projected: Any, parts: int) -> tuple[Any, ...]:
-        """Splits `projected` (B, S, parts D) into `parts` arrays (B, N, S, H), transposed once."""
-        batch, length, width = ops.shape(projected)[0], ops.shape(projected)[1], projected.shape[-1]
-        head_dim = width // (parts * self.num_heads)
-        split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
+    def split_heads(self, projected: Any, parts: int, rows: Any = None) -> tuple[Any, ...]:
+        """Splits `projected` (B, S, parts D) into `parts` arrays (B, N, S, H), transposed once.
+
+        Args:
+            projected: (B, S, parts D).
+            parts: how many arrays are side by side in it.
+            rows: B and S, where they are known beforehand; layers that share them compute them
+                once.
+        """
+        rows = ops.shape(projected)[:2] if rows is None else rows
+        head_dim = projected.shape[-1] // (parts * self.num_heads)
+        split = ops.reshape(projected, (*rows, parts, self.num_heads, head_dim))
         split = ops.transpose(split, (2, 0, 3, 1, 4))  # (parts, B, N, S, H)
         return tuple(ops.unstack(split, parts, axis=0))
 
@@ -100,7 +107,8 @@ class MultiHeadAttention(ShapeKeepingLayer):
             adapter: a `BlockAdapter`, which may add to the output; or None.
         """
         context = self._context(query, key, value, mask, training, seed)
-        return self._output(context, adapter)
+        rows = ops.shape(context)[:2]
+        return self._output(ops.reshape(context, (*rows, self._width(context))), adapter)
 
     def _output(self, context: Any, adapter: Any) -> Any:
         more = None if adapter is None else adapter.added("attention_output", context)
@@ -109,11 +117,13 @@ class MultiHeadAttention(ShapeKeepingLayer):
     def _context(
         self, query: Any, key: Any, value: Any, mask: Any, training: bool | None, seed: Any
     ) -> Any:
-        """Returns the attended values of all heads, (B, T, D)."""
+        """Returns the attended values of all heads, (B, T, N, H)."""
         probabilities = attention_probabilities(query, key, mask)
         probabilities = self.dropout_layer(probabilities, training=training, seed=seed)
-        context = ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
-        return ops.reshape(context, (*ops.shape(context)[:2], context.shape[-1] * self.num_heads))
+        return ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
+
+    def _width(self, context: Any) -> int:
+        return int(context.shape[-1]) * self.num_heads
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
         """Returns the probabilities (B, N, T, S) of `key` (B, N, S, H) for `query` (B, N, T, H).
@@ -190,8 +200,9 @@ class SelfAttention(MultiHeadAttention):
         for group, grid in zip(
             tokens.groups, tokens.in_groups(self._projected(inputs, adapter))
         ):
-            query, key, value = self.split_heads(grid, 3)
-            contexts.append(self._context(query, key, value, group.mask, training, seed))
+            query, key, value = self.split_heads(grid, 3, ops.shape(group.slots))
+            context = self._context(query, key, value, group.mask, training, seed)
+            contexts.append(ops.reshape(context, (-1, self._width(context))))
             seed = None if seed is None else seed + 1  # else all groups would drop the same units
         return self._output(tokens.from_groups(tuple(contexts)), adapter)
 

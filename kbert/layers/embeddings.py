@@ -9,6 +9,19 @@ from keras import ops
 from kbert.layers.residual import ConfiguredLayer, Dropout, LayerNorm
 
 
+def looked_up(table: Any, rows: Any) -> Any:
+    """Returns rows of a table (V, ...) for int (...), each in [0, V).
+
+    With TensorFlow, Keras' `take` maps negative indices first, by five small steps of the graph;
+    for a single short text these steps cost more than the look-up.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return ops.take(table, rows, axis=0)
+    import tensorflow
+
+    return tensorflow.gather(ops.convert_to_tensor(table), ops.convert_to_tensor(rows))
+
+
 @keras.saving.register_keras_serializable("kbert")
 class TokenEmbedding(ConfiguredLayer):
     """Looks up one vector for each id.
@@ -49,7 +62,7 @@ class TokenEmbedding(ConfiguredLayer):
 
         Overridden where the table is stored in another form.
         """
-        return ops.take(self.embeddings, token_ids, axis=0)
+        return looked_up(self.embeddings, token_ids)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(...) -> (..., D)."""
@@ -84,7 +97,7 @@ class _Positions(ConfiguredLayer):
     def at(self, position: Any) -> Any:
         """Returns the vectors (..., D) of `position` int (...)."""
         # Outside of a call nothing casts the weights.
-        return ops.cast(ops.take(self._vectors(), position, axis=0), self.compute_dtype)
+        return ops.cast(looked_up(self._vectors(), position), self.compute_dtype)
 
     def compute_output_shape(self, input_shape: Any, **kwargs: Any) -> Any:
         """(B, T, ...) -> (T, D)."""

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from kbert.layers.embeddings import looked_up
 from kbert.layers.linear import own_gradient
 
 
@@ -103,7 +104,7 @@ class UnpaddedTokens:
 
     def of(self, batch: Any) -> Any:
         """Returns the values (R,) of the tokens from (B, T) values that need no gradient."""
-        return ops.take(ops.reshape(batch, (-1,)), self.places)
+        return looked_up(ops.reshape(batch, (-1,)), self.places)
 
     def positions(self) -> Any:
         """Returns the position (R,) of each token in its row."""
@@ -130,13 +131,13 @@ class UnpaddedTokens:
         @own_gradient
         def forward(states: Any) -> Any:
             pieces = self._pieces(states)
-            grids = tuple(ops.take(p, g.slots, axis=0) for p, g in zip(pieces, self.groups))
+            grids = tuple(looked_up(p, g.slots) for p, g in zip(pieces, self.groups))
 
             # Padding is masked as a key and its queries are not read: its gradients are 0, and what
             # would be a sum over all positions that hold a token is a look-up of its own one.
             def backward(*upstream: Any) -> Any:
                 return _joined(
-                    ops.take(ops.reshape(of_grid, (-1, width)), group.cells, axis=0)
+                    looked_up(ops.reshape(of_grid, (-1, width)), group.cells)
                     for of_grid, group in zip(upstream, self.groups)
                 )
 
@@ -145,13 +146,13 @@ class UnpaddedTokens:
         return tuple(forward(states))
 
     def from_groups(self, grids: tuple[Any, ...]) -> Any:
-        """Returns groups (b, t, W) as states (R, W)."""
+        """Returns groups (b, t, W), or (b * t, W), as states (R, W)."""
         width = grids[0].shape[-1]
 
         @own_gradient
         def forward(*grids: Any) -> Any:
             flat = [ops.reshape(grid, (-1, width)) for grid in grids]
-            states = _joined(ops.take(f, g.cells, axis=0) for f, g in zip(flat, self.groups))
+            states = _joined(looked_up(f, g.cells) for f, g in zip(flat, self.groups))
 
             def backward(upstream: Any) -> Any:
                 pieces = zip(self._pieces(upstream), self.groups, grids)
@@ -168,6 +169,8 @@ class UnpaddedTokens:
 
     def _pieces(self, states: Any) -> list[Any]:
         """Splits states (R, W) by group."""
+        if len(self.groups) == 1:
+            return [states]
         pieces, start = [], 0
         for group in self.groups:
             end = start + ops.shape(group.cells)[0]
@@ -187,20 +190,24 @@ def unpadded_tokens(padding_mask: Any, causal: bool = False, groups: int = 1) ->
     batch, length = ops.shape(real)[0], ops.shape(real)[1]
     kept = ops.logical_or(real, ops.arange(length) == 0)
     counts = ops.sum(ops.cast(kept, "int32"), axis=1)  # (B,)
-    order = ops.arange(batch) if groups == 1 else ops.argsort(-counts)
-    order = ops.cast(order, "int32")
-    row, column = ops.nonzero(ops.take(kept, order, axis=0))
-    places = ops.take(order, row) * length + column
-    counts = ops.take(counts, order)
+    if groups == 1:
+        (places,) = ops.nonzero(ops.reshape(kept, (-1,)))
+        ends = ops.cumsum(counts)
+        group = _group(counts, looked_up(ops.reshape(real, (-1,)), places), causal)
+        return UnpaddedTokens(places, ends - counts, ends - 1, (batch, length), (group,))
+    order = ops.cast(ops.argsort(-counts), "int32")
+    row, column = ops.nonzero(looked_up(kept, order))
+    places = looked_up(order, row) * length + column
+    counts = looked_up(counts, order)
     ends = ops.cumsum(counts)
-    rank = order if groups == 1 else ops.argsort(order)  # the new index of each row of the batch
-    visible, start, made = ops.take(ops.reshape(real, (-1,)), places), 0, []
+    rank = ops.argsort(order)  # the new index of each row of the batch
+    visible, start, made = looked_up(ops.reshape(real, (-1,)), places), 0, []
     for index in range(groups):
         some = counts[batch * index // groups : batch * (index + 1) // groups]
         end = start + ops.sum(some)
         made.append(_group(some, visible[start:end], causal))
         start = end
-    first, last = ops.take(ends - counts, rank), ops.take(ends - 1, rank)
+    first, last = looked_up(ends - counts, rank), looked_up(ends - 1, rank)
     return UnpaddedTokens(places, first, last, (batch, length), tuple(made))
 
 
@@ -210,7 +217,7 @@ def _group(counts: Any, visible: Any, causal: bool) -> RowGroup:
     filled = columns < counts[:, None]  # (b, t)
     slots = ops.where(filled, (ops.cumsum(counts) - counts)[:, None] + columns, 0)
     (cells,) = ops.nonzero(ops.reshape(filled, (-1,)))
-    mask = padding_attention_mask(ops.logical_and(filled, ops.take(visible, slots)))
+    mask = padding_attention_mask(ops.logical_and(filled, looked_up(visible, slots)))
     if causal:
         mask = ops.logical_and(mask, causal_attention_mask(ops.shape(slots)[1]))
     return RowGroup(slots, cells, mask)
@@ -223,7 +230,7 @@ def _looked_up(states: Any, rows: Any) -> Any:
     def forward(states: Any) -> Any:
         # TensorFlow's own gradient is an IndexedSlices, which a block that is recomputed, or one
         # with a custom gradient, does not accept.
-        return ops.take(states, rows, axis=0), lambda upstream: _scattered(
+        return looked_up(states, rows), lambda upstream: _scattered(
             upstream, rows, ops.shape(states)[0]
         )
 
