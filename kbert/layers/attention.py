@@ -81,14 +81,7 @@ class MultiHeadAttention(ShapeKeepingLayer):
         self.output_linear.build((None, None, hidden_dim))
 
     def split_heads(self, projected: Any, parts: int, rows: Any = None) -> tuple[Any, ...]:
-        """Splits `projected` (B, S, parts D) into `parts` arrays (B, N, S, H), transposed once.
-
-        Args:
-            projected: (B, S, parts D).
-            parts: how many arrays are side by side in it.
-            rows: B and S, where they are known beforehand; layers that share them compute them
-                once.
-        """
+        """Splits (B, S, parts D) into arrays (B, N, S, H); `rows` are B and S, or None: its own."""
         rows = ops.shape(projected)[:2] if rows is None else rows
         head_dim = projected.shape[-1] // (parts * self.num_heads)
         split = ops.reshape(projected, (*rows, parts, self.num_heads, head_dim))
@@ -107,8 +100,7 @@ class MultiHeadAttention(ShapeKeepingLayer):
             adapter: a `BlockAdapter`, which may add to the output; or None.
         """
         context = self._context(query, key, value, mask, training, seed)
-        rows = ops.shape(context)[:2]
-        return self._output(ops.reshape(context, (*rows, self._width(context))), adapter)
+        return self._output(self._joined(context, *ops.shape(context)[:2]), adapter)
 
     def _output(self, context: Any, adapter: Any) -> Any:
         more = None if adapter is None else adapter.added("attention_output", context)
@@ -122,8 +114,8 @@ class MultiHeadAttention(ShapeKeepingLayer):
         probabilities = self.dropout_layer(probabilities, training=training, seed=seed)
         return ops.transpose(dot_product_attention(probabilities, value, mask), (0, 2, 1, 3))
 
-    def _width(self, context: Any) -> int:
-        return int(context.shape[-1]) * self.num_heads
+    def _joined(self, context: Any, *rows: Any) -> Any:
+        return ops.reshape(context, (*rows, context.shape[-1] * self.num_heads))
 
     def visible_probabilities(self, query: Any, key: Any, mask: Any) -> Any:
         """Returns the probabilities (B, N, T, S) of `key` (B, N, S, H) for `query` (B, N, T, H).
@@ -197,12 +189,11 @@ class SelfAttention(MultiHeadAttention):
         if training and seed is None:
             seed = self.dropout_layer.draw()
         contexts: list[Any] = []
-        for group, grid in zip(
-            tokens.groups, tokens.in_groups(self._projected(inputs, adapter))
-        ):
+        grids = tokens.in_groups(self._projected(inputs, adapter))
+        for group, grid in zip(tokens.groups, grids):
             query, key, value = self.split_heads(grid, 3, ops.shape(group.slots))
             context = self._context(query, key, value, group.mask, training, seed)
-            contexts.append(ops.reshape(context, (-1, self._width(context))))
+            contexts.append(self._joined(context, -1))
             seed = None if seed is None else seed + 1  # else all groups would drop the same units
         return self._output(tokens.from_groups(tuple(contexts)), adapter)
 

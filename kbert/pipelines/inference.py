@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from kbert.pipelines.signatures import model_inputs
@@ -20,21 +21,32 @@ class CapturedWeights(keras.StatelessScope):
 
     `value` returns the tensor for a variable, as graph code, or None for the variable itself. It is
     called once per graph, outside the loops that read the variable, and only for those that are
-    read: a graph stores what it captures.
+    read: a graph stores what it captures. `constant` returns an array for a variable that becomes
+    a constant, else None: one in each graph that reads it, the body of a loop too, since a product
+    with what a loop captured is no product with a constant.
     """
 
-    def __init__(self, value: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        value: Callable[[Any], Any],
+        constant: Callable[[Any], np.ndarray | None] = lambda variable: None,
+    ) -> None:
         super().__init__()
-        self._value = value
+        self._value, self._constant = value, constant
         self._graph = tf.compat.v1.get_default_graph()
-        self._made: dict[int, Any] = {}
+        self._made: dict[tuple[int, Any], Any] = {}
 
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable, or None."""
-        if id(variable) not in self._made:
-            with self._graph.as_default():
-                self._made[id(variable)] = self._value(variable)
-        return self._made[id(variable)]
+        array, graph = self._constant(variable), self._graph
+        if array is not None:
+            graph = tf.compat.v1.get_default_graph()
+        key = id(variable), graph
+        if key not in self._made:
+            with graph.as_default():
+                made = self._value(variable) if array is None else tf.constant(array)
+                self._made[key] = made
+        return self._made[key]
 
 
 @contextmanager

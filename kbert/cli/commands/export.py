@@ -37,6 +37,14 @@ _Format = Annotated[
         "take token ids, in ONNX Runtime or on phones.",
     ),
 ]
+_Frozen = Annotated[
+    bool,
+    Option(
+        "--frozen",
+        help="The encoder's weights are constants of the graph: short texts are answered sooner, "
+        "for more memory.",
+    ),
+]
 _With = Annotated[
     list[Path] | None,
     Option(
@@ -62,6 +70,7 @@ def export(
     also: _With = None,
     measure: _Measure = None,
     format: _Format = SAVED_MODEL,
+    frozen: _Frozen = False,
 ) -> None:
     """Write a SavedModel that answers raw strings, or a network for other runtimes.
 
@@ -79,6 +88,8 @@ def export(
 
       kbert export runs/topics exports --precision bfloat16 --measure test.tsv
 
+      kbert export runs/topics exports --frozen
+
       kbert export runs/topics exports --with runs/names --with runs/answers
 
       kbert export runs/multi-task exports
@@ -87,11 +98,13 @@ def export(
     """
     if format == SAVED_MODEL:
         settings = {"version": version, "max_batch_size": max_batch_size, "keep": keep}
+        settings["frozen"] = frozen
         _write_saved_model([run, *(also or [])], (base, name), settings, precision, measure)
         return
     rows = None if max_batch_size == _MAX_BATCH_SIZE else max_batch_size
     options: dict[str, Any] = {"--version": version, "--max-batch-size": rows, "--keep": keep}
     options |= {"--precision": precision, "--with": also, "--measure": measure}
+    options["--frozen"] = frozen or None
     target = check_portable(format, models_of([run]), (base, name), options)
     from kbert.cli.actions.portable_export import export_portable
 
@@ -107,6 +120,11 @@ def _write_saved_model(
 ) -> None:
     (run, *also), (base, name) = given, place
     runs = _look_first(models_of(given), (base, name, settings["version"]), precision, measure)
+    frozen = settings.pop("frozen")
+    if frozen and len(runs) > 1:
+        raise ValueError(
+            f"`--frozen` must not be given for several tasks in one export. Received: {len(runs)}"
+        )
     from kbert.cli.actions.precision_measures import measure_precisions
     from kbert.serving.export.export import export as write_export
     from kbert.serving.export.multi_task_export import export_together
@@ -126,7 +144,7 @@ def _write_saved_model(
             measured = {"measured": measure_precisions(model, run, measure, both)}
             about = {**(about or {}), "precisions": measured["measured"]}
         named = model_name(run) if name is None else name
-        path = write_export(model, base, named, about=about, **settings)
+        path = write_export(model, base, named, about=about, frozen=frozen, **settings)
     write_result({"export": str(path), "signatures": _signatures(path), **measured})
 
 

@@ -48,6 +48,7 @@ def export(
     keep: int | None = None,
     about: Mapping[str, Any] | None = None,
     precision: str | None = None,
+    frozen: bool = False,
 ) -> Path:
     """Writes BASE/<name>/<version>/, a SavedModel with a signature for each function of the model.
 
@@ -71,14 +72,16 @@ def export(
         about: Facts about the training for the model card; see `kbert.serving.export.base_files`.
         precision: "float32", "bfloat16" or "int8", see `kbert.serving.export.precision`; None for
             the model's own.
+        frozen: Whether the encoder's weights, its tables excepted, are constants of the graph: a
+            short text is answered sooner, and a running model needs more memory.
 
     Returns:
         The version folder.
 
     Raises:
         TypeError: `model` has no `signatures()`.
-        ValueError: Name, version or a signature cannot be served, a number is too small, or the
-            model cannot be converted to that precision.
+        ValueError: Name, version or a signature cannot be served, a number is too small, the model
+            cannot be converted to that precision, or its weights cannot be frozen.
         FileExistsError: The version exists already.
     """
     _endpoints(model)  # raises before anything is made
@@ -87,6 +90,8 @@ def export(
         written = in_precision(model, precision)
         substitutes = WeightSubstitutes([written])
         substitutes.store_small(precision)
+        if frozen:
+            substitutes.freeze()
         name = model.name if name is None else name
         return write_export(written, substitutes, base, name, version, max_batch_size, keep, about)
 
@@ -140,6 +145,7 @@ def write_export(
                 "keras_version": keras.__version__,
                 "tensorflow_version": tf.__version__,
                 **({"precision": "int8"} if substitutes.stores_int8 else {}),
+                **({"frozen": True} if substitutes.is_frozen else {}),
             }
             write_bundle(partial, model, traced, report, metadata, batching, about)
         remove_old_versions(folder.parent, keep, spare=number)

@@ -12,7 +12,7 @@ precision represents a weight exactly, an export stores that, and computes with 
 import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import tensorflow as tf
 from kbert.layers.embeddings import TokenEmbedding
 from kbert.models.weights import named_weights
 from kbert.pipelines.inference import CapturedWeights
+from kbert.serving.export.frozen import FrozenEncoders
 from kbert.serving.format.version_folders import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -195,6 +196,7 @@ class WeightSubstitutes:
         self._models = [model for model in models if isinstance(model, keras.Model)]
         # By identity: Keras variables compare by value.
         self._shared: dict[int, Any] = {}
+        self._frozen: FrozenEncoders | None = None
         self._small: dict[int, Int8Weight | HalfWeight] = {}
 
     def share(self, variable: Any, kept: Any) -> None:
@@ -213,6 +215,16 @@ class WeightSubstitutes:
                 if id(kept) not in self._small and fits(kept):
                     self._small[id(kept)] = stored(kept)
 
+    def freeze(self) -> None:
+        """Makes weights constants, see `FrozenEncoders`; those stored as int8 stay so."""
+        kept = {key for key, stored in self._small.items() if isinstance(stored, Int8Weight)}
+        self._frozen = FrozenEncoders(self._models, lambda variable: id(variable) in kept)
+
+    @property
+    def is_frozen(self) -> bool:
+        """Returns whether weights of encoders are constants."""
+        return self._frozen is not None
+
     @property
     def stores_int8(self) -> bool:
         """Returns whether weights are stored as int8."""
@@ -220,15 +232,22 @@ class WeightSubstitutes:
 
     def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns graph code that computes with the substitutes of the variables."""
-        if not self._shared and not self._small:
+        frozen = self._frozen
+        if not self._shared and not self._small and frozen is None:
             return function
 
         @functools.wraps(function)
         def computed(*arguments: Any) -> Any:
-            with CapturedWeights(self._value), self._rows():
+            functions = nullcontext() if frozen is None else frozen.as_functions(self._captured)
+            with self._captured(), self._rows(), functions:
                 return function(*arguments)
 
         return computed
+
+    def _captured(self) -> CapturedWeights:
+        if self._frozen is None:
+            return CapturedWeights(self._value)
+        return CapturedWeights(self._value, self._frozen.constant)
 
     def _value(self, variable: Any) -> Any:
         """Returns the value of a variable's substitute, as graph code; None if it has none."""

@@ -1,0 +1,66 @@
+"""Exports whose encoder's weights are constants of the graph."""
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from kbert.models.bert import Bert
+from kbert.serving.export.export import export
+from kbert.serving.export.frozen import FrozenEncoders
+from kbert.serving.format.signatures import read_meta_graph
+from kbert.serving.format.version_folders import read_metadata
+from kbert.serving.loading.exported import load_export
+from kbert.tasks.classification.model import Classifier
+from tests.serving.tiny_models import Meter
+from tests.small_pipelines import TEXTS, TOKENIZER, VOCABULARY, computed
+
+FLOAT = tf.float32.as_datatype_enum
+
+
+@pytest.fixture(scope="module")
+def classifier() -> Classifier:
+    keras.utils.set_random_seed(3)
+    encoder = Bert(len(VOCABULARY), 64, 1, 2, 128, 32, initializer_range=0.1, name="encoder")
+    return Classifier(encoder, TOKENIZER, ["no", "yes"], 24)
+
+
+def test_constants_are_stored_once_and_answer_the_same(classifier: Classifier, tmp_path: Path):
+    path = export(classifier, tmp_path, max_batch_size=0, frozen=True)
+    found = load_export(path).predict(TEXTS)["scores"]
+    np.testing.assert_allclose(found, computed(classifier, TEXTS), atol=1e-6)
+    written = read_metadata(path)
+    assert written["frozen"]
+    tables = ("token_embedding/embeddings", "segment_embedding/embeddings")
+    sizes = {v.path: int(np.prod(v.shape)) for v in classifier.encoder.weights}
+    kept = sum(size for name, size in sizes.items() if name.endswith(tables))
+    head = classifier.count_params() - classifier.encoder.count_params()
+    assert written["weights"]["parameters"] == kept + head
+    # Two signatures, and the constants only once.
+    graph = read_meta_graph(path).graph_def
+    nodes = [node for function in graph.library.function for node in function.node_def]
+    arrays = [n.attr["value"].tensor for n in nodes if n.op == "Const"]
+    floats = [np.prod([d.size for d in a.tensor_shape.dim]) for a in arrays if a.dtype == FLOAT]
+    large = sorted(int(size) for size in floats if size >= 2048)
+    assert large == sorted(n for k, n in sizes.items() if n >= 2048 and not k.endswith(tables))
+    # The encoder is as it was.
+    assert "call" not in vars(classifier.encoder)
+
+
+def test_weights_that_are_kept_stay_variables(classifier: Classifier):
+    kernel = classifier.encoder.pooler.kernel
+    frozen = FrozenEncoders([classifier], lambda variable: variable is kernel)
+    assert frozen.constant(kernel) is None
+    np.testing.assert_array_equal(
+        frozen.constant(classifier.encoder.pooler.bias), classifier.encoder.pooler.bias
+    )
+    assert frozen.constant(classifier.encoder.embeddings.token_embedding.embeddings) is None
+
+
+@pytest.mark.parametrize("model", [Meter(), keras.Sequential()], ids=["no Keras", "no encoder"])
+def test_a_model_without_an_encoder_cannot_be_frozen(model: Any):
+    with pytest.raises(ValueError, match="`frozen` must be False for a model without an encoder"):
+        FrozenEncoders([model], lambda variable: False)
