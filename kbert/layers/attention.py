@@ -81,7 +81,7 @@ class MultiHeadAttention(ShapeKeepingLayer):
         self.output_linear.build((None, None, hidden_dim))
 
     def split_heads(self, projected: Any, parts: int, rows: Any = None) -> tuple[Any, ...]:
-        """Splits (B, S, parts D) into arrays (B, N, S, H); `rows` are B and S, or None: its own."""
+        """Splits `projected` (B, S, parts D) into `parts` (B, N, S, H); `rows`: B, S or None."""
         rows = ops.shape(projected)[:2] if rows is None else rows
         head_dim = projected.shape[-1] // (parts * self.num_heads)
         split = ops.reshape(projected, (*rows, parts, self.num_heads, head_dim))
