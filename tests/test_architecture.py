@@ -56,6 +56,9 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("tensorflow_imports", "kbert/layers/embeddings.py::looked_up"): (
         "Keras' look-up costs six steps of a TensorFlow graph in place of one, dozens of times"
     ),
+    ("tensorflow_imports", "kbert/decoding/active_rows.py::_tensorflow"): (
+        "a gather within rows, one node for twenty at every step, only where TensorFlow runs"
+    ),
     **{
         (rule, f"kbert/pipelines/task_model.py::{method}"): (
             "only a model on raw texts has a tokenizer to load or save, and needs TensorFlow anyway"

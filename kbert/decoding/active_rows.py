@@ -39,10 +39,19 @@ def longest_of(limits: Any, capacity: int | None) -> Any:
 
 def of_parents(column: Any, parents: Any) -> Any:
     """Gathers entries (b, m, ...) of each row of (b, k, ...): those of `parents`, int (b, m)."""
+    if rows_leave():
+        return _tensorflow().gather(column, parents, axis=1, batch_dims=1)
     rows, k, rest = ops.shape(column)[0], column.shape[1], tuple(ops.shape(column)[2:])
     index = ops.cast(parents, "int32") + ops.arange(rows, dtype="int32")[:, None] * k
     taken = ops.take(ops.reshape(column, (-1, *rest)), ops.reshape(index, (-1,)), axis=0)
     return ops.reshape(taken, (-1, parents.shape[1], *rest))
+
+
+def _tensorflow() -> Any:
+    # One node of its graph gathers within rows; of `keras.ops` it is twenty, at every step.
+    import tensorflow
+
+    return tensorflow
 
 
 def taken_rows(values: Any, rows: Any) -> Any:
@@ -56,25 +65,25 @@ def written_rows(answers: dict[str, Any], values: dict[str, Any], rows: Any) -> 
     return {key: ops.scatter_update(a, index, values[key]) for key, a in answers.items()}
 
 
+def enough_finished(done: Any) -> Any:
+    """Returns whether so many rows are finished, bool (b,), that it pays to remove them."""
+    gone = ops.sum(ops.cast(done, "int32"))
+    return gone >= ops.maximum(1, ops.shape(done)[0] // _SHARE_THAT_LEAVES)
+
+
 def without_finished(
     values: dict[str, Any], answers: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Removes finished rows and writes their answers, once enough of them are finished.
+    """Removes finished rows and writes their answers.
 
     `values` are tensors (b, ...), among them `done` bool (b,) and `row` int32 (b,), and `answers`
     tensors (B, ...), whose keys `values` has too.
     """
     done = values["done"]
-    gone = ops.sum(ops.cast(done, "int32"))
-
-    def leave() -> Any:
-        leaving, staying = ops.where(done)[0], ops.where(ops.logical_not(done))[0]
-        places = ops.take(values["row"], leaving, axis=0)
-        written = written_rows(answers, taken_rows(values, leaving), places)
-        return taken_rows(values, staying), written
-
-    enough = ops.maximum(1, ops.shape(done)[0] // _SHARE_THAT_LEAVES)
-    return ops.cond(gone >= enough, leave, lambda: (values, answers))
+    leaving, staying = ops.where(done)[0], ops.where(ops.logical_not(done))[0]
+    places = ops.take(values["row"], leaving, axis=0)
+    written = written_rows(answers, taken_rows(values, leaving), places)
+    return taken_rows(values, staying), written
 
 
 def decoded(
@@ -95,16 +104,24 @@ def decoded(
         values = taken_rows(values, of_unknown_number(ops.where(limits > 0)[0]))
     values = advance(values, ops.zeros((), "int32"))
 
-    def unfinished(time: Any, values: Any, answers: Any) -> Any:
+    def unfinished(time: Any, values: Any, answers: Any = None) -> Any:
         return ops.logical_and(time < longest, ops.any(ops.logical_not(values["done"])))
 
-    def once_more(time: Any, values: Any, answers: Any) -> Any:
-        if rows_leave():
-            values, answers = without_finished(values, answers)
-        return time + 1, advance(values, time), answers
+    def few_finished(time: Any, values: Any) -> Any:
+        return ops.logical_and(time < longest, ops.logical_not(enough_finished(values["done"])))
 
-    first = (ops.ones((), "int32"), values, answers)
-    _, values, answers = ops.while_loop(unfinished, once_more, first)
-    if rows_leave():
-        return written_rows(answers, values, values["row"])
-    return {key: values[key] for key in answers}
+    def once_more(time: Any, values: Any) -> Any:
+        return time + 1, advance(values, time)
+
+    # A loop within a loop: if each step asked whether rows leave, every variable would pass a
+    # branch at each step, by two nodes of the graph.
+    def until_some_leave(time: Any, values: Any, answers: Any) -> Any:
+        time, values = ops.while_loop(few_finished, once_more, (time, values))
+        return time, *without_finished(values, answers)
+
+    first = ops.ones((), "int32"), values
+    if not rows_leave():
+        _, values = ops.while_loop(unfinished, once_more, first)
+        return {key: values[key] for key in answers}
+    _, values, answers = ops.while_loop(unfinished, until_some_leave, (*first, answers))
+    return written_rows(answers, values, values["row"])

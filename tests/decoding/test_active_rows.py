@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from kbert.decoding.active_rows import (
+    enough_finished,
     longest_of,
     of_parents,
     of_unknown_number,
@@ -40,13 +41,14 @@ def test_the_longest_is_at_least_one():
 def test_rows_leave_where_enough_are_finished():
     assert rows_leave()
     done = np.zeros(16, bool)
-    values = {"done": done, "row": np.arange(16), "x": np.arange(16, dtype="float32")[:, None]}
-    answers = {"x": tf.fill((16, 1), -1.0)}
     # One of sixteen is less than an eighth: it stays.
     done[3] = True
-    kept, written = without_finished(values, answers)
-    assert len(kept["row"]) == 16 and float(tf.reduce_max(written["x"])) == -1
+    assert not enough_finished(done)
     done[9] = True
+    assert enough_finished(done) and enough_finished(np.ones(1, bool))
+    assert not enough_finished(np.zeros(1, bool))
+    values = {"done": done, "row": np.arange(16), "x": np.arange(16, dtype="float32")[:, None]}
+    answers = {"x": tf.fill((16, 1), -1.0)}
     kept, written = without_finished(values, answers)
     assert np.asarray(kept["row"]).tolist() == [r for r in range(16) if r not in (3, 9)]
     assert written["x"][:, 0].numpy().tolist() == [
