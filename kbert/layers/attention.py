@@ -10,7 +10,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from kbert.layers.key_value_cache import KeyValueCache, appended
 from kbert.layers.linear import Linear
 from kbert.layers.masks import UnpaddedTokens, additive_mask, any_visible, with_padding
 from kbert.layers.residual import Dropout, ShapeKeepingLayer
@@ -82,9 +81,10 @@ class MultiHeadAttention(ShapeKeepingLayer):
 
     def split_heads(self, projected: Any, parts: int, rows: Any = None) -> tuple[Any, ...]:
         """Splits `projected` (B, S, parts D) into `parts` (B, N, S, H); `rows`: B, S or None."""
-        rows = ops.shape(projected)[:2] if rows is None else rows
+        batch, length = ops.shape(projected)[:2] if rows is None else rows
         head_dim = projected.shape[-1] // (parts * self.num_heads)
-        split = ops.reshape(projected, (*rows, parts, self.num_heads, head_dim))
+        batch = -1 if isinstance(length, int) else batch
+        split = ops.reshape(projected, (batch, length, parts, self.num_heads, head_dim))
         split = ops.transpose(split, (2, 0, 3, 1, 4))  # (parts, B, N, S, H)
         return tuple(ops.unstack(split, parts, axis=0))
 
@@ -197,22 +197,6 @@ class SelfAttention(MultiHeadAttention):
             seed = None if seed is None else seed + 1  # else all groups would drop the same units
         return self._output(tokens.from_groups(tuple(contexts)), adapter)
 
-    def step(
-        self, inputs: Any, cache: KeyValueCache, time: Any, visible: Any
-    ) -> tuple[Any, KeyValueCache]:
-        """Computes position `time` of k hypotheses a row, each of which sees its own path only.
-
-        Returns (B, k, D), and the cache with the new entries.
-
-        Args:
-            inputs: (B, k, D), that position of each hypothesis.
-            cache: keys and values of all slots of the earlier steps.
-            visible: bool (B, 1, k, M), the entries of the new cache that each may see.
-        """
-        query, key, value = self.split_heads(self.qkv(inputs), 3)
-        cache = appended(cache, key, value, time)
-        return self.attend(query, cache.key, cache.value, visible, None, None, None), cache
-
     def scores(self, inputs: Any, attention_mask: Any = None, adapter: Any = None) -> Any:
         """Returns the attention probabilities (B, N, T, T), without dropout.
 
@@ -271,21 +255,17 @@ class CrossAttention(MultiHeadAttention):
         (query,) = self.split_heads(self.query(inputs), 1)
         return self.attend(query, key, value, attention_mask, training, seed, None)
 
-    def keys_values(self, memory: Any) -> tuple[Any, Any]:
-        """Computes keys and values (B, N, S, H) of `memory` (B, S, M), for calls of `attend_to`."""
-        key, value = self.split_heads(self.key_value(memory), 2)
-        return key, value
-
-    def attend_to(self, inputs: Any, keys_values: tuple[Any, Any], attention_mask: Any) -> Any:
-        """Attends without dropout to keys and values from `keys_values`.
+    def keys_values(self, memory: Any, mask: Any = None) -> tuple[Any, Any]:
+        """Computes keys and values (B, N, S, H) of `memory` (B, S, M), for the steps of a decoder.
 
         Args:
-            inputs: (B, T, D).
-            keys_values: keys and values (B, N, S, H) of the memory.
-            attention_mask: bool, broadcastable to (B, N, T, S), True = may attend; or None.
+            memory: (B, S, M).
+            mask: bool (B, 1, 1, S), True = may attend; the values of a row without any are zero.
         """
-        (query,) = self.split_heads(self.query(inputs), 1)
-        return self.attend(query, *keys_values, attention_mask, None, None, None)
+        key, value = self.split_heads(self.key_value(memory), 2)
+        if mask is not None:
+            value = value * any_visible(mask, keras.backend.standardize_dtype(value.dtype))
+        return key, value
 
     def scores(self, inputs: Any, memory: Any, attention_mask: Any = None) -> Any:
         """Returns the attention probabilities (B, N, T, S), without dropout.

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from kbert.layers.attention import CrossAttention
-from kbert.layers.decoder_block import DecoderBlock
+from kbert.layers.decoder_block import DecoderBlock, step_to_memory
 from kbert.layers.encoder_block import EncoderBlock, TransformerBlock
 from kbert.layers.key_value_cache import KeyValueCache
 from kbert.layers.residual import ConfiguredLayer, DrawnSeed, Residual
@@ -253,23 +253,24 @@ class FusedDecoderBlock(_AttendsToBert, DecoderBlock):
         """
         return super().memory_scores(inputs, memory[0], self_mask, memory_mask[0])
 
-    def start(self, memory: Any, slots: int, capacity: int | None) -> Any:
+    def start(self, memory: Any, memory_mask: Any, slots: int, capacity: int | None) -> Any:
         """Returns the cache before the first step.
 
         Args:
             memory: a pair: (B, S, D) of the encoder and (B, L, M) of BERT.
+            memory_mask: a pair of bool, (B, 1, 1, S) and (B, 1, 1, L), True = may attend.
             slots: K, the most hypotheses a row.
             capacity: the most steps, where shapes must be static; otherwise None.
         """
-        cache = super().start(memory[0], slots, capacity)
-        keys_values = self.bert_attention.keys_values(memory[1])
+        cache = super().start(memory[0], memory_mask[0], slots, capacity)
+        keys_values = self.bert_attention.keys_values(memory[1], memory_mask[1])
         return FusedDecoderCache(cache.own, cache.memory, keys_values)
 
-    def _crossed(self, inputs: Any, cache: Any, memory_mask: Any) -> Any:
+    def _crossed(self, inputs: Any, hypotheses: int, cache: Any, hidden: Any) -> Any:
         return self.cross_attention_residual(
             inputs,
             sublayer=lambda x: (
-                self.cross_attention.attend_to(x, cache.memory, memory_mask[0]),
-                self.bert_attention.attend_to(x, cache.bert, memory_mask[1]),
+                step_to_memory(self.cross_attention, x, hypotheses, cache.memory, hidden[0]),
+                step_to_memory(self.bert_attention, x, hypotheses, cache.bert, hidden[1]),
             ),
         )

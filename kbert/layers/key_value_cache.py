@@ -18,22 +18,38 @@ class KeyValueCache(NamedTuple):
 
     key: Any  # (B, N, M, H)
     value: Any  # (B, N, M, H)
-    slots: Any  # an array (B, K) whose values are not used; its shape holds K
-    # An array (B, 1) if M is fixed, for backends whose shapes cannot change, or (B, 0) if entries
-    # are appended.
+
+
+class Room(NamedTuple):
+    """The form of the caches of all layers, in the shapes of arrays whose values are not used.
+
+    Numbers would become variables of a loop.
+    """
+
+    slots: Any  # (B, K)
+    # (B, 1) if M is fixed, for backends whose shapes cannot change, or (B, 0) if entries are
+    # appended.
     fixed: Any
+
+
+def cache_room(rows: Any, slots: int, capacity: int | None) -> Room:
+    """Makes the form of caches of B rows and K slots.
+
+    `capacity` is the most steps, for a fixed length; or None, to grow with every step.
+    """
+    fixed = ops.zeros((rows, 0 if capacity is None else 1), "int32")
+    return Room(ops.zeros((rows, slots), "int32"), fixed)
 
 
 def empty_cache(like: Any, slots: int, capacity: int | None) -> KeyValueCache:
     """Makes a cache without entries, with the rows, heads, head size and dtype of (B, N, S, H).
 
-    `capacity` is the most steps, for a fixed length; or None, to grow with every step.
+    `slots` and `capacity` are those of its room.
     """
     rows, num_heads, head_dim = ops.shape(like)[0], like.shape[1], like.shape[3]
     length = _no_entries(like) if capacity is None else slots * capacity
     zeros = ops.zeros((rows, num_heads, length, head_dim), like.dtype)
-    kind = ops.zeros((rows, 0 if capacity is None else 1), "int32")
-    return KeyValueCache(zeros, zeros, ops.zeros((rows, slots), "int32"), kind)
+    return KeyValueCache(zeros, zeros)
 
 
 def _no_entries(like: Any) -> Any:
@@ -48,36 +64,38 @@ def _no_entries(like: Any) -> Any:
     return ops.shape(ops.where(ops.logical_and(some > 0, some < 0))[0])[0]
 
 
-def appended(cache: KeyValueCache, key: Any, value: Any, time: Any) -> KeyValueCache:
+def appended(cache: KeyValueCache, key: Any, value: Any, time: Any, room: Room) -> KeyValueCache:
     """Returns the cache with the entries (B, N, k, H) of one more step, of number `time`.
 
     With k less than K, the other slots are filled with zeros.
     """
-    slots, used = cache.slots.shape[1], key.shape[2]
+    slots, used = room.slots.shape[1], key.shape[2]
     padding = ((0, 0), (0, 0), (0, slots - used), (0, 0))
     if used < slots:
         key, value = ops.pad(key, padding), ops.pad(value, padding)
-    if cache.fixed.shape[1]:
+    if room.fixed.shape[1]:
         start = (0, 0, time * slots, 0)
         key = ops.slice_update(cache.key, start, key)
         value = ops.slice_update(cache.value, start, value)
     else:
         key = ops.concatenate([cache.key, key], axis=2)
         value = ops.concatenate([cache.value, value], axis=2)
-    return cache._replace(key=key, value=value)
+    return KeyValueCache(key, value)
 
 
-def path_mask(slots: Any, time: Any, cache: KeyValueCache) -> Any:
+def path_mask(slots: Any, time: Any, room: Room) -> Any:
     """Returns which entries of a cache that includes step `time` each hypothesis may see.
 
-    `slots` int32 (B, k, L) is the slot of each hypothesis at each step up to `time`, and `cache`
-    has the entries of the steps before it. The result is bool (B, 1, k, M).
+    `slots` int32 (B, k, L) is the slot of each hypothesis at each step up to `time`. The result is
+    bool (B, 1, k, M).
     """
-    width = cache.slots.shape[1]
-    past = ops.arange(ops.shape(slots)[2], dtype="int32") <= time  # (L,)
-    if not cache.fixed.shape[1]:
-        slots, past = slots[:, :, : time + 1], past[: time + 1]
-    own = ops.equal(slots[..., None], ops.arange(width, dtype="int32"))  # (B, k, L, K)
-    seen = ops.logical_and(own, past[:, None])
-    rows, hypotheses = ops.shape(slots)[0], slots.shape[1]
-    return ops.reshape(seen, (rows, 1, hypotheses, ops.shape(slots)[2] * width))
+    width, hypotheses = room.slots.shape[1], slots.shape[1]
+    places = ops.arange(width, dtype="int32")
+    if not room.fixed.shape[1]:
+        length = time + 1
+        seen = ops.equal(slots[:, :, :length, None], places)  # (B, k, t, K)
+        return ops.reshape(seen, (-1, 1, hypotheses, length * width))
+    length = ops.shape(slots)[2]
+    past = ops.arange(length, dtype="int32") <= time  # (L,)
+    seen = ops.logical_and(ops.equal(slots[..., None], places), past[:, None])
+    return ops.reshape(seen, (-1, 1, hypotheses, length * width))

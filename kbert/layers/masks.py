@@ -71,9 +71,17 @@ def last_real_state(states: Any, padding_mask: Any) -> Any:
 
 def additive_mask(mask: Any, dtype: str) -> Any:
     """Returns what is added to scores: 0 where attention is allowed, a large negative elsewhere."""
-    # Far below every score, yet finite: -inf minus -inf would be NaN in a fully masked row.
-    never = -3e4 if dtype == "float16" else -1e9
-    return ops.cast(ops.logical_not(mask), dtype) * ops.cast(never, dtype)
+    return ops.cast(ops.logical_not(mask), dtype) * ops.cast(-_never(dtype), dtype)
+
+
+def hiding(mask: Any, dtype: str) -> Any:
+    """Returns what is subtracted from scores: 0 where attention is allowed, else a large number."""
+    return ops.cast(ops.logical_not(mask), dtype) * ops.cast(_never(dtype), dtype)
+
+
+def _never(dtype: str) -> float:
+    # Far above every score, yet finite: -inf minus -inf would be NaN in a fully masked row.
+    return 3e4 if dtype == "float16" else 1e9
 
 
 def any_visible(mask: Any, dtype: str) -> Any:

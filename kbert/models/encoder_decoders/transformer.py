@@ -13,9 +13,9 @@ from kbert.architectures import TRANSFORMER
 from kbert.layers.decoder_block import DecoderBlock
 from kbert.layers.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from kbert.layers.encoder_block import EncoderBlock
-from kbert.layers.key_value_cache import path_mask
+from kbert.layers.key_value_cache import cache_room, path_mask
 from kbert.layers.linear import Bias, Linear
-from kbert.layers.masks import causal_attention_mask, padding_attention_mask
+from kbert.layers.masks import causal_attention_mask, hiding, padding_attention_mask
 from kbert.layers.residual import Dropout, LayerNorm, constructor_arguments
 from kbert.layers.vocabulary_output import check_tied
 from kbert.models.sizes import transformer_size
@@ -317,14 +317,17 @@ class Transformer(keras.Model):
         Args:
             states: (..., D), hidden states of the decoder.
         """
+        found = self._flat_logits(ops.reshape(states, (-1, self.hidden_dim)))
+        return ops.reshape(found, (*ops.shape(states)[:-1], self.vocabulary_size))
+
+    def _flat_logits(self, states: Any) -> Any:
+        """Maps states (m, D) to float32 logits (m, V)."""
         wide = "float64" if self.compute_dtype == "float64" else "float32"
         if self.tied == "none":
             return ops.cast(self.output_linear(states), wide)
         table = ops.cast(self.target_embedding.embeddings, states.dtype)
-        flat = ops.reshape(states, (-1, self.hidden_dim))
-        found = ops.matmul(flat, ops.transpose(table))
-        found = ops.cast(self.output_linear(found) if self.output_bias else found, wide)
-        return ops.reshape(found, (*ops.shape(states)[:-1], self.vocabulary_size))
+        found = ops.matmul(states, ops.transpose(table))
+        return ops.cast(self.output_linear(found) if self.output_bias else found, wide)
 
     def start_decoding(
         self, memory: dict[str, Any], slots: int = 1, capacity: int | None = None
@@ -337,8 +340,10 @@ class Transformer(keras.Model):
             capacity: the most steps, where shapes must be static (JAX' `jit`, TPUs); else None.
         """
         seen, mask = self._seen(memory)
-        caches = [block.start(seen, slots, capacity) for block in self.decoder_blocks]
-        return {"caches": caches, "mask": mask}
+        caches = [block.start(seen, mask, slots, capacity) for block in self.decoder_blocks]
+        hidden = keras.tree.map_structure(lambda m: hiding(m, self.compute_dtype), mask)
+        room = cache_room(ops.shape(memory["states"])[0], slots, capacity)
+        return {"caches": caches, "hidden": hidden, "room": room}
 
     def decode_step(
         self, token_ids: Any, time: Any, slots: Any, state: dict[str, Any]
@@ -354,13 +359,15 @@ class Transformer(keras.Model):
         Returns:
             float32 logits (B, k, V), and the new state.
         """
-        position = self.target_positions.at(time)
-        states = self.target_embedding(token_ids) * math.sqrt(self.hidden_dim) + position
-        caches = []
-        visible = path_mask(slots, time, state["caches"][0].own)
+        # Hypotheses are rows of matrices all the way: what changes shapes is a node more.
+        vectors = self.target_embedding(ops.reshape(token_ids, (-1,)))
+        states = vectors * math.sqrt(self.hidden_dim) + self.target_positions.at(time)
+        caches, room = [], state["room"]
+        hidden = hiding(path_mask(slots, time, room), self.compute_dtype)
         for block, cache in zip(self.decoder_blocks, state["caches"]):
-            states, cache = block.step(states, cache, time, visible, state["mask"])
+            states, cache = block.step(states, cache, time, hidden, state["hidden"], room)
             caches.append(cache)
         if self.norm == "pre":
             states = self.decoder_norm(states)
-        return self.logits(states), {**state, "caches": caches}
+        shape = -1, token_ids.shape[1], self.vocabulary_size
+        return ops.reshape(self._flat_logits(states), shape), {**state, "caches": caches}
