@@ -11,13 +11,13 @@ import tensorflow as tf
 from kbert.data.batches.packed_examples import pack_examples, token_rows
 from kbert.data.translation.parallel_pipeline import PackedPairs, parallel_dataset
 from kbert.pipelines.batching import Batching, check_targets
-from kbert.pipelines.inference import captured_weights
 from kbert.pipelines.text_inputs import (
     checked_texts,
     listed,
     read_columns,
     read_single_texts,
 )
+from kbert.tasks.translation.loop_weights import loop_weights
 from kbert.text.graph_functions import map_in_chunks, places_in_chunks
 
 # Positions of a batch, pairs times longest side.
@@ -117,6 +117,7 @@ class SourceChunks:
     """
 
     def __init__(self, translator: Any, text: Any) -> None:
+        self._translator = translator
         self.inputs, self.lengths, self.truncated = translator.source_inputs(text)
         self.sizes = self.lengths
         self.beside: dict[str, Any] = {}
@@ -138,7 +139,7 @@ class SourceChunks:
         self, run: Callable[[Any], Sequence[tf.Tensor]], specs: list[tf.TensorSpec]
     ) -> list[tf.Tensor]:
         """Maps rows int (k,) to tensors, which are concatenated in the order of the chunks."""
-        with captured_weights():
+        with loop_weights(self._translator.transformer):
             return map_in_chunks(run, self.sizes, _CHUNK_CELLS, specs, _CHUNKS_AT_ONCE)
 
     @property
