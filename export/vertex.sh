@@ -34,8 +34,6 @@ arguments=(
   --rest_api_port=8080
   --port=8500
   --file_system_poll_wait_seconds=0
-  --enable_batching
-  --enable_per_model_batching_parameters
 )
 model=$(gcloud ai models upload "${at[@]}" --display-name="$name" --artifact-uri="$uri" \
   --container-image-uri="$image" \
