@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import keras
 from side_by_side.ladder_rungs import RUNGS, by_length, made, recipe, run_folder
 from side_by_side.multi30k_data import TESTS, read_split, train_pieces
 from side_by_side.multi30k_models import seeded
@@ -77,6 +78,8 @@ def main() -> None:
     settings = {"dropout": arguments.dropout, "dtype": arguments.dtype}
     begin = time.perf_counter()
     best = trained(model, pairs, held_out, run, how, settings)
+    if keras.backend.backend() != "tensorflow":
+        return print(f"learned; the same command scores {run} with TensorFlow", flush=True)
     row = {key: getattr(arguments, key) for key in KEY}
     row |= {"weights": sum(w.value.shape.num_elements() for w in model.trainable_weights)}
     row |= {"minutes_since_resumed": round((time.perf_counter() - begin) / 60, 1)}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+from side_by_side.translation_batches import batch_shapes
 
 from kbert.data.translation.parallel_pipeline import PackedPairs
 from kbert.optimization.adamw import AdamW
@@ -57,8 +58,7 @@ def trained(
     Args:
         pairs: to learn.
         held_out: measured after each epoch.
-        run: folder of the states and the model. BERT's states of the pairs are kept in `features`
-            beside it.
+        run: folder of states and model; BERT's states of the pairs are in `features` beside it.
         settings: what else the result depends on.
 
     Returns:
@@ -68,7 +68,10 @@ def trained(
         ValueError: the run is one of another recipe or of other settings.
     """
     _check_same(run / "recipe.json", {**asdict(recipe), **settings})
-    updates = len(list(model.dataset(pairs, batch_tokens=recipe.tokens)))
+    if (run / "model").exists():
+        return Translator.from_pretrained(run / "model", dtype="float32")
+    cut = batch_shapes(recipe.tokens, pairs, held_out)
+    updates = len(list(model.dataset(pairs, **cut)))
     ends = {"total_steps": recipe.epochs * updates, "cooldown_steps": recipe.cooldown * updates}
     rate = InverseSquareRootDecay(recipe.warmup, peak=recipe.rate, **ends)
     model.compile(AdamW(rate, 0.0, 0.9, 0.98, 1e-9, global_clipnorm=recipe.clip))
@@ -80,9 +83,8 @@ def trained(
     print(f"begins at {position}; {model.count_params()} weights", flush=True)
 
     def batches(epoch: int, batch: int) -> Any:
-        options = {"batch_tokens": recipe.tokens, "shuffle": True, "seed": recipe.seed}
-        first = {"first_epoch": epoch, "first_batch": batch}
-        return model.dataset(pairs, bert_states=states, **options, **first)
+        options = {**cut, "shuffle": True, "seed": recipe.seed, "bert_states": states}
+        return model.dataset(pairs, first_epoch=epoch, first_batch=batch, **options)
 
     callbacks = [
         WeightsKeeper(run / "epochs", recipe.kept),
@@ -90,17 +92,15 @@ def trained(
         # Behind the others: what a state calls done, they have done.
         StateSaver(Saving(run / "states"), position),
     ]
-    held = {"validation_data": model.dataset(held_out), "verbose": 0}
-    fit_from(model, position, recipe.epochs, batches, callbacks=callbacks, **held)
+    held = {"validation_data": model.dataset(held_out, **cut), "callbacks": callbacks}
+    fit_from(model, position, recipe.epochs, batches, verbose=0, **held)
     average_weights(model, kept_weights(run / "epochs"))
-    if not (run / "model").exists():
-        model.save_pretrained(run / "model")
-    # Scores are those of a search in float32.
+    model.save_pretrained(run / "model")
     return Translator.from_pretrained(run / "model", dtype="float32")
 
 
 def _check_same(file: Path, facts: dict[str, Any]) -> None:
-    """Writes the settings of a new run; those of a resumed one must be the same."""
+    """Writes a new run's settings; those of a resumed one must be the same."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, json.dumps(facts, indent=1) + "\n")

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.packed_examples import PackedExamples
+from kbert.data.batches.packed_examples import WIDTHS, PackedExamples
 from kbert.data.features.cache import (
     BATCH_TOKENS,
     DTYPE,
@@ -89,6 +89,9 @@ def frozen_encoder(encoder: Encoder, policy: str | None = None) -> FrozenEncoder
         return _states(base if policy is None else with_policy(base, policy), features)
 
     def encode(inputs: dict[str, np.ndarray]) -> np.ndarray:
+        if keras.backend.backend() != "tensorflow":
+            frozen = base if policy is None else with_policy(base, policy)
+            return _by_single_ops(frozen, features, inputs)
         found: np.ndarray = states()({k: tf.constant(v) for k, v in inputs.items()}).numpy()
         return found
 
@@ -115,6 +118,19 @@ def _states(encoder: Encoder, features: str) -> Any:
         return layer_states(encoder, inputs, features)
 
     return states.get_concrete_function(specs)
+
+
+def _by_single_ops(encoder: Encoder, features: str, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """Returns the hidden states on JAX, which compiles an operation for each shape it meets.
+
+    So rows and lengths are rounded up, to powers of 2 and to multiples of `WIDTHS`.
+    """
+    rows, length = inputs["token_ids"].shape
+    width = min(-(-length // WIDTHS) * WIDTHS, encoder.max_sequence_length)
+    more = ((0, (1 << (rows - 1).bit_length()) - rows), (0, width - length))
+    padded = {name: np.pad(array, more) for name, array in inputs.items()}
+    states = keras.ops.convert_to_numpy(layer_states(encoder, padded, features))
+    return np.asarray(states[:rows, :length])
 
 
 def encoder_fingerprint(encoder: Any, policy: str | None = None) -> str:

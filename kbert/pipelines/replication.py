@@ -65,8 +65,10 @@ class Replication:
             _check_losses(loss)
         return self.scope()
 
-    def train_step(self, data: Any) -> Any:
+    def train_step(self, *args: Any) -> Any:
         """Runs Keras' training step; within a strategy's scope, one replica's part of it.
+
+        `args` are a batch; Keras on JAX puts the state of model and optimizer before it.
 
         Gradients of embeddings become dense. Otherwise they list a row as often as its token
         occurs: Keras' Adam would square the parts of a row separately, and replicas gather lists of
@@ -74,8 +76,9 @@ class Replication:
         """
         model = self.model
         adds_up = getattr(model.optimizer, "sums_before_clipping", False)
-        if not self.is_active and (adds_up or not model.trainable_weights):
-            return keras.Model.train_step(model, data)
+        if not self.is_active and (adds_up or not on_tensorflow() or not model.trainable_weights):
+            return keras.Model.train_step(model, *args)
+        (data,) = args
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
         rows = tf.shape(next(one for one in tree.flatten(x) if one is not None))[0]
         with tf.GradientTape() as tape:
@@ -88,16 +91,16 @@ class Replication:
         model.optimizer.apply_gradients(zip(dense, model.trainable_weights))
         return model.compute_metrics(x, y, y_pred, sample_weight=weight)
 
-    def test_step(self, data: Any) -> Any:
+    def test_step(self, *args: Any) -> Any:
         """Runs Keras' test step; a loss that is a mean over tokens is reported as that over all.
 
         Keras weights the losses of batches by their number of examples, though length-bucketed
-        batches hold many short examples or few long ones.
+        batches hold many short examples or few long ones. On JAX that is what is reported.
         """
         model = self.model
-        x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
-        if getattr(model.loss, "per", None) != "token":
-            return keras.Model.test_step(model, data)
+        if getattr(model.loss, "per", None) != "token" or not on_tensorflow():
+            return keras.Model.test_step(model, *args)
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(*args)
         y_pred = model(x, training=False)
         loss = model.compute_loss(x, y, y_pred, weight, training=False)
         (all_tokens,) = over_replicas(tf.reduce_sum(tf.cast(counting_tokens(y), loss.dtype)))
@@ -203,12 +206,18 @@ class Replication:
         Keras would average a batch over the replicas. With several steps per execution, the
         metrics' variables exist before it, as with one step.
         """
-        if iterator is None or not (self.is_active or self.model.steps_per_execution > 1):
+        several = self.model.steps_per_execution > 1 and on_tensorflow()
+        if iterator is None or not (self.is_active or several):
             return False
         specs = iterator.data_adapter.get_tf_dataset().element_spec
         with self.scope():
             self.model._symbolic_build(data_batch=tf.nest.map_structure(_example, specs))
         return True
+
+
+def on_tensorflow() -> bool:
+    """Returns whether Keras computes with TensorFlow, and not with JAX."""
+    return bool(keras.backend.backend() == "tensorflow")
 
 
 def is_multi_worker(strategy: Any) -> bool:

@@ -30,7 +30,7 @@ from kbert.text.sequences.packing import PackedText, pack
 class SequenceBatching(Batching):
     """Batches of single texts or pairs, for a model with `tokenizer`, `encoder` and `pair`.
 
-    The model's `predict_step` has an output a text, and `empty_prediction` is that for no texts.
+    The model's `batch_outputs` has an output a text, and `empty_prediction` is that for no texts.
     """
 
     # The order of the texts where a dataset has them by name; by default that of the names.

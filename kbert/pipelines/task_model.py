@@ -8,18 +8,19 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops, tree
+from keras.utils import unpack_x_y_sample_weight as unpacked
 
 from kbert.checkpoints.arrays.checkpoint import Checkpoint
 from kbert.optimization.adamw import AdamW
 from kbert.optimization.losses import whole_batch_loss
+from kbert.optimization.steps import outputs_of_step
 
 
 class TaskModel(keras.Model):
     """A Keras model with a task's own loss and metrics as defaults, whose inputs may be raw texts.
 
-    It takes token ids where `batching_type` is None, and works on every Keras backend. A subclass
-    on raw texts names the class of its `batching`, which makes batches of texts for `fit`,
-    `evaluate` and `predict`; its `replication` trains within a strategy's scope.
+    Without `batching_type` it takes token ids, on every Keras backend. With it, raw texts too: its
+    `batching` makes batches of texts, its `replication` trains within a strategy's scope.
     """
 
     batching_type: Any = None
@@ -139,8 +140,7 @@ class TaskModel(keras.Model):
         Args:
             packed: tokenized texts from `pack`, or windows from `examples`.
             targets: their targets as numbers, or None.
-            **kwargs: arguments of `kbert.data.batches.dataset.batched_dataset`, or for translation
-                of `kbert.data.translation.parallel_pipeline.parallel_dataset`.
+            **kwargs: arguments of `batched_dataset`, or for translation of `parallel_dataset`.
         """
         return self.batching.dataset(packed, targets, **kwargs)
 
@@ -160,17 +160,16 @@ class TaskModel(keras.Model):
                 over classes gets them from class ids too, and so do all metrics beside it.
             metrics: a list of Keras metrics or their names; None for the task's own.
             jit_compile: True for XLA, which would recompile for each length of texts; None for
-                False with raw texts, and as Keras chooses with token ids.
+                False with raw texts on TensorFlow, and else as Keras chooses.
             **kwargs: further arguments of Keras' `compile`.
 
         Raises:
-            ValueError: within a strategy's scope, the optimizer was made outside of it, or loss or
-                optimizer would not apply to the whole batch.
+            ValueError: optimizer or loss would not apply to the whole batch of a strategy.
         """
         if jit_compile is None:
-            jit_compile = "auto" if self.batching is None else False
-        held = self.replication
-        with nullcontext() if held is None else held.compiling(optimizer, loss):
+            on_tensorflow = keras.backend.backend() == "tensorflow"
+            jit_compile = False if self.batching is not None and on_tensorflow else "auto"
+        with self.replication.compiling(optimizer, loss) if self.replication else nullcontext():
             super().compile(
                 optimizer=self.default_optimizer() if optimizer is None else optimizer,
                 loss=self.default_loss() if loss is None else loss,
@@ -206,8 +205,8 @@ class TaskModel(keras.Model):
         """Runs Keras' `fit`, also on raw texts; returns Keras' history.
 
         Args:
-            x: raw texts as the task has them: a list, array, iterator or column of str, a tuple of
-                several, a dict or table of columns, or a dataset of batches; or token ids.
+            x: raw texts: a list, array, iterator or column of str, a tuple of several, a dict or
+                table of columns, or a dataset of batches; or token ids.
             y: a target a text; None where `x` has them.
             batch_size: examples a batch; by default the task's own number.
             epochs: passes over the data.
@@ -292,14 +291,12 @@ class TaskModel(keras.Model):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Runs Keras' `train_on_batch`, also on raw texts.
+        """Runs Keras' `train_on_batch` on `x`, `y` and `sample_weight` as `fit` takes them.
 
-        `x`, `y`, `sample_weight` have the forms of `fit`, keys of `class_weight` may be names of
-        labels, and with `return_dict` the results have names.
+        Keys of `class_weight` may be names of labels; with `return_dict` the results have names.
         """
         if self.batching is not None:
-            x, y, *weights = self.batching.one_batch(x, y, sample_weight)
-            sample_weight = weights[0] if weights else None
+            x, y, sample_weight = unpacked(self.batching.one_batch(x, y, sample_weight))
             # As arrays, by which Keras looks up weights of classes.
             y = None if y is None else tree.map_structure(np.asarray, y)
             class_weight = self.batching.encode_class_weight(class_weight)
@@ -310,8 +307,7 @@ class TaskModel(keras.Model):
     ) -> Any:
         """Runs Keras' `test_on_batch`; `x`, `y`, `sample_weight`, `return_dict` as in training."""
         if self.batching is not None:
-            x, y, *weights = self.batching.one_batch(x, y, sample_weight)
-            sample_weight = weights[0] if weights else None
+            x, y, sample_weight = unpacked(self.batching.one_batch(x, y, sample_weight))
         return super().test_on_batch(x, y, sample_weight, return_dict)
 
     def predict_on_batch(self, x: Any) -> Any:
@@ -322,26 +318,30 @@ class TaskModel(keras.Model):
     @property
     def distribute_strategy(self) -> Any:
         """Returns the strategy that the model was made with, or TensorFlow's default."""
-        held = self.replication
-        return super().distribute_strategy if held is None else held.distribute_strategy
+        return (self.replication or super()).distribute_strategy  # type: ignore[union-attr]
 
     def train_step(self, *args: Any) -> Any:
         """Runs Keras' training step, or that of `replication`."""
-        held = self.replication
-        return super().train_step(*args) if held is None else held.train_step(*args)
+        return (self.replication or super()).train_step(*args)  # type: ignore[union-attr]
 
     def test_step(self, *args: Any) -> Any:
         """Runs Keras' test step, or that of `replication`."""
-        held = self.replication
-        return super().test_step(*args) if held is None else held.test_step(*args)
+        return (self.replication or super()).test_step(*args)  # type: ignore[union-attr]
+
+    def predict_step(self, *args: Any) -> Any:
+        """Returns `batch_outputs` of a batch, the last of `args`; Keras on JAX adds its state."""
+        return outputs_of_step(self, *args)
+
+    def batch_outputs(self, inputs: Any) -> Any:
+        """Returns what `predict` has of one batch, token ids as `inputs`."""
+        return self(inputs, training=False)
 
     def make_train_function(self, force: bool = False) -> Any:
         """Builds the optimizer first, otherwise TensorFlow would trace the function twice."""
-        held = self.replication
-        with nullcontext() if held is None else held.scope():
+        with self.replication.scope() if self.replication else nullcontext():
             if not self.optimizer.built:
                 self.optimizer.build(self.trainable_variables)
-        made = held and held.function("train_function", force)
+        made = self.replication and self.replication.function("train_function", force)
         return super().make_train_function(force) if made is None else made
 
     def make_test_function(self, force: bool = False) -> Any:

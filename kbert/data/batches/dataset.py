@@ -117,7 +117,7 @@ def batched_dataset(
     def assemble(rows: tf.Tensor) -> Any:
         inputs, *of_tokens = gather(rows)
         if states is not None:
-            inputs["states"] = _states_of(states, rows, inputs["token_ids"])
+            inputs["states"] = padded_states(states, rows, inputs["token_ids"])
         columns = (*of_tokens, *(tf.gather(extra, rows) for extra in extras))
         return (inputs, *columns) if columns else inputs
 
@@ -206,7 +206,7 @@ def _check(
         )
 
 
-def _states_of(states: Any, rows: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:
+def padded_states(states: Any, rows: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:
     """Returns the states (B, T, M) of the rows (B,) of a batch with `token_ids` (B, T)."""
     # Only training runs this, so a call back into Python does no harm.
     found = tf.numpy_function(states.batch, [rows], states.dtype)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -16,6 +17,8 @@ from kbert.text.sequences.packing import pack
 from kbert.text.subword import Subword
 from kbert.text.tokenizer import Tokenizer
 
+# Lengths of batches on JAX are multiples of this.
+WIDTHS = 64
 # AutoGraph would find nothing to convert, and takes time.
 plain = tf.autograph.experimental.do_not_convert
 
@@ -197,19 +200,31 @@ def as_tensors(packed: Any) -> Any:
         return replace(packed, **{name: tf.constant(getattr(packed, name)) for name in names})
 
 
+def few_widths(longest: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Rounds a batch's longest length up where Keras computes with JAX, at most to that of all.
+
+    JAX compiles a step for each shape of its batches: some seconds, where padding costs little.
+    """
+    if keras.backend.backend() == "tensorflow":
+        return longest
+    return tf.minimum(-(-longest // WIDTHS) * WIDTHS, tf.reduce_max(lengths))
+
+
 def padded_cells(
     packed: TokenRows | PackedExamples, rows: tf.Tensor, width: tf.Tensor | int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Finds the tokens of some texts padded to a batch, as graph code.
 
     `rows` are indices int64 (B,), -1 for a row of padding; `width` is T, the padded length, 0 for
-    the longest of these texts. Returns int64 (B, T), the place of each token in `packed.token_ids`,
-    0 for padding; and the padding mask, bool (B, T), True for tokens.
+    the longest of these texts, rounded up on JAX (`few_widths`). Returns int64 (B, T), the place of
+    each token in `packed.token_ids`, 0 for padding; and the padding mask, bool (B, T), True for
+    tokens.
     """
     known = tf.maximum(rows, 0)
     lengths = tf.where(rows >= 0, tf.gather(packed.lengths, known), 0)
     if not isinstance(width, int) or not width:  # else the shape is known to the graph
-        width = tf.where(tf.equal(width, 0), tf.reduce_max(lengths), width)
+        longest = few_widths(tf.reduce_max(lengths), packed.lengths)
+        width = tf.where(tf.equal(width, 0), longest, width)
     columns = tf.range(width)
     real = columns < lengths[:, None]
     cells = tf.gather(packed.starts, known)[:, None] + tf.cast(columns, tf.int64)

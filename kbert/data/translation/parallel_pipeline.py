@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from kbert.data.batches.dataset import Epochs, planned_batches, read_ahead
+from kbert.data.batches.dataset import Epochs, padded_states, planned_batches, read_ahead
 from kbert.data.batches.packed_examples import (
     PackedExamples,
     TokenRows,
@@ -156,10 +156,7 @@ def _bert_inputs(
     ids, real = padded_rows(packed, rows, 0)
     if features is None:
         return {"bert_token_ids": ids, "bert_padding_mask": real}
-    # Only training runs this, so a call back into Python does no harm.
-    found = tf.numpy_function(features.batch, [rows], features.dtype)
-    found = tf.ensure_shape(found, (None, None, features.hidden_dim))
-    return {"bert_states": found, "bert_padding_mask": real}
+    return {"bert_states": padded_states(features, rows, ids), "bert_padding_mask": real}
 
 
 def _check(pairs: PackedPairs, bert_states: Any) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from kbert.extras import install_extra
+
 # The highest one of which ONNX Runtime joins attention when it loads a model; any runtime reads it.
 OPSET = 12
 # The version of the file format that came with it.
@@ -23,7 +25,7 @@ def import_onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        message = "The format onnx needs the package onnx: pip install 'kbert[onnx]'"
+        message = f"The format onnx needs the package onnx: {install_extra('onnx')}"
         raise ImportError(message) from error
     return onnx
 

@@ -172,10 +172,9 @@ class Classifier(SequenceClassification):
             "classifier_dropout": self.dropout,
         }
 
-    def predict_step(self, data: Any) -> Any:
-        """Returns the probabilities (B, C) of one batch."""
-        x = keras.utils.unpack_x_y_sample_weight(data)[0]
-        return self.scores(x)
+    def batch_outputs(self, inputs: Any) -> Any:
+        """Returns the probabilities (B, C) of one batch of token ids, `inputs`."""
+        return self.scores(inputs)
 
     def scores(self, inputs: dict[str, Any]) -> Any:
         """Returns probabilities float32 (B, C) for the inputs of `Bert`, as graph code.

@@ -67,10 +67,6 @@ class TextEmbedder(SequenceEmbedding):
         self.max_sequence_length = max_sequence_length
         self.batching.check()
 
-    def predict_step(self, data: Any) -> Any:
-        """Returns the vectors (B, D) or (B, K, D) of one batch."""
-        return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
-
     def empty_prediction(self) -> np.ndarray:
         """Returns the prediction for no texts, (0, D)."""
         return np.zeros((0, self.width), "float32")

@@ -159,9 +159,9 @@ class MultiLabelClassifier(MultiLabelClassification):
             **own,
         }
 
-    def predict_step(self, data: Any) -> Any:
-        """Returns the probabilities (B, C) of one batch."""
-        return self.scores(keras.utils.unpack_x_y_sample_weight(data)[0])
+    def batch_outputs(self, inputs: Any) -> Any:
+        """Returns the probabilities (B, C) of one batch of token ids, `inputs`."""
+        return self.scores(inputs)
 
     def scores(self, inputs: dict[str, Any]) -> Any:
         """Returns probabilities float32 (B, C) for the inputs of `Bert`, as graph code.

@@ -58,9 +58,9 @@ class MultipleChoice(ChoiceSelection):
         """Returns the task's entries of a Hugging Face configuration."""
         return {"classifier_dropout": self.dropout}
 
-    def predict_step(self, data: Any) -> Any:
-        """Returns the probabilities (B, K) of one batch."""
-        return self.scores(keras.utils.unpack_x_y_sample_weight(data)[0])
+    def batch_outputs(self, inputs: Any) -> Any:
+        """Returns the probabilities (B, K) of one batch of token ids, `inputs`."""
+        return self.scores(inputs)
 
     def scores(self, inputs: dict[str, Any]) -> Any:
         """Returns probabilities float32 (B, K) for token ids (B, K, T), as graph code.

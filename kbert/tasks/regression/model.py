@@ -74,10 +74,6 @@ class Regressor(SequenceRegression):
         """Returns the task's entries of a Hugging Face configuration."""
         return {"problem_type": "regression", "classifier_dropout": self.dropout}
 
-    def predict_step(self, data: Any) -> Any:
-        """Returns the numbers (B,) of one batch."""
-        return self(keras.utils.unpack_x_y_sample_weight(data)[0], training=False)
-
     def empty_prediction(self) -> np.ndarray:
         """Returns the prediction for no texts, (0,)."""
         return np.zeros((0,), "float32")

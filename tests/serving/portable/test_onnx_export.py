@@ -5,10 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
-import onnx
 from kbert.models.bert import Bert
 from kbert.serving.portable.onnx_export import export_onnx
 from kbert.tasks.classification.model import Classifier

@@ -9,7 +9,10 @@ LEAST = {"train": "a.tsv", "encoder": "e", "output": "o"}
     "values, message",
     [
         ({"stride": 3}, "`stride` must be left out with task='classification'. Received: stride=3"),
-        ({"train": None}, "`train` must be given: a file, tfds:NAME or hf:NAME (or give glue and data)"),
+        (
+            {"train": None},
+            "`train` must be given: a file, tfds:NAME or hf:NAME (or give glue and data)",
+        ),
         ({"encoder": None}, "`encoder` must be given: a name, a folder, or scratch:SIZE"),
         ({"output": None}, "`output` must be given: the run directory to make"),
         (
