@@ -78,9 +78,14 @@ def test_keras_files(task: str, written: Path, answered: dict[str, Any]):
 
 @pytest.mark.parametrize("task", EXPORTS)
 def test_exports(task: str, written: Path):
-    """An export holds texts of its own, with what it answered to them."""
+    """An export holds texts of its own, with what it answered to them.
+
+    Those of before answer as they did; that a server batches them unchecked is found.
+    """
     report = check(written / "exports" / task.replace(" ", "-"))
-    assert report.passed(), report.problems
+    failed = {one.name for one in report.checks if one.problems}
+    unbatched = task == "multiple choice"
+    assert failed == {"bad_requests"} | (set() if unbatched else {"batching"}), report.problems
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -246,7 +246,7 @@ def test_wrong_tensors_are_named(models: dict[str, Subword]):
     [
         lambda: tf.random.set_seed(3),
         lambda: keras.utils.set_random_seed(3),
-        keras.backend.clear_session,
+        pytest.param(keras.backend.clear_session, marks=pytest.mark.slow),  # it clears caches
     ],
     ids=["tensorflow_seed", "keras_seed", "clear_session"],
 )

@@ -60,5 +60,5 @@ def test_the_model_says_who_wrote_it():
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'kbert\[onnx\]'"):
+    with pytest.raises(ImportError, match=r'pip install "\.\[onnx\]"'):
         OnnxGraph()
