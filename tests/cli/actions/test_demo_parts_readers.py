@@ -1,4 +1,5 @@
 import io
+import sys
 
 from rich.console import Console
 
@@ -12,6 +13,15 @@ def test_answers_are_shown_and_measured(minilm_directory):
     assert "Where are the logbooks kept today?" in text and "Stranay" in text
     assert f"All 22 sample questions: exact match {found['exact_match']:.0f} %" in text
     assert "questions.json" in text
+
+
+def test_answers_are_shown_without_the_extra_that_measures(minilm_directory, monkeypatch):
+    monkeypatch.setitem(sys.modules, "official.nlp.tools", None)
+    file = io.StringIO()
+    assert ask_questions(Console(file=file, width=400)) == {}
+    text = file.getvalue()
+    assert "Stranay" in text and "Not measured. The metrics of SQuAD need" in text
+    assert 'pip install ".[squad]"' in text
 
 
 def test_names_are_shown_and_measured(minilm_directory):
