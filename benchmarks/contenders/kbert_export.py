@@ -3,6 +3,7 @@
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from side_by_side.turns import Turns
 
@@ -26,10 +27,14 @@ def main() -> None:
         return list(exported.run({"text": some})["label"])
 
     singles = texts[: turns.settings["singles"]]
-    single = lambda: [classify([text]) for text in singles]  # noqa: E731
-    batches = lambda: [  # noqa: E731
-        classify(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
-    ]
+
+    def single() -> list[Any]:
+        return [classify([text]) for text in singles]
+
+    def batches() -> list[Any]:
+        starts = range(0, len(texts), BATCH)
+        return [classify(texts[start : start + BATCH]) for start in starts]
+
     labels = [label.decode() for found in batches() for label in found]
     turns.ready("kbert", "keras", "tensorflow", "tensorflow-text", labels=labels)
     turns.serve({"one text": single, "batches of 32": batches})

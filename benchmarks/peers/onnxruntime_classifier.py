@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from side_by_side.turns import Turns, cores
 
@@ -35,10 +36,14 @@ def main() -> None:
         return list((scores / scores.sum(-1, keepdims=True)).argmax(-1))
 
     singles = texts[: turns.settings["singles"]]
-    single = lambda: [classify([text]) for text in singles]  # noqa: E731
-    batches = lambda: [  # noqa: E731
-        classify(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)
-    ]
+
+    def single() -> list[Any]:
+        return [classify([text]) for text in singles]
+
+    def batches() -> list[Any]:
+        starts = range(0, len(texts), BATCH)
+        return [classify(texts[start : start + BATCH]) for start in starts]
+
     labels = [turns.settings["labels"][i] for found in batches() for i in found]
     turns.ready("onnxruntime", "tokenizers", labels=labels)
     turns.serve({"one text": single, "batches of 32": batches})

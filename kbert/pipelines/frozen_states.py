@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import keras
@@ -89,10 +89,7 @@ def frozen_encoder(encoder: Encoder, policy: str | None = None) -> FrozenEncoder
         return _states(base if policy is None else with_policy(base, policy), features)
 
     def encode(inputs: dict[str, np.ndarray]) -> np.ndarray:
-        if keras.backend.backend() != "tensorflow":
-            frozen = base if policy is None else with_policy(base, policy)
-            return _by_single_ops(frozen, features, inputs)
-        found: np.ndarray = states()({k: tf.constant(v) for k, v in inputs.items()}).numpy()
+        found: np.ndarray = states()(inputs)
         return found
 
     fingerprint = encoder_fingerprint(base, policy)
@@ -106,7 +103,12 @@ def frozen_encoder(encoder: Encoder, policy: str | None = None) -> FrozenEncoder
 
 
 def _states(encoder: Encoder, features: str) -> Any:
-    """Returns a graph from the inputs to the hidden states, traced once for all shapes."""
+    """Returns a function from the inputs to the hidden states, arrays of NumPy.
+
+    On TensorFlow it is a graph that is traced once for all shapes.
+    """
+    if keras.backend.backend() != "tensorflow":
+        return partial(_by_single_ops, encoder, features)
     specs = {
         "token_ids": tf.TensorSpec((None, None), tf.int32),
         "segment_ids": tf.TensorSpec((None, None), tf.int32),
@@ -117,7 +119,8 @@ def _states(encoder: Encoder, features: str) -> Any:
     def states(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
         return layer_states(encoder, inputs, features)
 
-    return states.get_concrete_function(specs)
+    traced = states.get_concrete_function(specs)
+    return lambda inputs: traced({k: tf.constant(v) for k, v in inputs.items()}).numpy()
 
 
 def _by_single_ops(encoder: Encoder, features: str, inputs: dict[str, np.ndarray]) -> np.ndarray:

@@ -25,7 +25,7 @@ class TaskModel(keras.Model):
 
     batching_type: Any = None
     batching: Any = None
-    replication: Any = None
+    replication: Any = None  # None: Keras' own methods, by a `super()` that mypy cannot read
     tokenizer: Any = None
     max_sequence_length: int
     huggingface_architecture: str | None = None  # the class of transformers with the same head

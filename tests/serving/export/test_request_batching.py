@@ -58,7 +58,10 @@ def test_requests_that_meet_share_a_batch(counter_path: Path, way: str):
     else:
         loaded = LoadedModel(counter_path)
         assert loaded.joins_requests
-        ask = lambda **inputs: loaded.run("serving_default", inputs)  # noqa: E731
+
+        def ask(**inputs):
+            return loaded.run("serving_default", inputs)
+
     assert ask(text=text("alone"))["rows"].tolist() == [1]
     seen: set[int] = set()
     lengths: list[bool] = []
