@@ -72,7 +72,8 @@ PRETRAINED: dict[str, PretrainedEncoder] = {
 
 # Adapters and heads that come with kbert; the encoder that they belong to is one of the above.
 SHIPPED: dict[str, Path] = {
-    name: Path(__file__).parent / "shipped" / name for name in ("minilm-squad", "minilm-ner")
+    name: Path(__file__).parent / "shipped" / name
+    for name in ("minilm-squad", "minilm-ner", "minilm-sentiment")
 }
 
 

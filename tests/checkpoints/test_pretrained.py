@@ -103,7 +103,7 @@ def test_neither_path_nor_name(name: str, hub: dict[str, Any]) -> None:
         resolve(name)
     if name.startswith("bert"):
         assert "Did you mean `bert-base-uncased` or " in str(error.value)
-    listed = "come with kbert: minilm-squad, minilm-ner. Published encoders: bert-base-uncased, "
+    listed = "come with kbert: minilm-squad, minilm-ner, minilm-sentiment. Published encoders: bert"
     assert listed in str(error.value) and len(str(error.value)) < 700
     smallest, largest = "google/bert_uncased_L-2_H-128_A-2", "google/bert_uncased_L-12_H-768_A-12"
     assert str(error.value).endswith(f"24 small ones, {smallest} to {largest}")

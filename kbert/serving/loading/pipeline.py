@@ -21,6 +21,8 @@ _ALIASES = {
 _DEFAULTS = {
     "question-answering": "minilm-squad",
     "ner": "minilm-ner",
+    "sentiment-analysis": "minilm-sentiment",
+    "sentiment": "minilm-sentiment",
     "embedding": "all-MiniLM-L6-v2",
 }
 
@@ -76,8 +78,8 @@ def pipeline(task: str, model: str | os.PathLike[str] | None = None, **kwargs: A
             ("sentiment-analysis"), "embedding" ("feature-extraction"), "translation", "fill-mask",
             "image-to-text", or another task of kbert by its own name, such as "regression".
         model: What `kbert.load` takes: a run, a folder, an export, a name. None means the model
-            that comes with kbert, for question-answering and ner, and all-MiniLM-L6-v2 for
-            embedding.
+            that comes with kbert, for question-answering, ner and sentiment-analysis, and
+            all-MiniLM-L6-v2 for embedding.
         **kwargs: Arguments of `kbert.load`, such as `dtype`.
 
     Raises:
@@ -90,7 +92,7 @@ def pipeline(task: str, model: str | os.PathLike[str] | None = None, **kwargs: A
         known = ", ".join((*_ALIASES, *FINETUNED, *OTHERS))
         raise ValueError(f"`task` must be one of {known}. Received: task={task!r}")
     wanted = task_named(name)
-    chosen = _DEFAULTS.get(name) if model is None else model
+    chosen = _DEFAULTS.get(task, _DEFAULTS.get(name)) if model is None else model
     if chosen is None:
         raise ValueError(
             f"`model` must be given for {task!r}, since none comes with kbert: the folder of a "

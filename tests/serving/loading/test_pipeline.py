@@ -55,20 +55,30 @@ def test_columns_by_name_and_by_place():
 
 
 @pytest.mark.parametrize(
-    "task, name",
-    [("question-answering", "minilm-squad"), ("ner", "minilm-ner"), ("token-classification", 0)],
+    "task, name, model",
+    [
+        ("question-answering", "question-answering", "minilm-squad"),
+        ("ner", "ner", "minilm-ner"),
+        ("token-classification", "ner", "minilm-ner"),
+        ("sentiment-analysis", "classification", "minilm-sentiment"),
+        ("sentiment", "classification", "minilm-sentiment"),
+    ],
 )
-def test_models_that_come_with_kbert(task, name, monkeypatch):
+def test_models_that_come_with_kbert(task, name, model, monkeypatch):
     asked: list[Any] = []
-    kinds = {"minilm-squad": "QuestionAnswerer", "minilm-ner": "EntityRecognizer"}
+    kinds = {
+        "minilm-squad": "QuestionAnswerer",
+        "minilm-ner": "EntityRecognizer",
+        "minilm-sentiment": "Classifier",
+    }
 
     def load(source: str) -> Any:
         asked.append(source)
         return getattr(kbert, kinds[source]).__new__(getattr(kbert, kinds[source]))
 
     monkeypatch.setattr(module, "load", load)
-    assert pipeline(task).task == ("question-answering" if name == "minilm-squad" else "ner")
-    assert asked == [name or "minilm-ner"]
+    assert pipeline(task).task == name
+    assert asked == [model]
 
 
 def test_a_published_encoder_embeds(minilm_directory):
@@ -82,6 +92,8 @@ def test_unknown_tasks_and_tasks_without_a_model():
         pipeline("nerr")
     with pytest.raises(ValueError, match="for 'fill-mask'.*a MaskedLanguageModel.*model=None"):
         pipeline("fill-mask")
+    with pytest.raises(ValueError, match="for 'text-classification'.*a Classifier.*model=None"):
+        pipeline("text-classification")  # of which topics?
     with pytest.raises(FileNotFoundError, match="Did you mean `minilm-ner`"):
         pipeline("ner", "minilm-nerr")
 
