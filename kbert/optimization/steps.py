@@ -1,8 +1,43 @@
-"""Steps of Keras' loops, whose signature depends on its backend."""
+"""Steps of Keras' loops, whose signature depends on its backend, and their rows on several devices.
+"""
 
 from typing import Any
 
 import keras
+from keras import tree
+
+
+class WholeBatches(keras.distribution.DataParallel):
+    """Devices of JAX that share each batch, however many rows it has; `rows_divided` divides them.
+
+    Keras' own distribution hands out the rows before a step, equally many to each device, and fails
+    at any other number: at most last batches, and at batches by a budget of tokens. Here each
+    device gets the whole batch, a few integers a token, and the step says which rows are whose: XLA
+    divides any number. A step computes what it would on one device, denominators, norms and
+    dropout included, but for the rounding of sums.
+    """
+
+    def get_data_layout(self, data_shape: Any) -> Any:
+        """Returns the layout of an input that every device has."""
+        return keras.distribution.TensorLayout([None] * len(data_shape), self.device_mesh)
+
+
+def rows_divided(model: Any, *args: Any) -> tuple[Any, ...]:
+    """Returns the arguments of a step of `model`, the rows of its batch divided among the devices.
+
+    Without a `keras.distribution`, and where steps are not compiled, they are returned as they are.
+    The batch, arrays (B, ...), is the last of `args`.
+    """
+    found = keras.distribution.distribution()
+    if found is None or model.run_eagerly or not model.jit_compile:
+        return args
+
+    def divided(x: Any) -> Any:
+        axes = [found.batch_dim_name] + [None] * (len(x.shape) - 1)
+        layout = keras.distribution.TensorLayout(axes, found.device_mesh)
+        return keras.distribution.distribute_tensor(x, layout)
+
+    return (*args[:-1], tree.map_structure(divided, args[-1]))
 
 
 def outputs_of_step(model: Any, *args: Any) -> Any:
@@ -15,9 +50,9 @@ def outputs_of_step(model: Any, *args: Any) -> Any:
     Returns:
         The outputs of the batch; on JAX also the values of the variables that do not train.
     """
-    x = keras.utils.unpack_x_y_sample_weight(args[-1])[0]
     if len(args) == 1:
-        return model.batch_outputs(x)
+        return model.batch_outputs(keras.utils.unpack_x_y_sample_weight(args[0])[0])
+    x = keras.utils.unpack_x_y_sample_weight(rows_divided(model, *args)[-1])[0]
     trained, others = args[0][:2]
     variables = (*model.trainable_variables, *model.non_trainable_variables)
     with keras.StatelessScope(state_mapping=list(zip(variables, (*trained, *others)))):

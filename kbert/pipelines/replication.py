@@ -10,6 +10,7 @@ from keras import tree
 
 from kbert.optimization.losses import over_replicas
 from kbert.optimization.sequence_losses import counting_tokens
+from kbert.optimization.steps import rows_divided
 from kbert.pipelines.row_splitting import RowSplitting
 
 # The mean over the examples of a batch, under both of its names in Keras.
@@ -30,6 +31,7 @@ class Replication:
     def __init__(self, model: Any) -> None:
         self.model = model
         self._predicts = False
+        self._devices = keras.distribution.distribution()  # of JAX
 
     @property
     def strategy(self) -> Any:
@@ -75,8 +77,11 @@ class Replication:
         different lengths in a branch that fails within a loop.
         """
         model = self.model
+        if not on_tensorflow():
+            _check_scope(self._devices)
+            return keras.Model.train_step(model, *rows_divided(model, *args))
         adds_up = getattr(model.optimizer, "sums_before_clipping", False)
-        if not self.is_active and (adds_up or not on_tensorflow() or not model.trainable_weights):
+        if not self.is_active and (adds_up or not model.trainable_weights):
             return keras.Model.train_step(model, *args)
         (data,) = args
         x, y, weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -98,7 +103,9 @@ class Replication:
         batches hold many short examples or few long ones. On JAX that is what is reported.
         """
         model = self.model
-        if getattr(model.loss, "per", None) != "token" or not on_tensorflow():
+        if not on_tensorflow():
+            return keras.Model.test_step(model, *rows_divided(model, *args))
+        if getattr(model.loss, "per", None) != "token":
             return keras.Model.test_step(model, *args)
         x, y, weight = keras.utils.unpack_x_y_sample_weight(*args)
         y_pred = model(x, training=False)
@@ -218,6 +225,15 @@ class Replication:
 def on_tensorflow() -> bool:
     """Returns whether Keras computes with TensorFlow, and not with JAX."""
     return bool(keras.backend.backend() == "tensorflow")
+
+
+def _check_scope(devices: Any) -> None:
+    """Raises where a model that was made for several devices of JAX trains outside of the scope."""
+    if devices is not None and keras.distribution.distribution() is not devices:
+        raise ValueError(
+            "`fit` must be called within the scope of the strategy that the model was made with. "
+            f"Received: a model for {devices.device_mesh.devices.size} devices, outside of it"
+        )
 
 
 def is_multi_worker(strategy: Any) -> bool:

@@ -10,10 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import keras
 import tensorflow as tf
 
 from kbert.data.tables.table import nearest
+from kbert.optimization.steps import WholeBatches
 from kbert.options import configuration as options
+from kbert.pipelines.replication import on_tensorflow
 from kbert.pipelines.row_splitting import check_divisible
 from kbert.training.distributed import worker_watch
 from kbert.training.distributed.collectives import barrier
@@ -39,7 +42,7 @@ _LOST = (
 
 def strategy(
     name: str = options.ONE, replicas: int | None = None, tpu: str | None = None
-) -> tf.distribute.Strategy:
+) -> tf.distribute.Strategy | WholeBatches:
     """Creates a strategy; a model that is created within its `scope()` trains with it.
 
     "one" is TensorFlow's default: a single device. "mirrored" trains copies of the model on the
@@ -51,10 +54,13 @@ def strategy(
     With each of them losses and gradients are those of the whole batch on one device; see
     `kbert.optimization.losses`.
 
+    With Keras on JAX "mirrored" is a `keras.distribution.DataParallel` over the devices that JAX
+    finds; `fit` must be called in its scope, too. The others but "one" are TensorFlow's alone.
+
     Args:
         name: "one", "mirrored", "multi-worker" or "tpu".
         replicas: For "mirrored": number of replicas; by default one for each GPU, or for each
-            logical device of the CPU.
+            logical device of the CPU, and with JAX one for each of its devices.
         tpu: For "tpu": its name or address; by default the one of this machine.
 
     Raises:
@@ -72,6 +78,8 @@ def strategy(
         raise ValueError(
             f"`replicas` must be left out with strategy={name!r}. Received: replicas={replicas}"
         )
+    if not on_tensorflow():
+        return _on_jax(name, replicas)
     makers: dict[str, Callable[[], tf.distribute.Strategy]] = {
         options.ONE: tf.distribute.get_strategy,
         options.MIRRORED: lambda: tf.distribute.MirroredStrategy(_devices(replicas)),
@@ -81,12 +89,36 @@ def strategy(
     return makers[name]()
 
 
-def _devices(replicas: int | None) -> list[str]:
-    """Returns the names of the devices of some number of replicas."""
+def _on_jax(name: str, replicas: int | None) -> tf.distribute.Strategy | WholeBatches:
+    """Returns the devices of some number of replicas, whose `scope()` is used as a strategy's."""
+    if name == options.ONE:
+        return tf.distribute.get_strategy()
+    if name != options.MIRRORED:
+        raise ValueError(
+            "`strategy` must be one or mirrored, for all devices of this machine, with Keras on "
+            f"JAX. Received: strategy={name!r}"
+        )
+    _check_count(replicas)
+    found = keras.distribution.list_devices()
+    if replicas is not None and replicas > len(found):
+        raise ValueError(
+            f"`replicas` must be at most {len(found)}, the devices that JAX finds; a CPU is as "
+            "many as XLA_FLAGS=--xla_force_host_platform_device_count=N says. Received: "
+            f"replicas={replicas}"
+        )
+    return WholeBatches(devices=found[:replicas])
+
+
+def _check_count(replicas: int | None) -> None:
     if replicas is not None and (isinstance(replicas, bool) or not isinstance(replicas, int)):
         raise ValueError(f"`replicas` must be a whole number. Received: replicas={replicas!r}")
     if replicas is not None and replicas < 1:
         raise ValueError(f"`replicas` must be at least 1. Received: replicas={replicas}")
+
+
+def _devices(replicas: int | None) -> list[str]:
+    """Returns the names of the devices of some number of replicas."""
+    _check_count(replicas)
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     if kind == "CPU" and replicas is not None:
         _divide_processor(replicas)
@@ -164,7 +196,7 @@ def in_its_place(config: Config) -> Iterator[Config]:
     options.check_strategy(values)
     if values.strategy == options.ONE:
         yield config
-    elif values.strategy != options.MULTI_WORKER:
+    elif values.strategy != options.MULTI_WORKER or not on_tensorflow():
         made = _made(values.strategy, values.replicas)
         _check_batch(config, made)
         with made.scope():
@@ -190,13 +222,13 @@ def _with_others(config: Config, cluster: Cluster) -> Iterator[Config]:
 
 
 @lru_cache(maxsize=None)
-def _made(name: str, replicas: int | None) -> tf.distribute.Strategy:
+def _made(name: str, replicas: int | None) -> tf.distribute.Strategy | WholeBatches:
     """Caches one strategy per process: TensorFlow creates no second multi-worker strategy."""
     return strategy(name, replicas)
 
 
-def _check_batch(config: Any, made: tf.distribute.Strategy) -> None:
-    if getattr(config, "batch_tokens", None) is None:
+def _check_batch(config: Any, made: tf.distribute.Strategy | WholeBatches) -> None:
+    if getattr(config, "batch_tokens", None) is None and not isinstance(made, WholeBatches):
         check_divisible("batch_size", config.batch_size, made.num_replicas_in_sync)
 
 

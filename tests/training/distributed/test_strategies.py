@@ -3,10 +3,13 @@
 import re
 import socket
 
+import keras
 import pytest
 import tensorflow as tf
 
 from kbert.options.configuration import STRATEGIES
+from kbert.training.config.pretraining_config import PretrainingConfig
+from kbert.training.distributed import strategies
 from kbert.training.distributed.strategies import strategy
 from kbert.training.distributed.tf_config import worker_config
 
@@ -40,6 +43,22 @@ def test_what_is_wrong_is_told(monkeypatch):
     with pytest.raises(ValueError, match="TF_CONFIG must be JSON"):
         strategy("multi-worker")
     assert STRATEGIES == ("one", "mirrored", "multi-worker", "tpu")
+
+
+def test_on_jax_all_devices_of_this_machine_are_one_strategy(monkeypatch):
+    monkeypatch.setattr(strategies, "on_tensorflow", lambda: False)
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda: ["cpu:0", "cpu:1"])
+    made = strategy("mirrored")
+    assert isinstance(made, keras.distribution.DataParallel)
+    assert made.device_mesh.devices.tolist() == ["cpu:0", "cpu:1"]
+    assert made.get_data_layout((3, 5)).axes == (None, None)  # any number of rows
+    assert strategy("mirrored", replicas=1).device_mesh.devices.tolist() == ["cpu:0"]
+    with pytest.raises(ValueError, match="`replicas` must be at most 2, the devices that JAX"):
+        strategy("mirrored", replicas=3)
+    config = PretrainingConfig(text=["a"], vocabulary="v", output="o", strategy="multi-worker")
+    with pytest.raises(ValueError, match="one or mirrored, .* Received: strategy='multi-worker'"):
+        with strategies.in_its_place(config):
+            pass
 
 
 def test_a_port_that_is_taken_is_told(monkeypatch):
