@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Corpus:
 
     Args:
         files: paths of UTF-8 text (a byte order mark is accepted), or of such text gzipped, with
-            .gz at the end of the name.
+            .gz at the end of the name; or `RemoteFile`s.
         separator: a regular expression for the whole lines that separate documents, such as "====
             .* ===="; these belong to no document. None: blank lines.
         block_bytes: approximate size of a block. Memory grows with it, and so do the number of
@@ -87,7 +88,9 @@ class Corpus:
                 "`encoding_errors` must be 'strict' or 'replace'. "
                 f"Received: encoding_errors={encoding_errors!r}"
             )
-        self.files = tuple(Path(file) for file in files)
+        self.files: tuple[Any, ...] = tuple(
+            file if hasattr(file, "open") else Path(file) for file in files
+        )
         self.separator = separator
         self.block_bytes = block_bytes
         self.encoding_errors = encoding_errors

@@ -13,6 +13,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 GZIP = ".gz"
@@ -26,6 +27,8 @@ def is_gzipped(path: str | os.PathLike[str]) -> bool:
 
 def open_text(path: str | os.PathLike[str]) -> Any:
     """Opens a file for reading bytes, decompressed where its name ends in .gz."""
+    if not isinstance(path, str | Path) and hasattr(path, "open"):  # a `RemoteFile`
+        return gzip.open(path.open("rb")) if is_gzipped(path) else path.open("rb")
     return gzip.open(path, "rb") if is_gzipped(path) else open(path, "rb")
 
 

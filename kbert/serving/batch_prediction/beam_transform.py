@@ -14,8 +14,7 @@ from typing import Any
 
 from kbert.extras import install_extra
 from kbert.serving.format.signatures import SERVING_DEFAULT
-from kbert.serving.format.version_folders import find_export
-from kbert.serving.loading.exported import load_export
+from kbert.serving.loading.exported import found_version, load_export
 
 try:
     import apache_beam as beam
@@ -35,7 +34,7 @@ class PredictText(beam.PTransform):
     those of the answer in `kbert predict`; where an element has an entry of that name already, the
     answer's is called `predicted_<name>`. Elements are joined into batches, which are
     length-bucketed; Beam keeps no order. Each worker must reach `model_dir`, which is as for
-    `find_export`; of several tasks, `signature` is the task's name.
+    `load_export`, also in a bucket; of several tasks, `signature` is the task's name.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class PredictText(beam.PTransform):
                 f"`max_batch_size` must be positive. Received: max_batch_size={max_batch_size}"
             )
         # All workers use the version that is the highest now.
-        self._path = os.path.abspath(find_export(model_dir))
+        self._path = found_version(model_dir)
         self._signature = signature
         self._max_batch_size = max_batch_size
 

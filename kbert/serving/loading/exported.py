@@ -11,13 +11,16 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the ops that the graphs use)
 
 from kbert.data.batches.plans import answers_of_rows
+from kbert.data.remote_files import fetched, is_remote
 from kbert.pipelines.text_inputs import checked_texts, read_columns
 from kbert.serving.format.servable import ops_of
 from kbert.serving.format.signatures import SERVING_DEFAULT, read_meta_graph, signatures_of
 from kbert.serving.format.version_folders import (
     METADATA_FILE,
+    SAVED_MODEL_FILE,
     exports_in,
     find_export,
+    is_version,
     read_metadata,
 )
 from kbert.serving.loading.row_batches import in_batches, size_of
@@ -158,8 +161,32 @@ class Exported:
 
 
 def load_export(path: str | os.PathLike[str]) -> Exported:
-    """Loads BASE/<model>/<version>, or the highest version of BASE/<model>; see `find_export`."""
-    return Exported(find_export(path))
+    """Loads BASE/<model>/<version>, or the highest version of BASE/<model>; see `find_export`.
+
+    From where only `tf.io.gfile` reads, such as gs://, the version is copied to this machine while
+    it is loaded.
+    """
+    if not is_remote(path):
+        return Exported(find_export(path))
+    with fetched(found_version(path)) as folder:
+        return Exported(folder)
+
+
+def found_version(path: str | os.PathLike[str]) -> str:
+    """Returns the version folder of an export, absolute, or by its name with a scheme."""
+    name = os.fspath(path).rstrip("/")
+    if not is_remote(name):
+        return os.path.abspath(find_export(path))
+    gfile = tf.io.gfile
+    children = [entry.rstrip("/") for entry in gfile.listdir(name)] if gfile.isdir(name) else []
+    folders = {int(child): f"{name}/{child}" for child in children if is_version(child)}
+    complete = {n: one for n, one in folders.items() if gfile.exists(f"{one}/{SAVED_MODEL_FILE}")}
+    if SAVED_MODEL_FILE not in children and not complete:
+        raise FileNotFoundError(
+            "`path` must be an export, BASE/<model> or BASE/<model>/<version> with a "
+            f"{SAVED_MODEL_FILE}. Received: path={name!r}"
+        )
+    return name if SAVED_MODEL_FILE in children else complete[max(complete)]
 
 
 class ExportedTask:

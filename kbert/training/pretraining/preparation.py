@@ -1,14 +1,16 @@
 """Preparation of pretraining records from plain text, before any training."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from kbert.data.pretraining.corpus import Corpus
 from kbert.data.pretraining.dataset import own_errors, pretraining_dataset
 from kbert.data.pretraining.records import is_record, serialized, write_records
+from kbert.data.remote_files import RemoteFile, fetched, is_remote
 from kbert.pipelines.tokenizers import tokenizer_of_file
 from kbert.training.config.pretraining_config import PreparationConfig, found_files
+from kbert.training.pretraining.sources import found_records
 
 _ROWS = 64
 _EXAMPLES = (
@@ -48,15 +50,19 @@ def prepared_output(config: PreparationConfig) -> Path:
     return output
 
 
-def prepared_corpus(config: PreparationConfig) -> Corpus:
-    """Returns the text of a configuration."""
-    files = found_files("text", config.text or [])
+def prepared_corpus(
+    config: PreparationConfig, found: Callable[..., list[Any]] = found_files
+) -> Corpus:
+    """Returns the text of a configuration, whose files `found` looks for."""
+    paths = found("text", config.text or [])
+    files = [RemoteFile(path) if is_remote(path) else path for path in paths]
     return Corpus(files, config.separator, config.block_bytes, config.encoding_errors)
 
 
 def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:
     """Returns the examples of a text, or of a worker's part of it, in its order."""
-    tokenizer = tokenizer_of_file(config.vocabulary or "", config.lowercase)
+    with fetched(config.vocabulary or "") as vocabulary:
+        tokenizer = tokenizer_of_file(vocabulary, config.lowercase)
     settings = {name: getattr(config, name) for name in _EXAMPLES}
     copies: dict[str, Any] = {"batch_size": _ROWS, "shuffle": False, "epochs": config.copies}
     return pretraining_dataset(corpus, tokenizer, **copies, **settings, **part)
@@ -65,7 +71,8 @@ def _batches(config: PreparationConfig, corpus: Corpus, **part: Any) -> Any:
 def records_of_part(part: int, parts: int, settings: dict[str, Any]) -> Iterator[bytes]:
     """Yields the examples of a part of the text, as serialized tf.train.Example; one at least."""
     config = PreparationConfig.from_dict(settings)
-    batches = _batches(config, prepared_corpus(config), worker=part, workers=parts)
+    corpus = prepared_corpus(config, found_records)
+    batches = _batches(config, corpus, worker=part, workers=parts)
     with own_errors(batches):
         for inputs, targets in batches:
             yield from serialized(inputs, targets)

@@ -119,7 +119,7 @@ def read_text(config: PretrainingConfig) -> PretrainingText:
 
 
 def found_records(key: str, patterns: Sequence[str]) -> list[str]:
-    """Returns the TFRecords that match names and patterns, each once; errors as of `found_files`.
+    """Returns the files that match names and patterns, each once; errors as of `found_files`.
 
     Those with a "://" are for `tf.io.gfile`, in a bucket for example: names, or patterns with `*`
     and `?` within a folder; an OSError if it cannot be reached. The others are for `found_files`.

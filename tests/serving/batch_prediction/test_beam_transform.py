@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from kbert.serving.loading.exported import Exported
 
@@ -52,6 +53,21 @@ def test_texts_alone(exported: Exported, tmp_path: Path):
     (found,) = ran(tmp_path, ["a good film"], PredictText(exported.path.parent))
     assert found["text"] == "a good film"
     assert found["label"] == exported.answers(["a good film"])[0]["label"]
+
+
+def test_an_export_in_a_bucket(exported: Exported, tmp_path: Path):
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
+    from kbert.serving.batch_prediction.beam_transform import PredictText
+
+    for file in (path for path in exported.path.rglob("*") if path.is_file()):
+        name = f"ram://exports/topics/7/{file.relative_to(exported.path)}"
+        tf.io.gfile.makedirs(name.rpartition("/")[0])
+        tf.io.gfile.copy(str(file), name)
+    tf.io.gfile.makedirs("ram://exports/topics/8")  # being copied: no graph yet
+    (found,) = ran(tmp_path, ["a good film"], PredictText("ram://exports/topics"))
+    assert found["label"] == exported.answers(["a good film"])[0]["label"]
+    with pytest.raises(FileNotFoundError, match="`path` must be an export.*'ram://exports/none'"):
+        PredictText("ram://exports/none/")
 
 
 def test_what_is_refused(exported: Exported, tmp_path: Path):

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import tensorflow as tf
 
 from kbert.serving.export.export import export
-from kbert.serving.loading.exported import Exported, load_export
+from kbert.serving.loading.exported import Exported, found_version, load_export
 from kbert.tasks.classification.model import Classifier
 from kbert.tasks.multiple_choice.model import MultipleChoice
 from kbert.tasks.pretraining.model import MaskedLanguageModel
@@ -22,6 +23,22 @@ def test_it_is_found_by_its_model_or_its_version(exported_path: Path):
         assert found.labels == ["no", "yes", "ja"]
     with pytest.raises(FileNotFoundError, match=r"a folder of the models \['small'\]: name one"):
         load_export(exported_path.parents[1])
+
+
+def test_it_is_read_from_a_bucket(exported: Exported):
+    """TensorFlow's file system in memory stands for it."""
+    for file in (path for path in exported.path.rglob("*") if path.is_file()):
+        name = f"ram://bucket/topics/12/{file.relative_to(exported.path)}"
+        tf.io.gfile.makedirs(name.rpartition("/")[0])
+        tf.io.gfile.copy(str(file), name)
+    tf.io.gfile.makedirs("ram://bucket/topics/13")  # still being copied: it has no graph yet
+    found = load_export("ram://bucket/topics/")
+    assert found.labels == exported.labels and found.path.name == "12"
+    one, same = (of.answers(["a good film"])[0] for of in (found, exported))
+    assert one["label"] == same["label"]
+    assert found_version("ram://bucket/topics/12") == "ram://bucket/topics/12"
+    with pytest.raises(FileNotFoundError, match="`path` must be an export.*'ram://bucket/none'"):
+        load_export("ram://bucket/none")
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 300])

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -45,6 +46,41 @@ def test_a_pipeline_writes_the_same_examples(config, tmp_path):
     assert found == records(tmp_path / "here") and len(found) > 20
     prepare_with_beam(config.with_values(overwrite=True, shards=2))
     assert len(list((tmp_path / "records").iterdir())) == 2  # none of the three before
+
+
+def copied(path: str | Path, folder: str) -> str:
+    """A copy of a file in a folder of TensorFlow's file system in memory, by its name."""
+    tf.io.gfile.makedirs(folder)
+    tf.io.gfile.copy(str(path), f"{folder}/{Path(path).name}", overwrite=True)
+    return f"{folder}/{Path(path).name}"
+
+
+def test_text_is_read_from_a_bucket_and_records_are_written_there(config, tmp_path):
+    pytest.importorskip("apache_beam", reason='pip install ".[beam]"')
+    from kbert.training.pretraining.beam import prepare_with_beam
+    from tests.ram_filesystem import RamFileSystem
+
+    for path in sorted(tmp_path.glob("part*.txt")):
+        copied(path, "ram://prepared/text")
+    words = copied(config.vocabulary, "ram://prepared")
+    elsewhere = {"text": ["ram://prepared/text/*.txt"], "vocabulary": words}
+    remote = config.with_values(**elsewhere, output="ram://prepared/records/")
+    prepare_with_beam(remote, parts=2)
+    prepare_records(config)
+    shards = [f"ram://prepared/records/pretraining-0000{i}-of-00003.tfrecord" for i in range(3)]
+    found = sorted(tf.data.TFRecordDataset(shards).as_numpy_iterator())
+    assert found == records(tmp_path / "records") and len(found) > 20
+    with pytest.raises(FileExistsError, match="`output` must not exist yet, .* with ram://prepa"):
+        prepare_with_beam(remote)
+    prepare_with_beam(remote.with_values(overwrite=True, shards=2))
+    listed = [one.path for one in RamFileSystem(None)._list("ram://prepared/records/")]
+    assert sorted(listed) == [name.replace("-of-00003", "-of-00002") for name in shards[:2]]
+    copied(words, "ram://prepared/records")
+    with pytest.raises(FileExistsError, match="records alone. .* with ram://prepared/records/voc"):
+        prepare_with_beam(remote.with_values(overwrite=True))
+    with pytest.raises(FileNotFoundError, match="`text` must be files, or patterns"):
+        prepare_with_beam(remote.with_values(text=["ram://prepared/none*"], output="ram://new"))
+    assert not tf.io.gfile.exists("ram://new")
 
 
 def test_without_beam(monkeypatch):
