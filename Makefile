@@ -107,7 +107,7 @@ audit: $(STAMPS)/installed-test
 	$(VENV)/audit/bin/pip-audit --requirement $(VENV)/audit/installed.txt --no-deps --disable-pip
 
 # DATA holds glue/, text/ and the like; PyTorch's side may have an interpreter of its own, in
-# KBERT_PEER_PYTHON. Each script can be run alone, see docs/benchmarks.md.
+# KBERT_PEER_PYTHON. Each script can be run alone, see docs/benchmarks/index.md.
 DATA ?= $(or $(KBERT_SHARED_DATA),../shared/data)
 bench: $(STAMPS)/installed-bench $(STAMPS)/minilm
 	$(BIN)/python benchmarks/import_time.py

@@ -1,10 +1,10 @@
-"""Renders the tables of docs/benchmarks.md from benchmarks/results/*.json.
+"""Renders the tables of docs/benchmarks/ from benchmarks/results/*.json.
 
     python benchmarks/report.py
 
-Between `<!-- table NAME KEY -->` and `<!-- end -->` stands the table KEY of results/NAME.json (the
-whole file if it is a list), with the machine and the versions that it was measured with. Nothing in
-between is written by hand.
+Between `<!-- table NAME KEY -->` and `<!-- end -->` of a page stands the table KEY of
+results/NAME.json (the whole file if it is a list), with the machine and the versions that it was
+measured with. Nothing in between is written by hand.
 """
 
 import argparse
@@ -16,15 +16,15 @@ from typing import Any
 from side_by_side.contender import SCRIPTS
 from side_by_side.results import table
 
-PAGE = SCRIPTS.parent / "docs" / "benchmarks.md"
+PAGES = SCRIPTS.parent / "docs" / "benchmarks"
 _PLACE = re.compile(r"(<!-- table (\w+) ?(\w*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def circumstances(result: dict[str, Any]) -> str:
     """Machine, versions and settings in words."""
     machine = dict(result.get("machine", {}))
-    flags = ", ".join(machine.pop("flags", []))
-    lines = {"Machine": [*worded({k.replace('_', ' '): v for k, v in machine.items()}), flags]}
+    flags = machine.pop("flags", [])
+    lines = {"Machine": [*worded({k.replace('_', ' '): v for k, v in machine.items()}), *flags]}
     for title, key in (("Versions", "versions"), ("Settings", "settings"), ("Not run", "not_run")):
         lines[title] = worded(result.get(key, {}))
     return "\n".join(f"{title}: {', '.join(texts)}.  " for title, texts in lines.items() if texts)
@@ -57,19 +57,24 @@ def rendered(name: str, key: str, results: Path) -> str:
     return f"{table(result[key])}\n\n{circumstances(result)}\n"
 
 
-def main() -> None:
-    """Rewrites the page."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--results", type=Path, default=SCRIPTS / "results")
-    parser.add_argument("--page", type=Path, default=PAGE)
-    arguments = parser.parse_args()
+def rewritten(text: str, results: Path) -> str:
+    """The text of a page with its tables as the results are."""
 
     def place(found: re.Match[str]) -> str:
         begin, name, key, end = found.groups()
-        return f"{begin}\n{rendered(name, key, arguments.results)}\n{end}"
+        return f"{begin}\n{rendered(name, key, results)}\n{end}"
 
-    text = arguments.page.read_text()
-    arguments.page.write_text(_PLACE.sub(place, text))
+    return _PLACE.sub(place, text)
+
+
+def main() -> None:
+    """Rewrites the pages."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--results", type=Path, default=SCRIPTS / "results")
+    parser.add_argument("--pages", type=Path, default=PAGES, help="folder of the pages")
+    arguments = parser.parse_args()
+    for page in sorted(arguments.pages.glob("*.md")):
+        page.write_text(rewritten(page.read_text(), arguments.results))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ from kbert.training.config.stages_config import StagesConfig
 from kbert.training.config.translation_config import TranslationConfig
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "README.md").exists(), reason="the tests run without the project's pages"
@@ -45,6 +48,11 @@ def test_every_training_option_is_documented_with_its_default(configuration, nam
         assert f"| `{option.name}` | {shown} | {option.metadata['help']} |" in page
 
 
+def name_of(page: Path) -> str:
+    """A page in the names of the tests."""
+    return page.relative_to(ROOT).as_posix()
+
+
 def commands_of(page: Path) -> list[list[str]]:
     """The arguments of each `kbert` command in the code blocks of a page."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
@@ -54,7 +62,7 @@ def commands_of(page: Path) -> list[list[str]]:
     return [some[1:end] for some, end in zip(words, ends)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_program_knows_the_words_of_each_command(page):
     """Read, not run: verbs, options and the types of their values."""
     program = typer.main.get_command(app)
@@ -86,11 +94,33 @@ def test_commands_are_found_and_wrong_ones_told(tmp_path):
         test_the_program_knows_the_words_of_each_command(page)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+def headings_of(page: Path) -> set[str]:
+    """The anchors that GitHub and the site give a page's headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    titles = [title.lower() for title in re.findall(r"^#+ (.+)$", text, re.M)]
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_to_headings_that_are_there(page):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8")):
+        assert anchor in headings_of(page.parent / target if target else page), (target, anchor)
+
+
+def test_headings_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A, `b` and c_d\n```sh\n# no heading\n```\n### Fine-tuning: speed\ntext\n")
+    assert headings_of(page) == {"a-b-and-c_d", "fine-tuning-speed"}
+    page.write_text("# Ours\n[there](#ours) [not there](page.md#theirs)\n")
+    with pytest.raises(AssertionError, match="theirs"):
+        test_links_lead_to_headings_that_are_there(page)
 
 
 def test_the_readme_names_files_that_exist():
