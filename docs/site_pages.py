@@ -1,12 +1,13 @@
 """Pages that the site has beside those of docs/: README and its like, and the reference.
 
-MkDocs runs the functions that begin with `on_` (`hooks` of .mkdocs.yml). Nothing of kbert is
-imported: its public names are read from the source.
+MkDocs runs the functions that begin with `on_` (`hooks` of .mkdocs.yml). Of kbert only the program
+is imported, which needs no TensorFlow until a command runs; public names are read from the source.
 """
 
 import ast
 import posixpath
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,10 @@ def reference() -> dict[str, dict[str, str]]:
 def reference_pages() -> Iterator[tuple[str, str]]:
     """Path and text of each page of the reference."""
     modules = public_names()
-    index = "# Reference\n\nThe public names of the package, and the parts that they are made of.\n"
+    index = (
+        "# Reference\n\nThe public names of the package, and the parts that they are made of; the "
+        "verbs and options of [the program](program.md).\n"
+    )
     for section, pages in reference().items():
         index += f"\n## {section}\n\n| name | |\n| --- | --- |\n"
         for path, title in pages.items():
@@ -114,6 +118,30 @@ def reference_pages() -> Iterator[tuple[str, str]]:
                 )
             index += f"| [{title}]({path.removeprefix('reference/')}) | {told} |\n"
     yield "reference/index.md", index
+    yield "reference/program.md", commands_page()
+
+
+def commands_page() -> str:
+    """The verbs of the program with their options, as `--help` shows them."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    import typer
+
+    from kbert.cli.main import app
+
+    text = "# The program kbert\n\nThe same is shown by `kbert VERB --help`.\n"
+    for verb, command in typer.main.get_command(app).commands.items():
+        told = re.sub(r"(?m)^  (?! )", "    ", command.help.replace("\b\n", ""))
+        text += f"\n## kbert {verb}\n\n{told}\n\n| option | default | what |\n| --- | --- | --- |\n"
+        for given in command.params:
+            names = ", ".join(f"`{name}`" for name in [*given.opts, *given.secondary_opts])
+            if given.param_type_name == "argument":
+                names = f"`{given.metavar or given.name.upper()}`"
+            shown = given.show_default if isinstance(given.show_default, str) else given.default
+            default = "" if shown in (None, False, ()) else f"`{shown}`"
+            about = (given.help or "").replace("|", "\\|").replace("\n", " ")
+            text += f"| {names} | {default} | {about} |\n"
+    return text
 
 
 def place_of(path: str) -> str | None:
@@ -161,8 +189,17 @@ def as_on_github(text: str) -> str:
 
 
 def on_config(config: Any) -> None:
-    """Adds the pages of the reference to the navigation."""
-    entries: list[Any] = ["reference/index.md"]
+    """Adds the pages of the reference to the navigation; `<name>` in a docstring is no tag."""
+    from markdown.extensions import Extension
+
+    class NoTags(Extension):
+        """Leaves tags within a line as they are written."""
+
+        def extendMarkdown(self, md: Any) -> None:
+            md.inlinePatterns.deregister("html")
+
+    config.markdown_extensions.append(NoTags())
+    entries: list[Any] = ["reference/index.md", {"The program kbert": "reference/program.md"}]
     for section, pages in reference().items():
         entries.append({section: [{title: path} for path, title in pages.items()]})
     next(item for item in config.nav if "Reference" in item)["Reference"] = entries

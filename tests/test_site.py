@@ -9,10 +9,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import typer
 import yaml
 
 import kbert
 import kbert.keras_names
+from kbert.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -71,6 +73,17 @@ def test_the_reference_shows_all_layers_and_losses(pages):
     registered = [module for module in kbert.keras_names.NAMES if module.startswith(rooms)]
     assert len(registered) > 10
     assert [module for module in registered if f"kbert.{module}" not in shown] == []
+
+
+def test_the_reference_has_each_verb_and_option(pages):
+    text = dict(pages.reference_pages())["reference/program.md"]
+    for verb, command in typer.main.get_command(app).commands.items():
+        section = text.split(f"\n## kbert {verb}\n")[1].split("\n## ")[0]
+        assert command.help.split("\n")[0] in section
+        for option in command.params:
+            assert option.param_type_name == "argument" or f"`{option.opts[0]}`" in section
+    assert "| `--rest-port` | `8501` | REST's port; 0 picks a free one. |" in text
+    assert "\n    kbert serve exports/topics --web\n" in text
 
 
 def test_each_part_of_the_reference_has_modules(pages):
