@@ -5,6 +5,7 @@ is imported, which needs no TensorFlow until a command runs; public names are re
 """
 
 import ast
+import json
 import posixpath
 import re
 import sys
@@ -144,8 +145,25 @@ def commands_page() -> str:
     return text
 
 
+def notebook_page(path: Path) -> str:
+    """A notebook as a page: its texts, its code and what that printed."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = ""
+    for cell in cells:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code":
+            source = f"```python\n{source}\n```"
+        text += f"{source}\n\n"
+        for output in cell.get("outputs", ()):
+            shown = output.get("text") or output["data"]["text/plain"]
+            text += f"``` {{ .text .output .no-copy }}\n{''.join(shown).rstrip()}\n```\n\n"
+    return f"{text}[This page as a notebook]({path.name})\n"
+
+
 def place_of(path: str) -> str | None:
     """The place in the site of a file of the project; None where it has none."""
+    if path.endswith(".ipynb"):
+        path = path.removesuffix(".ipynb") + ".md"
     return path.removeprefix("docs/") if path.startswith("docs/") else OTHER_PAGES.get(path)
 
 
@@ -212,6 +230,9 @@ def on_files(files: Any, config: Any) -> None:
     for source, path in OTHER_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, path, content=text))
+    for notebook in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        path = f"notebooks/{notebook.stem}.md"
+        files.append(File.generated(config, path, content=notebook_page(notebook)))
     for path, text in reference_pages():
         files.append(File.generated(config, path, content=text))
 

@@ -1,8 +1,12 @@
 """The site of docs/: every page has a place in it, and every public name a page."""
 
 import importlib.util
+import json
+import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -54,7 +58,8 @@ def paths_of(nav: Any) -> Iterator[str]:
 
 
 def test_the_navigation_names_each_page_once(pages):
-    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    files = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
+    there = {path.relative_to(DOCS).with_suffix(".md").as_posix() for path in files}
     named = list(paths_of(settings()["nav"]))
     assert sorted(named) == sorted(there | set(pages.OTHER_PAGES.values()))
     assert [source for source in pages.OTHER_PAGES if not (ROOT / source).is_file()] == []
@@ -110,6 +115,7 @@ def test_links_within_the_project_become_links_within_the_site(pages):
         f"[Install](index.md#install), [{title}](deployment.md)"
     )
     assert pages.relinked("[x](../ner.md)", "docs/benchmarks/index.md") == "[x](../ner.md)"
+    assert pages.relinked("[x](docs/notebooks/a.ipynb)", "README.md") == "[x](notebooks/a.md)"
     assert pages.relinked("[x](setup.cfg)", "README.md") == "[x](setup.cfg)"
 
 
@@ -118,6 +124,34 @@ def test_what_github_reads_is_written_for_markdown(pages):
     assert pages.as_on_github(text) == (
         "Words:\n\n- a\n- b\n\n| `x|y` | z \\| |\n```\ncode\n- no list\n```\n\n- c\n  d\n- e"
     )
+
+
+def test_a_notebook_is_a_page_with_what_it_printed(pages, tmp_path):
+    code = {"cell_type": "code", "source": ["1 + 1"], "outputs": []}
+    code["outputs"] = [{"text": ["two\n"]}, {"data": {"text/plain": ["2"]}}]
+    cells = [{"cell_type": "markdown", "source": ["# Title\n", "text"]}, code]
+    (tmp_path / "sum.ipynb").write_text(json.dumps({"cells": cells}))
+    assert pages.notebook_page(tmp_path / "sum.ipynb") == (
+        "# Title\ntext\n\n```python\n1 + 1\n```\n\n``` { .text .output .no-copy }\ntwo\n```\n\n"
+        "``` { .text .output .no-copy }\n2\n```\n\n[This page as a notebook](sum.ipynb)\n"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_runs_as_it_stands(path, minilm_directory, tmp_path):
+    """Its cells one after the other in a fresh process; each of them shows what it did."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    (tmp_path / "cells.py").write_text("\n".join(code))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "cells.py"]
+    done = subprocess.run(program, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    right, asked = re.search(r"^(\d+) of (\d+) (?:right|word for word)", done.stdout, re.M).groups()
+    assert int(right) / int(asked) > 0.7
+    stored = [output for cell in cells for output in cell.get("outputs", ())]
+    assert stored and all(output["output_type"] != "error" for output in stored)
 
 
 @pytest.mark.slow
