@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+CARDS = sorted(ROOT.glob("kbert/checkpoints/shipped/*/README.md"))
 # Files that are pages of the site too, and their places there.
 OTHER_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "export/README.md": "deployment.md",
-    "kbert/checkpoints/shipped/minilm-ner/README.md": "cards/minilm-ner.md",
-    "kbert/checkpoints/shipped/minilm-squad/README.md": "cards/minilm-squad.md",
+    **{card.relative_to(ROOT).as_posix(): f"cards/{card.parent.name}.md" for card in CARDS},
 }
 # Room of a public name -> the section of the reference that it stands in.
 SECTIONS = {
@@ -206,8 +206,18 @@ def as_on_github(text: str) -> str:
     return "\n".join(lines)
 
 
+def complete(nav: list[Any]) -> None:
+    """Adds the pages of the reference and the cards to a navigation."""
+    entries: list[Any] = ["reference/index.md", {"The program kbert": "reference/program.md"}]
+    for section, pages in reference().items():
+        entries.append({section: [{title: path} for path, title in pages.items()]})
+    next(item for item in nav if "Reference" in item)["Reference"] = entries
+    cards = [{card.parent.name: f"cards/{card.parent.name}.md"} for card in CARDS]
+    next(item for item in nav if "Tasks" in item)["Tasks"].append({"Shipped models": cards})
+
+
 def on_config(config: Any) -> None:
-    """Adds the pages of the reference to the navigation; `<name>` in a docstring is no tag."""
+    """Completes the navigation; `<name>` within a line, as docstrings have it, is no tag."""
     from markdown.extensions import Extension
 
     class NoTags(Extension):
@@ -216,11 +226,8 @@ def on_config(config: Any) -> None:
         def extendMarkdown(self, md: Any) -> None:
             md.inlinePatterns.deregister("html")
 
+    complete(config.nav)
     config.markdown_extensions.append(NoTags())
-    entries: list[Any] = ["reference/index.md", {"The program kbert": "reference/program.md"}]
-    for section, pages in reference().items():
-        entries.append({section: [{title: path} for path, title in pages.items()]})
-    next(item for item in config.nav if "Reference" in item)["Reference"] = entries
 
 
 def on_files(files: Any, config: Any) -> None:

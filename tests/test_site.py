@@ -44,8 +44,11 @@ def pages() -> ModuleType:
     return module
 
 
-def settings() -> dict[str, Any]:
-    return yaml.load((ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), Settings)
+def navigation(pages: ModuleType) -> list[str]:
+    """The pages of the site, in the order of its navigation."""
+    nav = yaml.load((ROOT / ".mkdocs.yml").read_text(encoding="utf-8"), Settings)["nav"]
+    pages.complete(nav)
+    return list(paths_of(nav))
 
 
 def paths_of(nav: Any) -> Iterator[str]:
@@ -60,7 +63,7 @@ def paths_of(nav: Any) -> Iterator[str]:
 def test_the_navigation_names_each_page_once(pages):
     files = [*DOCS.rglob("*.md"), *DOCS.rglob("*.ipynb")]
     there = {path.relative_to(DOCS).with_suffix(".md").as_posix() for path in files}
-    named = list(paths_of(settings()["nav"]))
+    named = [path for path in navigation(pages) if not path.startswith("reference/")]
     assert sorted(named) == sorted(there | set(pages.OTHER_PAGES.values()))
     assert [source for source in pages.OTHER_PAGES if not (ROOT / source).is_file()] == []
 
@@ -98,9 +101,7 @@ def test_each_part_of_the_reference_has_modules(pages):
 
 
 def test_the_navigation_leads_to_each_page_of_the_reference(pages):
-    config = type("Config", (), settings())
-    pages.on_config(config)
-    named = [path for path in paths_of(config.nav) if path.startswith("reference/")]
+    named = [path for path in navigation(pages) if path.startswith("reference/")]
     assert sorted(named) == sorted(path for path, _ in pages.reference_pages())
 
 
