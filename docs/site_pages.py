@@ -30,8 +30,13 @@ SECTIONS = {
     "text": "Tokenizers",
     "serving": "Loading and export",
 }
-# Inherited methods that each model on raw text shows; all others are on a page of the parts.
-SHARED_METHODS = "[from_pretrained, compile, fit, evaluate, predict, save_pretrained]"
+# Inherited methods that the page of a class shows; all others are on a page of the parts.
+INHERITED = (
+    *("from_pretrained", "from_size", "save_pretrained"),
+    *("compile", "fit", "evaluate", "predict", "hidden_states", "attention_scores"),
+    *("add_adapter", "train_adapter", "set_active_adapters", "merge_adapter"),
+    *("save_adapter", "load_adapter"),
+)
 # Page of the reference's last section -> the modules on it, with all that is public in them.
 PARTS = {
     "All models on raw text": ("pipelines/task_model",),
@@ -112,10 +117,9 @@ def reference_pages() -> Iterator[tuple[str, str]]:
             else:
                 name = title.removeprefix("kbert.")
                 told = summary(name, modules[name])
-                inherited = SHARED_METHODS if section == SECTIONS["tasks"] else "false"
                 yield path, (
                     f"---\ntitle: {title}\n---\n\n::: {title}\n    options:\n"
-                    f"      heading_level: 1\n      inherited_members: {inherited}\n"
+                    f"      heading_level: 1\n      inherited_members: [{', '.join(INHERITED)}]\n"
                 )
             index += f"| [{title}]({path.removeprefix('reference/')}) | {told} |\n"
     yield "reference/index.md", index

@@ -83,6 +83,12 @@ def test_the_reference_shows_all_layers_and_losses(pages):
     assert [module for module in registered if f"kbert.{module}" not in shown] == []
 
 
+def test_the_methods_that_pages_show_are_there(pages):
+    shown = [name for name in pages.INHERITED if hasattr(kbert.Classifier, name)]
+    shown += [name for name in pages.INHERITED if hasattr(kbert.Bert, name)]
+    assert set(shown) == set(pages.INHERITED)
+
+
 def test_the_reference_has_each_verb_and_option(pages):
     text = dict(pages.reference_pages())["reference/program.md"]
     for verb, command in typer.main.get_command(app).commands.items():
