@@ -79,7 +79,7 @@ $(VENV)/docs/stamps/installed: setup.cfg | $(BIN)/python
 	@mkdir -p $(@D) && touch $@
 
 docs: $(VENV)/docs/stamps/installed
-	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet --config-file .mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --config-file .mkdocs.yml
 	@echo "build/site/index.html; with the search: $(BIN)/python -m http.server --directory build/site"
 
 # The extra of the comparisons; CPU wheels of torch come first where the index offers them.
