@@ -33,6 +33,8 @@ def rows_divided(model: Any, *args: Any) -> tuple[Any, ...]:
         return args
 
     def divided(x: Any) -> Any:
+        if x is None:
+            return None
         axes = [found.batch_dim_name] + [None] * (len(x.shape) - 1)
         layout = keras.distribution.TensorLayout(axes, found.device_mesh)
         return keras.distribution.distribute_tensor(x, layout)
