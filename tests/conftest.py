@@ -105,9 +105,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: to search them for garbage took an eighth of the time."""
+    """Modules and tests stay to the end: to search them for garbage takes time."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session")
