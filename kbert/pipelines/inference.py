@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Self
 
 import keras
 import numpy as np
@@ -35,18 +36,48 @@ class CapturedWeights(keras.StatelessScope):
         self._value, self._constant = value, constant
         self._graph = tf.compat.v1.get_default_graph()
         self._made: dict[tuple[int, Any], Any] = {}
+        self._around: CapturedWeights | None = None
+
+    def __enter__(self) -> Self:
+        self._around = _INNERMOST.get()
+        _INNERMOST.set(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        _INNERMOST.set(self._around)
 
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable, or None."""
         array, graph = self._constant(variable), self._graph
         if array is not None:
             graph = tf.compat.v1.get_default_graph()
+
+        def made() -> Any:
+            return self._value(variable) if array is None else tf.constant(array)
+
+        return self._once(variable, graph, made)
+
+    def read(self, variable: tf.Variable) -> tf.Tensor:
+        """Returns the value of a variable, read once and outside the loops that need it."""
+        return self._once(variable, self._graph, lambda: tf.convert_to_tensor(variable))
+
+    def _once(self, variable: Any, graph: Any, make: Callable[[], Any]) -> Any:
         key = id(variable), graph
         if key not in self._made:
             with graph.as_default():
-                made = self._value(variable) if array is None else tf.constant(array)
-                self._made[key] = made
+                self._made[key] = make()
         return self._made[key]
+
+
+_INNERMOST: ContextVar[CapturedWeights | None] = ContextVar("captured_weights", default=None)
+
+
+def read_once(variable: tf.Variable) -> tf.Tensor:
+    """Returns the value of a variable, read outside the loops of a graph; see `CapturedWeights`."""
+    scope = _INNERMOST.get()
+    return tf.convert_to_tensor(variable) if scope is None else scope.read(variable)
 
 
 @contextmanager

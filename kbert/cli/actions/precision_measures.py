@@ -3,6 +3,7 @@
 import platform
 import timeit
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,13 @@ import numpy as np
 from kbert.cli.actions.answering import Row, live_answering
 from kbert.cli.actions.model_kinds import columns_of
 from kbert.models.weights import named_weights
+from kbert.serving.export.integer_products import (
+    MOST_OF_WEIGHTS,
+    integer_layers,
+    integer_products,
+)
 from kbert.serving.export.precision import (
+    Int8Weight,
     WeightSubstitutes,
     in_precision,
     is_stored_as_half,
@@ -52,7 +59,8 @@ def measure_precisions(
     of: dict[str, Any] = {}
     for precision in precisions:
         measured = in_precision(model, precision)
-        metrics, _ = task.measure(measured, examples)
+        with _as_exported(measured, precision):
+            metrics, _ = task.measure(measured, examples)
         of[precision or str(measured.compute_dtype)] = {
             "weight_bytes": _weight_bytes(measured, precision),
             "rows_per_second": _rows_per_second(measured, precision, rows),
@@ -60,6 +68,13 @@ def measure_precisions(
         }
     about = {"source": file.name, "examples": len(examples), "processor": _processor()}
     return {**about, "of": of}
+
+
+def _as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
+    """Makes a model in a precision multiply what its export does: integers for int8."""
+    layers = integer_layers(model) if precision == "int8" else []
+    stored = {id(layer.kernel): Int8Weight(layer.kernel, MOST_OF_WEIGHTS) for layer in layers}
+    return integer_products(layers, lambda kernel: stored.get(id(kernel)))
 
 
 def _rows_per_second(model: Any, precision: str | None, rows: list[Row]) -> float:

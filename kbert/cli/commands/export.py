@@ -27,7 +27,8 @@ _Precision = Annotated[
     str | None,
     Option(
         help="float32, bfloat16 (half the size, and faster where the processor has it) or int8 "
-        "(a quarter of the size, slower); by default that of the model.",
+        "(a quarter of the size; encoders multiply integers, on x86 only); by default that of "
+        "the model.",
     ),
 ]
 _Format = Annotated[

@@ -36,6 +36,11 @@ _INT8 = (
     " The large weights are stored as int8, each row or column with a scale, and made floats in "
     "the graph at each request: the export is small, not fast."
 )
+_INTEGERS = (
+    " The large weights are stored as int8, each row or column with a scale. The dense layers of "
+    "the encoder multiply integers, by an op of oneDNN that TensorFlow has on x86 only; the other "
+    "weights are made floats in the graph."
+)
 
 
 def write_card(
@@ -118,7 +123,11 @@ def _sizes(metadata: Mapping[str, Any]) -> list[str]:
         f"{weights['bytes']:,} bytes; the graph, with its vocabulary, has "
         f"{metadata['graph_bytes']:,} bytes.",
         f"- It computes in {metadata['compute_dtype']}."
-        + (_INT8 if metadata.get("precision") == "int8" else ""),
+        + (
+            ""
+            if metadata.get("precision") != "int8"
+            else _INTEGERS if metadata.get("integer_products") else _INT8
+        ),
         f"- Written with TensorFlow {metadata['tensorflow_version']} and Keras "
         f"{metadata['keras_version']}. By its ops, the oldest server that can run it is TensorFlow "
         f"Serving {metadata['least_server']}; TensorFlow promises it from "

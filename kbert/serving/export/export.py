@@ -145,6 +145,7 @@ def write_export(
                 "keras_version": keras.__version__,
                 "tensorflow_version": tf.__version__,
                 **({"precision": "int8"} if substitutes.stores_int8 else {}),
+                **({"integer_products": True} if substitutes.multiplies_integers else {}),
                 **({"frozen": True} if substitutes.is_frozen else {}),
             }
             write_bundle(partial, model, traced, report, metadata, batching, about)

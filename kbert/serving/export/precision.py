@@ -1,9 +1,10 @@
 """The dtypes in which an export stores its weights and computes, and what it stores only once.
 
-Int8: weight = scale * code, code in [-127, 127], scale = the largest magnitude / 127. A matrix (in,
-out) has a scale for each column, the outputs; a table of embeddings one for each row, so that a row
-can be looked up before it is dequantized. Source: Jacob et al. 2018 (arXiv:1712.05877), section
-2.1, with zero point 0; per channel as Krishnamoorthi 2018 (arXiv:1806.08342), section 3.1.
+Int8: weight = scale * code, code in [-127, 127], scale = the largest magnitude / 127; both are 63
+where `integer_products` multiplies. A matrix (in, out) has a scale for each column, the outputs; a
+table of embeddings one for each row, so that a row can be looked up before it is dequantized.
+Source: Jacob et al. 2018 (arXiv:1712.05877), section 2.1, with zero point 0; per channel as
+Krishnamoorthi 2018 (arXiv:1806.08342), section 3.1.
 
 Half: adapters and heads of half-precision files are float32 once they are loaded. Where half
 precision represents a weight exactly, an export stores that, and computes with the same numbers.
@@ -12,7 +13,8 @@ precision represents a weight exactly, an export stores that, and computes with 
 import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,13 @@ from kbert.layers.embeddings import TokenEmbedding
 from kbert.models.weights import named_weights
 from kbert.pipelines.inference import CapturedWeights
 from kbert.serving.export.frozen import FrozenEncoders
+from kbert.serving.export.integer_products import (
+    MOST_OF_WEIGHTS,
+    has_integer_products,
+    integer_kernels,
+    integer_layers,
+    integer_products,
+)
 from kbert.serving.format.version_folders import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -42,9 +51,9 @@ def in_precision(model: Any, precision: str | None) -> Any:
     """Converts a model to the precision of an export: itself if nothing changes, else a copy.
 
     "bfloat16" is for storage and computation: softmax, LayerNorm and logits as the layers compute
-    them under that policy. "int8" quantizes the large weights, and computes in float32. None leaves
-    the model as it is. Raises ValueError for another precision, and for a model that Keras cannot
-    make from its configuration.
+    them under that policy. "int8" quantizes the large weights; for those of encoders see
+    `integer_products`. None leaves the model as it is. Raises ValueError for another precision, and
+    for a model that Keras cannot make from its configuration.
     """
     if precision is None:
         return model
@@ -57,14 +66,21 @@ def in_precision(model: Any, precision: str | None) -> Any:
             "This processor has no instructions for bfloat16 (AVX512_BF16, AMX): the export is "
             "half as large, but slower here than one in float32."
         )
+    if precision == "int8" and not has_integer_products():
+        logger.warning(
+            "This TensorFlow cannot multiply integers, as it can on x86: the export is a quarter as "
+            "large, but slower than one in float32."
+        )
     dtype = "bfloat16" if precision == "bfloat16" else "float32"
     if precision != "int8" and _is_all_in(model, dtype):
         return model
     copy = _copied(model, dtype)
     if precision == "int8":
+        multiplied = integer_kernels(copy)
         for variable in named_weights(copy).values():
             if is_stored_as_int8(variable):
-                variable.assign(rounded_to_int8(np.asarray(variable), variable.name))
+                most = MOST_OF_WEIGHTS if id(variable) in multiplied else _MOST
+                variable.assign(rounded_to_int8(np.asarray(variable), variable.name, most))
     return copy
 
 
@@ -133,21 +149,21 @@ def is_stored_as_half(variable: Any) -> bool:
         return bool(np.array_equal(numbers.astype("float16").astype("float32"), numbers))
 
 
-def int8_codes(matrix: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+def int8_codes(matrix: np.ndarray, name: str, most: int = _MOST) -> tuple[np.ndarray, np.ndarray]:
     """Quantizes a matrix (in, out), or a table (V, D), whose `name` is "embeddings".
 
-    Returns int8 of the same shape, and float32 scales (1, out) or (V, 1).
+    Returns int8 of the same shape, in [-most, most], and float32 scales (1, out) or (V, 1).
     """
     wide = np.asarray(matrix, "float32")
     axis = 1 if name == _TABLE else 0
-    scales = np.abs(wide).max(axis=axis, keepdims=True) / np.float32(_MOST)
+    scales = np.abs(wide).max(axis=axis, keepdims=True) / np.float32(most)
     scales = np.where(scales > 0, scales, np.float32(1)).astype("float32")
-    return np.clip(np.rint(wide / scales), -_MOST, _MOST).astype("int8"), scales
+    return np.clip(np.rint(wide / scales), -most, most).astype("int8"), scales
 
 
-def rounded_to_int8(matrix: np.ndarray, name: str) -> np.ndarray:
+def rounded_to_int8(matrix: np.ndarray, name: str, most: int = _MOST) -> np.ndarray:
     """Quantizes and dequantizes a matrix, to float32; see `int8_codes`."""
-    codes, scales = int8_codes(matrix, name)
+    codes, scales = int8_codes(matrix, name, most)
     return codes.astype("float32") * scales
 
 
@@ -167,21 +183,21 @@ class HalfWeight:
 
 
 class Int8Weight:
-    """A Keras variable stored as int8, with its scales."""
+    """A Keras variable stored as int8, with its scales; see `int8_codes`."""
 
-    def __init__(self, variable: Any) -> None:
-        codes, scales = int8_codes(np.asarray(variable), variable.name)
-        self._codes = _stored(codes, variable, "codes")
-        self._scales = _stored(scales, variable, "scales")
+    def __init__(self, variable: Any, most: int = _MOST) -> None:
+        codes, scales = int8_codes(np.asarray(variable), variable.name, most)
+        self.codes = _stored(codes, variable, "codes")
+        self.scales = _stored(scales, variable, "scales")
 
     def matrix(self) -> tf.Tensor:
         """Returns the whole matrix as float32, as graph code."""
-        return tf.cast(self._codes, tf.float32) * self._scales
+        return tf.cast(self.codes, tf.float32) * self.scales
 
     def rows(self, ids: Any) -> tf.Tensor:
         """Looks up rows of a table, (...) -> (..., D) float32, as graph code."""
-        codes = tf.gather(self._codes, ids)
-        return tf.cast(codes, tf.float32) * tf.gather(self._scales, ids)
+        codes = tf.gather(self.codes, ids)
+        return tf.cast(codes, tf.float32) * tf.gather(self.scales, ids)
 
 
 def _stored(numbers: np.ndarray, variable: Any, part: str) -> tf.Variable:
@@ -206,14 +222,15 @@ class WeightSubstitutes:
 
     def store_small(self, precision: str | None) -> None:
         """Stores large weights as `Int8Weight` for "int8", else those that fit as `HalfWeight`."""
-        is_int8 = precision == "int8"
-        fits = is_stored_as_int8 if is_int8 else is_stored_as_half
-        stored = Int8Weight if is_int8 else HalfWeight
+        fits = is_stored_as_int8 if (is_int8 := precision == "int8") else is_stored_as_half
         for model in self._models:
+            multiplied = integer_kernels(model) if is_int8 else ()
             for variable in model.weights:
                 kept = self._shared.get(id(variable), variable)
-                if id(kept) not in self._small and fits(kept):
-                    self._small[id(kept)] = stored(kept)
+                if id(kept) in self._small or not fits(kept):
+                    continue
+                most = MOST_OF_WEIGHTS if id(variable) in multiplied else _MOST
+                self._small[id(kept)] = Int8Weight(kept, most) if is_int8 else HalfWeight(kept)
 
     def freeze(self) -> None:
         """Makes weights constants, see `FrozenEncoders`; those stored as int8 stay so."""
@@ -224,6 +241,11 @@ class WeightSubstitutes:
     def is_frozen(self) -> bool:
         """Returns whether weights of encoders are constants."""
         return self._frozen is not None
+
+    @property
+    def multiplies_integers(self) -> bool:
+        """Returns whether dense layers of encoders multiply integers."""
+        return self.stores_int8 and any(map(integer_layers, self._models))
 
     @property
     def stores_int8(self) -> bool:
@@ -239,7 +261,7 @@ class WeightSubstitutes:
         @functools.wraps(function)
         def computed(*arguments: Any) -> Any:
             functions = nullcontext() if frozen is None else frozen.as_functions(self._captured)
-            with self._captured(), self._rows(), functions:
+            with self._captured(), self._rows(), self._products(), functions:
                 return function(*arguments)
 
         return computed
@@ -251,23 +273,28 @@ class WeightSubstitutes:
 
     def _value(self, variable: Any) -> Any:
         """Returns the value of a variable's substitute, as graph code; None if it has none."""
-        kept = self._shared.get(id(variable))
-        stored = self._small.get(id(variable if kept is None else kept))
+        kept, stored = self._shared.get(id(variable)), self._stored(variable)
         if stored is not None:
             return stored.matrix()
         return None if kept is None else kept.value
 
+    def _stored(self, variable: Any) -> Any:
+        return self._small.get(id(self._shared.get(id(variable), variable)))
+
+    def _products(self) -> AbstractContextManager[None]:
+        """Makes dense layers of encoders whose kernels are stored as int8 multiply integers."""
+        layers = chain.from_iterable(map(integer_layers, self._models if self.stores_int8 else ()))
+        return integer_products(layers, self._stored)
+
     @contextmanager
     def _rows(self) -> Iterator[None]:
         """Makes embedding tables that are stored small look up rows before they dequantize."""
+        layers = chain.from_iterable(model._flatten_layers() for model in self._models)
+        tables = [layer for layer in layers if isinstance(layer, TokenEmbedding)]
         with ExitStack() as stack:
-            for model in self._models if self._small else ():
-                for layer in model._flatten_layers():
-                    if not isinstance(layer, TokenEmbedding):
-                        continue
-                    table = layer.embeddings
-                    stored = self._small.get(id(self._shared.get(id(table), table)))
-                    if stored is not None:
-                        setattr(layer, _LOOK_UP, stored.rows)
-                        stack.callback(delattr, layer, _LOOK_UP)
+            for layer in tables if self._small else ():
+                stored = self._stored(layer.embeddings)
+                if stored is not None:
+                    setattr(layer, _LOOK_UP, stored.rows)
+                    stack.callback(delattr, layer, _LOOK_UP)
             yield

@@ -61,9 +61,9 @@ def write_bundle(
     first = next(iter(traced))
     called = {name: traced[name if name in traced else first] for name in report.signatures}
     write_warmup(export_dir, warmup_requests(metadata["name"], model, called, batching))
-    write_golden(export_dir, list(golden_answers(model, called)))
+    metadata = {"precision": _compute_dtype(model), **metadata}
+    write_golden(export_dir, list(golden_answers(model, called, metadata["precision"])))
     metadata = {
-        "precision": _compute_dtype(model),
         **metadata,
         "batching": None if batching is None else batching.as_json(),
         "weights": asdict(weights_of(export_dir)),
@@ -94,14 +94,15 @@ def warmup_requests(
             yield PredictRequest(name, signature, sample_inputs(specs, task, words))
 
 
-def golden_answers(model: Any, signatures: Traced) -> Iterator[GoldenAnswer]:
+def golden_answers(model: Any, signatures: Traced, precision: str) -> Iterator[GoldenAnswer]:
     """Yields a request for each signature, with the answer of the exported function."""
+    tolerance = TOLERANCES.get(precision, TOLERANCES["float32"])
     for name, (function, specs) in signatures.items():
         task = model_of(model, name)
         inputs = sample_inputs(specs, task, text_lengths(task), hard=True)
         answers = function(*(tf.constant(inputs[spec.name], spec.dtype) for spec in specs))
         outputs = {key: np.asarray(value) for key, value in answers.items()}
-        yield GoldenAnswer(name, inputs, outputs, TOLERANCES.get(_compute_dtype(model), 1e-4))
+        yield GoldenAnswer(name, inputs, outputs, tolerance)
 
 
 def model_of(model: Any, signature: str) -> Any:

@@ -79,6 +79,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     library: tuple(ops) for library, *ops in map(str.split, _LIBRARIES.strip().splitlines())
 }
 TEXT_OPS = frozenset(op for ops in LIBRARIES.values() for op in ops)
+# oneDNN's ops that TensorFlow and TF Serving have on x86, and `tf.raw_ops` has not.
+ONEDNN_OPS = frozenset({"_QuantizedMatMul"})
 # They read ICU's data at run time, which a server may lack (tensorflow/text issue 281).
 ICU_OPS = frozenset(LIBRARIES["ops/_normalize_ops.so"]) - {"FindSourceOffsets"}
 
@@ -179,7 +181,7 @@ def check_export(path: str | os.PathLike[str]) -> ExportReport:
     return ExportReport(
         path=export_dir,
         signatures=saved.signatures,
-        core_ops=tuple(sorted(ops & core_ops())),
+        core_ops=tuple(sorted(ops & (core_ops() | ONEDNN_OPS))),
         text_ops=tuple(sorted(ops & TEXT_OPS)),
         tensorflow_version=saved.tensorflow_version,
         variable_bytes=sizes["weights"],
@@ -219,7 +221,7 @@ def op_problems(ops: set[str]) -> Iterator[str]:
             yield f"The op {op} calls Python, which a server does not have."
         elif op in ICU_OPS:
             yield f"The op {op} reads ICU's data at run time, which a server may not have."
-        elif op not in TEXT_OPS and op not in core_ops():
+        elif op not in TEXT_OPS | ONEDNN_OPS and op not in core_ops():
             yield f"The op {op} belongs neither to TensorFlow nor to tensorflow-text."
 
 
