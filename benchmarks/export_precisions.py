@@ -5,9 +5,8 @@
 A classifier, all-MiniLM-L6-v2 trained on the support messages that come with kbert, and the models
 that come with it, minilm-squad and minilm-ner, on the sample texts. The metric is the model's in
 Python, as `kbert evaluate` has it. The speed is that of the export, loaded back: all texts of the
-file, rows of like length together, 32 at a time; the precisions take turns, the median counts. CPU
-seconds say more than the clock where other programs run. Last, three tasks in one export beside the
-largest of them alone.
+file, rows of like length together, 32 at a time; precisions take turns, the median counts. Last,
+three tasks in one export beside the largest of them alone.
 """
 
 import tempfile
@@ -20,6 +19,7 @@ import keras
 from side_by_side.results import Row, parser, write
 
 import kbert
+from kbert.cli.actions.precision_measures import as_exported
 from kbert.data.classification.text_pairs import read_text_examples
 from kbert.data.samples import sample_path
 from kbert.serving.export.multi_task_export import export_together
@@ -63,10 +63,11 @@ def compared(name: str, model: Any, base: Path, rounds: int) -> list[Row]:
     rows = task.rows(examples)
     exports, metrics = {}, {}
     for precision in PRECISIONS:
-        exports[precision] = load_export(
-            kbert.export(model, base, f"{name}-{precision}", precision=precision)
-        )
-        found = task.measure(in_precision(model, precision), examples)[0]
+        path = kbert.export(model, base, f"{name}-{precision}", precision=precision)
+        exports[precision] = load_export(path)
+        rounded = in_precision(model, precision)
+        with as_exported(rounded, precision):
+            found = task.measure(rounded, examples)[0]
         metrics[precision] = 100 * found[METRICS[name]] / (100 if name == "minilm-squad" else 1)
         timed(exports[precision], rows)  # the first call makes the graph ready
     times: dict[str, list[tuple[float, float]]] = {precision: [] for precision in PRECISIONS}

@@ -4,7 +4,7 @@
 
 A model is one that comes with kbert, or a folder; its file holds labelled examples as `kbert
 evaluate` takes them, of WNUT-17's types made the four of `minilm-ner`. Computed in Python with the
-weights that an export of that precision has: what `kbert export --measure` writes into the model
+weights and products of an export of that precision, as `kbert export --measure` has it for the
 card. All metrics in hundredths; beside them the share of texts that get another answer, as a metric
 of a small set moves with every single one.
 """
@@ -18,6 +18,7 @@ from side_by_side.results import write
 
 import kbert
 from kbert.cli.actions.model_kinds import columns_of
+from kbert.cli.actions.precision_measures import as_exported
 from kbert.data.entities.tagged_sentences import TaggedSentences
 from kbert.serving.export.precision import PRECISIONS, in_precision
 from kbert.tasks.registry import task_of
@@ -46,7 +47,8 @@ def measured(name: str, file: Path) -> list[dict[str, Any]]:
     said: list[Any] = []
     for precision in PRECISIONS:
         rounded = in_precision(model, precision)
-        found, answers = task.measure(rounded, examples)[0], answered(rounded, examples)
+        with as_exported(rounded, precision):
+            found, answers = task.measure(rounded, examples)[0], answered(rounded, examples)
         said = said or answers
         changed = sum(a != b for a, b in zip(said, answers, strict=True))
         # The official script of SQuAD tells hundredths, the others parts of one.

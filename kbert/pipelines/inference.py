@@ -50,24 +50,20 @@ class CapturedWeights(keras.StatelessScope):
 
     def get_current_value(self, variable: Any) -> Any:
         """Returns the tensor that replaces a variable, or None."""
+        return self._once(variable, self._value)
+
+    def read(self, variable: tf.Variable) -> tf.Tensor:
+        """Returns the value of a variable of TensorFlow, or a constant in its place."""
+        return self._once(variable, tf.convert_to_tensor)
+
+    def _once(self, variable: Any, value: Callable[[Any], Any]) -> Any:
         array, graph = self._constant(variable), self._graph
         if array is not None:
             graph = tf.compat.v1.get_default_graph()
-
-        def made() -> Any:
-            return self._value(variable) if array is None else tf.constant(array)
-
-        return self._once(variable, graph, made)
-
-    def read(self, variable: tf.Variable) -> tf.Tensor:
-        """Returns the value of a variable, read once and outside the loops that need it."""
-        return self._once(variable, self._graph, lambda: tf.convert_to_tensor(variable))
-
-    def _once(self, variable: Any, graph: Any, make: Callable[[], Any]) -> Any:
         key = id(variable), graph
         if key not in self._made:
             with graph.as_default():
-                self._made[key] = make()
+                self._made[key] = value(variable) if array is None else tf.constant(array)
         return self._made[key]
 
 

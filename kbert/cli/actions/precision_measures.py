@@ -59,7 +59,7 @@ def measure_precisions(
     of: dict[str, Any] = {}
     for precision in precisions:
         measured = in_precision(model, precision)
-        with _as_exported(measured, precision):
+        with as_exported(measured, precision):
             metrics, _ = task.measure(measured, examples)
         of[precision or str(measured.compute_dtype)] = {
             "weight_bytes": _weight_bytes(measured, precision),
@@ -70,8 +70,8 @@ def measure_precisions(
     return {**about, "of": of}
 
 
-def _as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
-    """Makes a model in a precision multiply what its export does: integers for int8."""
+def as_exported(model: Any, precision: str | None) -> AbstractContextManager[None]:
+    """Makes a model of `in_precision` multiply what its export does: integers for int8."""
     layers = integer_layers(model) if precision == "int8" else []
     stored = {id(layer.kernel): Int8Weight(layer.kernel, MOST_OF_WEIGHTS) for layer in layers}
     return integer_products(layers, lambda kernel: stored.get(id(kernel)))

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
+from kbert.serving.export.integer_products import Codes
 
 # A graph is a protocol buffer, which ends at 2 GiB.
 _MOST_BYTES = 1_500_000_000
@@ -52,6 +53,11 @@ class FrozenEncoders:
                 f"one with more than {_MOST_BYTES:,} bytes of weights beside its tables. "
                 f"Received: {size:,} bytes"
             )
+
+    def add(self, codes: Iterable[Codes]) -> None:
+        """Makes constants of matrices of integers that the encoders' layers multiply."""
+        for one in codes:
+            self._arrays |= {id(part): part.numpy() for part in (one.codes, one.scales)}
 
     def constant(self, variable: Any) -> np.ndarray | None:
         """Returns the array for a variable that is frozen, else None."""

@@ -6,16 +6,15 @@ table of embeddings one for each row, so that a row can be looked up before it i
 Source: Jacob et al. 2018 (arXiv:1712.05877), section 2.1, with zero point 0; per channel as
 Krishnamoorthi 2018 (arXiv:1806.08342), section 3.1.
 
-Half: adapters and heads of half-precision files are float32 once they are loaded. Where half
-precision represents a weight exactly, an export stores that, and computes with the same numbers.
+Half: adapters and heads of half-precision files are float32 once they are loaded. Where float16
+holds a weight exactly, an export stores that, and computes with the same numbers.
 """
 
 import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -23,6 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 from kbert.layers.embeddings import TokenEmbedding
+from kbert.layers.linear import Linear
 from kbert.models.weights import named_weights
 from kbert.pipelines.inference import CapturedWeights
 from kbert.serving.export.frozen import FrozenEncoders
@@ -33,6 +33,7 @@ from kbert.serving.export.integer_products import (
     integer_layers,
     integer_products,
 )
+from kbert.serving.export.processor import computes_bfloat16, packs_integers
 from kbert.serving.format.version_folders import PRECISIONS
 
 logger = logging.getLogger(__name__)
@@ -42,9 +43,6 @@ _LEAST_NUMBERS = 2048
 _TABLE = "embeddings"
 # The method of a table that is replaced while a graph is traced.
 _LOOK_UP = TokenEmbedding.look_up.__name__
-# Linux's names of the instructions that multiply bfloat16.
-_BFLOAT16_FLAGS = frozenset({"avx512_bf16", "amx_bf16", "bf16", "svebf16"})
-_CPU_INFO = Path("/proc/cpuinfo")
 
 
 def in_precision(model: Any, precision: str | None) -> Any:
@@ -68,8 +66,13 @@ def in_precision(model: Any, precision: str | None) -> Any:
         )
     if precision == "int8" and not has_integer_products():
         logger.warning(
-            "This TensorFlow cannot multiply integers, as it can on x86: the export is a quarter as "
+            "This TensorFlow cannot multiply integers, as on x86: the export is a quarter as "
             "large, but slower than one in float32."
+        )
+    elif precision == "int8" and not packs_integers():
+        logger.warning(
+            "This processor has no instructions for which oneDNN packs integers (AVX512): here "
+            "single short texts take longer than in float32, and only batches less."
         )
     dtype = "bfloat16" if precision == "bfloat16" else "float32"
     if precision != "int8" and _is_all_in(model, dtype):
@@ -82,16 +85,6 @@ def in_precision(model: Any, precision: str | None) -> Any:
                 most = MOST_OF_WEIGHTS if id(variable) in multiplied else _MOST
                 variable.assign(rounded_to_int8(np.asarray(variable), variable.name, most))
     return copy
-
-
-def computes_bfloat16(cpu_info: Path = _CPU_INFO) -> bool:
-    """Returns whether Linux's file lists no features, or one that multiplies bfloat16."""
-    try:
-        lines = cpu_info.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return True
-    told = [line for line in lines if line.lower().startswith(("flags", "features"))]
-    return not told or bool(_BFLOAT16_FLAGS & set(told[0].split()))
 
 
 def _is_all_in(model: Any, dtype: str) -> bool:
@@ -233,9 +226,10 @@ class WeightSubstitutes:
                 self._small[id(kept)] = Int8Weight(kept, most) if is_int8 else HalfWeight(kept)
 
     def freeze(self) -> None:
-        """Makes weights constants, see `FrozenEncoders`; those stored as int8 stay so."""
+        """Makes weights constants, see `FrozenEncoders`; of int8 those that are multiplied so."""
         kept = {key for key, stored in self._small.items() if isinstance(stored, Int8Weight)}
         self._frozen = FrozenEncoders(self._models, lambda variable: id(variable) in kept)
+        self._frozen.add(self._stored(layer.kernel) for layer in self._integer_layers())
 
     @property
     def is_frozen(self) -> bool:
@@ -245,7 +239,7 @@ class WeightSubstitutes:
     @property
     def multiplies_integers(self) -> bool:
         """Returns whether dense layers of encoders multiply integers."""
-        return self.stores_int8 and any(map(integer_layers, self._models))
+        return bool(self._integer_layers())
 
     @property
     def stores_int8(self) -> bool:
@@ -261,7 +255,8 @@ class WeightSubstitutes:
         @functools.wraps(function)
         def computed(*arguments: Any) -> Any:
             functions = nullcontext() if frozen is None else frozen.as_functions(self._captured)
-            with self._captured(), self._rows(), self._products(), functions:
+            products = integer_products(self._integer_layers(), self._stored)
+            with self._captured(), self._rows(), products, functions:
                 return function(*arguments)
 
         return computed
@@ -281,10 +276,8 @@ class WeightSubstitutes:
     def _stored(self, variable: Any) -> Any:
         return self._small.get(id(self._shared.get(id(variable), variable)))
 
-    def _products(self) -> AbstractContextManager[None]:
-        """Makes dense layers of encoders whose kernels are stored as int8 multiply integers."""
-        layers = chain.from_iterable(map(integer_layers, self._models if self.stores_int8 else ()))
-        return integer_products(layers, self._stored)
+    def _integer_layers(self) -> list[Linear]:
+        return [one for m in self._models if self.stores_int8 for one in integer_layers(m)]
 
     @contextmanager
     def _rows(self) -> Iterator[None]:

@@ -11,6 +11,8 @@ import tensorflow as tf
 from kbert.models.bert import Bert
 from kbert.serving.export.export import export
 from kbert.serving.export.frozen import FrozenEncoders
+from kbert.serving.export.integer_products import integer_layers
+from kbert.serving.export.precision import WeightSubstitutes
 from kbert.serving.format.signatures import read_meta_graph
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
@@ -48,6 +50,24 @@ def test_constants_are_stored_once_and_answer_the_same(classifier: Classifier, t
     assert large == sorted(n for k, n in sizes.items() if n >= 2048 and not k.endswith(tables))
     # The encoder is as it was.
     assert "call" not in vars(classifier.encoder)
+
+
+def test_integers_that_are_multiplied_are_constants_too(classifier: Classifier):
+    function, specs = classifier.signatures()["tokens"]
+    inputs = [tf.constant([[2, 5, 6, 3]]), tf.constant([[0, 0, 0, 0]]), tf.constant([4])]
+    found, stored = [], []
+    for frozen in (False, True):
+        substitutes = WeightSubstitutes([classifier])
+        substitutes.store_small("int8")
+        if frozen:
+            substitutes.freeze()
+        traced = tf.function(substitutes.function(function), specs, autograph=False)
+        found.append(traced(*inputs)["scores"])
+        variables = traced.get_concrete_function().variables
+        stored.append(sum(v.dtype == tf.int8 for v in variables))
+    np.testing.assert_allclose(*found, atol=1e-6)
+    assert stored[0] - stored[1] == len(integer_layers(classifier))
+    assert stored[1] > 0  # tables remain
 
 
 def test_weights_that_are_kept_stay_variables(classifier: Classifier):

@@ -13,7 +13,7 @@ from kbert.models.bert import Bert
 from kbert.serving.export import precision
 from kbert.serving.export.export import export
 from kbert.serving.export.integer_products import integer_layers
-from kbert.serving.export.precision import computes_bfloat16, in_precision
+from kbert.serving.export.precision import in_precision
 from kbert.serving.format.version_folders import read_metadata
 from kbert.serving.loading.exported import load_export
 from kbert.tasks.classification.model import Classifier
@@ -105,22 +105,6 @@ def test_what_cannot_be_had(classifier: Classifier):
     assert isinstance(in_precision(Meter(), "float32"), Meter)
 
 
-@pytest.mark.parametrize(
-    "text, able",
-    [
-        ("flags\t\t: fpu avx2 avx512_bf16\n", True),
-        ("flags\t\t: fpu amx_bf16 amx_tile\n", True),
-        ("flags\t\t: fpu avx2 avx512f\n", False),
-        ("Features\t: fp asimd bf16\n", True),
-        ("nothing of that kind\n", True),
-    ],
-)
-def test_what_the_processor_can(tmp_path: Path, text: str, able: bool):
-    (tmp_path / "cpuinfo").write_text(text)
-    assert computes_bfloat16(tmp_path / "cpuinfo") is able
-    assert computes_bfloat16(tmp_path / "none") is True
-
-
 def test_a_processor_without_is_told(
     classifier: Classifier, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ):
@@ -128,3 +112,11 @@ def test_a_processor_without_is_told(
     with caplog.at_level(logging.WARNING):
         in_precision(classifier, "bfloat16")
     assert "no instructions for bfloat16" in caplog.text
+    monkeypatch.setattr(precision, "packs_integers", lambda: False)
+    with caplog.at_level(logging.WARNING):
+        in_precision(classifier, "int8")
+    assert "single short texts take longer than in float32" in caplog.text
+    monkeypatch.setattr(precision, "has_integer_products", lambda: False)
+    with caplog.at_level(logging.WARNING):
+        in_precision(classifier, "int8")
+    assert "This TensorFlow cannot multiply integers" in caplog.text
