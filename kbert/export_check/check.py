@@ -33,6 +33,7 @@ from kbert.serving.format.version_folders import (
     SAVED_MODEL_FILE,
     find_export,
     is_version,
+    read_metadata,
 )
 
 # Bytes of a graph with its vocabulary beside the weights; more means that it contains weights.
@@ -107,7 +108,17 @@ def graph_checks(export_dir: Path, meta_graph: Any, server: str) -> Iterator[Che
     yield Check("devices", tuple(device_problems(graph)))
     yield Check("batch_dimension", tuple(signature_problems(signatures_of(meta_graph))))
     yield _weights_check(export_dir)
-    yield Check("size", tuple(_size_problems(graph, sizes_of(export_dir))))
+    if _is_frozen(export_dir):
+        yield Check("size", note="the encoder's weights are constants, as --frozen makes them")
+    else:
+        yield Check("size", tuple(_size_problems(graph, sizes_of(export_dir))))
+
+
+def _is_frozen(export_dir: Path) -> bool:
+    try:
+        return bool(read_metadata(export_dir).get("frozen"))
+    except (OSError, ValueError):
+        return False  # not kbert's, or damaged: another check tells
 
 
 def _file_problems(export_dir: Path, ops: set[str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from kbert.export_check.check import graph_checks
 from kbert.serving.format.servable import sizes_of
 from kbert.serving.format.signatures import read_meta_graph
+from kbert.serving.format.version_folders import METADATA_FILE
 
 
 def problems(folder: Path, server: str = "2.20") -> dict[str, tuple[str, ...]]:
@@ -124,6 +125,11 @@ def test_weights_in_the_graph(tmp_path: Path):
     folder = save(tmp_path / "2", lambda x: tf.strings.length(texts)[0] + tf.cast(x, tf.int32))
     found = problems(folder)
     assert len(found["size"]) == 1 and "All but the weights takes 6,1" in found["size"][0]
+    # It is meant so where the export says that it is frozen.
+    metadata = folder / METADATA_FILE
+    metadata.parent.mkdir(exist_ok=True)
+    metadata.write_text('{"frozen": true, "signatures": {}}')
+    assert "size" not in problems(folder)
 
 
 def test_sizes_are_those_of_the_files(meter: Path):
