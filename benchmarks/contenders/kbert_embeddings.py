@@ -31,7 +31,7 @@ def main() -> None:
 
         embed = served
     np.save(settings["vectors"], embed())
-    turns.ready("kbert", "keras", "tensorflow", "tensorflow-text")
+    turns.ready("kbert-tf", "keras", "tensorflow", "tensorflow-text")
     turns.serve({"embed": embed})
 
 

@@ -45,7 +45,7 @@ def main() -> None:
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
-    turns.ready("kbert", "keras", "tensorflow")
+    turns.ready("kbert-tf", "keras", "tensorflow")
     turns.serve(
         {"forward": lambda: forward(inputs).numpy(), "train": lambda: train(inputs).numpy()}
     )

@@ -36,7 +36,7 @@ def main() -> None:
         return [classify(texts[start : start + BATCH]) for start in starts]
 
     labels = [label.decode() for found in batches() for label in found]
-    turns.ready("kbert", "keras", "tensorflow", "tensorflow-text", labels=labels)
+    turns.ready("kbert-tf", "keras", "tensorflow", "tensorflow-text", labels=labels)
     turns.serve({"one text": single, "batches of 32": batches})
 
 

@@ -35,7 +35,7 @@ def main() -> None:
     model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
     targets = model.encode_targets(data["targets"])
     dataset = model.dataset(packed, targets, batch_size=32, shuffle=True, seed=1)
-    turns.ready("kbert", "keras", "tensorflow", tokenization=tokenization)
+    turns.ready("kbert-tf", "keras", "tensorflow", tokenization=tokenization)
     model.fit(dataset, epochs=1000, verbose=0, callbacks=[FitSlices(turns, model)])
 
 

@@ -36,7 +36,7 @@ def main() -> None:
         return decoded(*(tf.constant(arrays[n][:rows, :length]) for n in ("ids", "mask"))).numpy()
 
     assert decode(1).shape == (1, 1, steps + 1)
-    turns.ready("kbert", "keras", "tensorflow")
+    turns.ready("kbert-tf", "keras", "tensorflow")
     turns.serve({"batch": lambda: decode(len(arrays["ids"])), "single": lambda: decode(1)})
 
 

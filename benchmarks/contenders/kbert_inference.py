@@ -59,7 +59,7 @@ def main() -> None:
             )
         elif way == "ONNX":
             classify = partial(in_batches, network(export_onnx(model, folder), model.labels))
-    turns.ready("kbert", "keras", "tensorflow", "tensorflow-text", labels=classify())
+    turns.ready("kbert-tf", "keras", "tensorflow", "tensorflow-text", labels=classify())
     turns.serve({"classify": classify})
 
 

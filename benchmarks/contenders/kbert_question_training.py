@@ -38,7 +38,7 @@ def main() -> None:
     steps = turns.settings["total_steps"]
     model.compile(optimizer=AdamW(WarmupLinearDecay(1e-4, steps, steps // 10)))
     dataset = model.dataset(windows, targets, batch_size=32, shuffle=True, seed=1)
-    turns.ready("kbert", "keras", "tensorflow", tokenization=tokenization)
+    turns.ready("kbert-tf", "keras", "tensorflow", tokenization=tokenization)
     model.fit(dataset, epochs=1000, verbose=0, callbacks=[FitSlices(turns, model)])
 
 

@@ -23,7 +23,7 @@ def main() -> None:
             answers.append(found["answer"][0].decode())
         return answers
 
-    packages = ("kbert", "keras", "tensorflow", "tensorflow-text")
+    packages = ("kbert-tf", "keras", "tensorflow", "tensorflow-text")
     turns.ready(*packages, loaded_mib=loaded, answers=answer())
     turns.serve({"answer": answer})
 

@@ -35,7 +35,7 @@ def main() -> None:
         for text in texts[:SINGLE]:
             translate([text])
 
-    turns.ready("kbert", "tensorflow", "tensorflow-text", translations=translate(texts))
+    turns.ready("kbert-tf", "tensorflow", "tensorflow-text", translations=translate(texts))
     turns.serve({"translate": lambda: translate(texts), "single": single})
 
 

@@ -42,7 +42,7 @@ def main() -> None:
     def train() -> float:
         return float(model.fit(dataset, verbose=0).history["loss"][0])
 
-    turns.ready("kbert", "keras", "tensorflow", loss=round(train(), 3))
+    turns.ready("kbert-tf", "keras", "tensorflow", loss=round(train(), 3))
     turns.serve({"train": train})
 
 
