@@ -10,7 +10,7 @@ from keras import tree
 
 from kbert.optimization.losses import over_replicas
 from kbert.optimization.sequence_losses import counting_tokens
-from kbert.optimization.steps import rows_divided
+from kbert.optimization.steps import gradients_forgotten, rows_divided
 from kbert.pipelines.row_splitting import RowSplitting
 
 # The mean over the examples of a batch, under both of its names in Keras.
@@ -67,6 +67,7 @@ class Replication:
             _check_losses(loss)
         return self.scope()
 
+    @gradients_forgotten()
     def train_step(self, *args: Any) -> Any:
         """Runs Keras' training step; within a strategy's scope, one replica's part of it.
 

@@ -10,9 +10,12 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from kbert.optimization.steps import gradients_forgotten
+
 _SEED_STATE = "seed_generator_state"
 
 
+@gradients_forgotten()
 def cached_train_step(model: Any, data: Any, chunk_rows: int) -> Any:
     """Runs a training step on a batch of B examples, `chunk_rows` of them in memory at a time.
 
