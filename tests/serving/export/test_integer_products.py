@@ -24,7 +24,9 @@ from kbert.serving.export.precision import Int8Weight, int8_codes
 from kbert.tasks.classification.model import Classifier
 from tests.small_pipelines import TOKENIZER, VOCABULARY
 
-pytestmark = pytest.mark.skipif(not has_integer_products(), reason="not on this processor")
+pytestmark = pytest.mark.skipif(
+    not has_integer_products(), reason="this TensorFlow has no product of int8, as it has on x86"
+)
 
 
 def product(rows: Any, codes: Any, scales: Any, factor: float = 1.0) -> np.ndarray:
