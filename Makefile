@@ -58,7 +58,8 @@ $(STAMPS)/installed: $(BIN)/python setup.cfg pyproject.toml
 
 $(STAMPS)/installed-test: $(BIN)/python setup.cfg pyproject.toml
 	@echo "installing kbert and what its tests need into $(VENV): some minutes where nothing is cached"
-	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[test]'
+	@# Compiled when it is imported: pip would compile all, for 40 s, of which the tests use a part.
+	$(BIN)/python -m pip install --quiet --no-compile $(EDITABLE) '.[test]'
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/installed $@
 
 # What export/ has for Docker, KServe and Vertex AI, by the schemas and linters of others: 600 MB, so
