@@ -3,12 +3,10 @@
 import os
 import shutil
 import string
-from collections.abc import Iterator
 from pathlib import Path
 
 import keras
 import pytest
-import tensorflow as tf
 
 from kbert.models.bert import Bert
 from kbert.serving.export.export import export
@@ -35,14 +33,6 @@ def small_classifier(pair: bool = False) -> Classifier:
     head = model.sequence_head.classifier
     head.kernel.assign(keras.random.normal(head.kernel.shape, seed=3))
     return model
-
-
-@pytest.fixture(autouse=True)
-def optimized_graphs() -> Iterator[None]:
-    """Graphs are optimized, as every server does it with an export."""
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": False})
-    yield
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(scope="session")
